@@ -1,0 +1,1 @@
+"""Published files to models: the only floor that knows foreign weight names."""

@@ -1,0 +1,96 @@
+"""Published weight names and ours: one reversible table.
+
+Published names are those of the LUKE, BERT and RoBERTa files, without the leading ``luke.``,
+``bert.`` or ``roberta.``. A published tensor is either renamed, or one of several that stand
+one above the other in a tensor of ours.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import torch
+
+Weights = dict[str, torch.Tensor]
+
+_RENAMED = {
+    "embeddings.word_embeddings": "word_embeddings.words",
+    "embeddings.position_embeddings": "word_embeddings.positions",
+    "embeddings.token_type_embeddings": "word_embeddings.types",
+    "embeddings.LayerNorm": "word_embeddings.norm",
+    "entity_embeddings.entity_embeddings": "entity_embeddings.entities",
+    "entity_embeddings.entity_embedding_dense": "entity_embeddings.dense",
+    "entity_embeddings.position_embeddings": "entity_embeddings.positions",
+    "entity_embeddings.token_type_embeddings": "entity_embeddings.types",
+    "entity_embeddings.LayerNorm": "entity_embeddings.norm",
+}
+_RENAMED_IN_LAYER = {
+    "attention.self.w2e_query": "word_to_entity",
+    "attention.output.dense": "attention_output",
+    "attention.output.LayerNorm": "attention_norm",
+    "intermediate.dense": "intermediate",
+    "output.dense": "output",
+    "output.LayerNorm": "output_norm",
+}
+_STACKED_IN_LAYER = {
+    "qkv": ("attention.self.query", "attention.self.key", "attention.self.value"),
+    "entity_queries": ("attention.self.e2w_query", "attention.self.e2e_query"),
+}
+EXTRA_QUERIES = tuple(f"attention.self.{name}_query" for name in ("w2e", "e2w", "e2e"))
+
+_LAYER = re.compile(r"^encoder\.layer\.(\d+)\.(.+)$")
+_OUR_LAYER = re.compile(r"^layers\.(\d+)\.(.+)$")
+_PREFIXES = ("luke.", "bert.", "roberta.")
+
+
+def strip_prefix(names: Iterable[str]) -> dict[str, str]:
+    """file name -> name without the model's prefix, and with today's LayerNorm names."""
+    result = {}
+    for name in names:
+        short = next((name[len(p) :] for p in _PREFIXES if name.startswith(p)), name)
+        short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", short)
+        result[name] = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
+    return result
+
+
+def sources(name: str) -> tuple[str, ...]:
+    """The published tensors that make up our parameter ``name``, in order."""
+    module, _, kind = name.rpartition(".")
+    found = _OUR_LAYER.match(module)
+    if found:
+        layer, part = found.groups()
+        parts = _STACKED_IN_LAYER.get(part) or (_reverse(_RENAMED_IN_LAYER).get(part),)
+        if None in parts:
+            return ()
+        return tuple(f"encoder.layer.{layer}.{published}.{kind}" for published in parts)
+    published = _reverse(_RENAMED).get(module)
+    return (f"{published}.{kind}",) if published else ()
+
+
+def to_ours(published: Mapping[str, torch.Tensor], names: Iterable[str]) -> Weights:
+    """The parameters ``names`` from published tensors. All of them must be there."""
+    return {name: torch.cat([published[source] for source in sources(name)]) for name in names}
+
+
+def to_published(ours: Mapping[str, torch.Tensor]) -> Weights:
+    """Undo :func:`to_ours`, bit for bit."""
+    result: Weights = {}
+    for name, tensor in ours.items():
+        parts = sources(name)
+        for source, part in zip(parts, tensor.chunk(len(parts)) if parts else ()):
+            result[source] = part.clone()
+    return result
+
+
+def is_extra_query(published: str) -> bool:
+    """Is this one of the three projections that entity-aware attention adds?"""
+    found = _LAYER.match(published)
+    return bool(found and found.group(2).rpartition(".")[0] in EXTRA_QUERIES)
+
+
+def plain_query(published: str) -> str:
+    """The name of the ``query`` tensor that an extra query starts from."""
+    return re.sub(r"self\.\w+_query\.", "self.query.", published)
+
+
+def _reverse(table: dict[str, str]) -> dict[str, str]:
+    return {ours: published for published, ours in table.items()}

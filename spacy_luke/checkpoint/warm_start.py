@@ -1,0 +1,38 @@
+"""A plain BERT, RoBERTa or XLM-R encoder becomes a LUKE that has seen no entities."""
+
+import torch
+
+from ..errors import CheckpointError
+from ..model.config import LukeConfig
+from ..vocab.entities import EntityVocab
+from ..vocab.pieces import PieceTokenizer
+
+_WORDS = "embeddings.word_embeddings.weight"
+_POSITIONS = "embeddings.position_embeddings.weight"
+_COPIED = ("token_type_embeddings.weight", "LayerNorm.weight", "LayerNorm.bias")
+
+
+def add_entities(
+    published: dict[str, torch.Tensor], config: LukeConfig, pieces: PieceTokenizer
+) -> None:
+    """Add the entity tables to the tensors of a plain encoder, in place.
+
+    [MASK] and [MASK2] start as the word [MASK], [UNK] as the word [UNK], [PAD] as zeros;
+    entity positions as word positions (counted from 0), type and LayerNorm as the words'.
+    """
+    needed = [_WORDS, _POSITIONS, *(f"embeddings.{name}" for name in _COPIED)]
+    missing = [name for name in needed if name not in published]
+    if missing:
+        raise CheckpointError(f"The plain encoder lacks the weights {', '.join(missing)}.")
+    words, positions = published[_WORDS], published[_POSITIONS]
+    vocab = EntityVocab.specials_only()
+    table = words.new_zeros((len(vocab), words.shape[1]))
+    table[vocab.mask_id] = words[pieces.mask_id]
+    table[vocab.names["[MASK2]"]] = words[pieces.mask_id]
+    table[vocab.unk_id] = words[pieces.unk_id]
+    from_zero = torch.zeros_like(positions)
+    from_zero[: len(positions) - config.position_offset] = positions[config.position_offset :]
+    published["entity_embeddings.entity_embeddings.weight"] = table
+    published["entity_embeddings.position_embeddings.weight"] = from_zero
+    for name in _COPIED:
+        published[f"entity_embeddings.{name}"] = published[f"embeddings.{name}"].clone()

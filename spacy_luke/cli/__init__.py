@@ -1,0 +1,17 @@
+"""``spacy luke ...``: one file a command.
+
+spaCy imports this module at every ``spacy`` command, so it must stay light: commands import
+what they need (torch above all) when they run.
+"""
+
+import typer
+from spacy.cli import app as spacy_app
+
+app = typer.Typer(
+    name="luke",
+    help="Commands of spacy-luke: convert corpora, tune and inspect models.",
+    no_args_is_help=True,
+)
+spacy_app.add_typer(app, name="luke")
+
+from . import convert as _convert  # noqa: E402, F401  (registers its command on `app`)

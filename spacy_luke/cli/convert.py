@@ -1,0 +1,189 @@
+"""``spacy luke convert``: annotated files to spaCy's ``.spacy`` files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import spacy
+import typer
+from spacy.language import Language
+from spacy.tokens import DocBin
+from tqdm import tqdm
+from wasabi import Printer
+
+from ..corpora.formats import Format, format_names, get_format
+from ..corpora.options import ALIGNMENTS, SCHEMES, SEPARATORS, ConvertOptions
+from ..corpora.report import Report
+from ..errors import ConfigError, CorpusError, LukeError
+from . import app
+
+SUFFIX = ".spacy"
+_DEFAULTS = ConvertOptions()
+_FORMAT_HELP = f"The format of the input: {', '.join(format_names())}."
+
+
+@app.command("convert")
+def convert_cli(
+    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help=_FORMAT_HELP)],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A file, or a directory of files.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A .spacy file; a directory where IN is one.")
+    ],
+    lang: Annotated[str, typer.Option("--lang", "-l", help="Language code of the text.")] = "en",
+    n_sents: Annotated[
+        int, typer.Option("--n-sents", "-n", help="columns: sentences joined into a document.")
+    ] = _DEFAULTS.n_sents,
+    documents: Annotated[
+        bool, typer.Option("--documents", help="columns: keep -DOCSTART- documents whole.")
+    ] = _DEFAULTS.documents,
+    scheme: Annotated[
+        str, typer.Option(help=f"columns: auto to detect it, or {', '.join(SCHEMES)}.")
+    ] = _DEFAULTS.scheme,
+    separator: Annotated[
+        str, typer.Option(help=f"columns: {', '.join(SEPARATORS)}; auto is by the first line.")
+    ] = _DEFAULTS.separator,
+    word_column: Annotated[
+        int, typer.Option(help="columns: the word's column, from 0; -1 is the last.")
+    ] = _DEFAULTS.word_column,
+    tag_column: Annotated[
+        int, typer.Option(help="columns: the tag's column, from 0; -1 is the last.")
+    ] = _DEFAULTS.tag_column,
+    alignment: Annotated[
+        str,
+        typer.Option(
+            help=f"jsonl: {', '.join(ALIGNMENTS)}; a span that cuts a token is left out, shrunk "
+            "or grown."
+        ),
+    ] = _DEFAULTS.alignment,
+    spans_key: Annotated[
+        str, typer.Option(help="jsonl: the key of doc.spans that takes every span.")
+    ] = _DEFAULTS.spans_key,
+) -> None:
+    """Convert annotated files to .spacy files for training.
+
+    columns: one word a line and its tag in IOB1, IOB2, BILOU or IOBES, blank lines between
+    sentences; the scheme is detected and named.
+
+    jsonl: one JSON object a line with "text" and "spans" of character offsets, and optionally
+    "tokens", "answer" and "meta".
+
+    Everything skipped or repaired is counted and shown with the first line it happened in.
+    """
+    msg = Printer()
+    try:
+        options = ConvertOptions(
+            n_sents=n_sents,
+            documents=documents,
+            scheme=scheme,
+            separator=separator,
+            word_column=word_column,
+            tag_column=tag_column,
+            alignment=alignment,
+            spans_key=spans_key,
+        )
+        convert(format_name, source, target, lang, options, msg)
+    except (LukeError, OSError) as err:
+        msg.fail(str(err))
+        raise typer.Exit(1) from None
+
+
+def convert(
+    format_name: str, source: Path, target: Path, lang: str, options: ConvertOptions, msg: Printer
+) -> list[Report]:
+    """Convert a file, or every file of the format in a directory, and print what was done.
+
+    Returns one report a file. Raises ConfigError or CorpusError; the file that an error is in
+    is not written.
+    """
+    file_format = get_format(format_name)
+    file_format.check(options)
+    nlp = _blank(lang)
+    reports = []
+    for path, out_path in plan(file_format, source, target, msg):
+        report = convert_file(file_format, path, out_path, nlp, options)
+        print_report(path, out_path, report, msg)
+        reports.append(report)
+    return reports
+
+
+def plan(
+    file_format: Format, source: Path, target: Path, msg: Printer
+) -> Iterator[tuple[Path, Path]]:
+    """Pairs of an input and an output file. Raises ConfigError where they cannot be paired."""
+    if not source.exists():
+        raise ConfigError(f"IN: {source} does not exist.")
+    if not source.is_dir():
+        out_path = target / f"{source.stem}{SUFFIX}" if target.is_dir() else target
+        if out_path.suffix != SUFFIX:
+            raise ConfigError(f"OUT: {target} has to end in {SUFFIX}, or to be a directory.")
+        return iter([(source, out_path)])
+    if target.suffix == SUFFIX or target.is_file():
+        raise ConfigError(f"OUT: {target} has to be a directory, because IN is one.")
+    return iter(_pair_directory(file_format, source, target, msg))
+
+
+def _pair_directory(
+    file_format: Format, source: Path, target: Path, msg: Printer
+) -> list[tuple[Path, Path]]:
+    pairs: dict[Path, Path] = {}
+    for path in sorted(p for p in source.rglob("*") if p.is_file()):
+        if path.suffix.lower() not in file_format.suffixes:
+            msg.warn(f"Not read: {path} (not a suffix of the format {file_format.name})")
+            continue
+        out_path = target / path.relative_to(source).with_suffix(SUFFIX)
+        if out_path in pairs:
+            raise ConfigError(f"{pairs[out_path]} and {path} would both be written to {out_path}.")
+        pairs[out_path] = path
+    if not pairs:
+        suffixes = ", ".join(sorted(file_format.suffixes))
+        raise ConfigError(f"IN: {source} has no file that ends in {suffixes}.")
+    return [(path, out_path) for out_path, path in pairs.items()]
+
+
+def convert_file(
+    file_format: Format, path: Path, out_path: Path, nlp: Language, options: ConvertOptions
+) -> Report:
+    """Write one ``.spacy`` file and return what was taken, skipped and repaired.
+
+    Raises CorpusError, before anything is written, where the input is at fault or holds no
+    document.
+    """
+    report = Report()
+    doc_bin = DocBin(store_user_data=True)
+    # The bar waits a second, so that small files show none.
+    with tqdm(
+        total=path.stat().st_size, unit="B", unit_scale=True, delay=1, leave=False, disable=None
+    ) as bar:
+        for doc in file_format.reader(path, nlp, options, report, bar.update):
+            doc_bin.add(doc)
+    if not len(doc_bin):
+        skipped = "; ".join(f"{what}: {event.count}" for what, event in report.events.items())
+        raise CorpusError(f"{path} gives no document{f' ({skipped})' if skipped else ''}.")
+    out_path.parent.mkdir(parents=True, exist_ok=True)
+    doc_bin.to_disk(out_path)
+    return report
+
+
+def print_report(path: Path, out_path: Path, report: Report, msg: Printer) -> None:
+    """Print a report: counts, labels, the scheme, and all that was skipped or repaired."""
+    msg.good(f"{path} -> {out_path}")
+    rows = [("Documents", f"{report.documents:,}")]
+    if report.sentences:
+        rows.append(("Sentences", f"{report.sentences:,}"))
+    rows.append(("Tokens", f"{report.tokens:,}"))
+    if report.scheme:
+        rows.append(("Scheme", report.scheme))
+    rows.append(("Entities", f"{sum(report.labels.values()):,}"))
+    rows.extend((f"  {label}", f"{n:,}") for label, n in report.labels.most_common())
+    msg.table(rows)
+    for note in report.notes:
+        msg.info(note)
+    for what, event in report.events.items():
+        msg.warn(f"{what}: {event.count:,} (first: {event.first})")
+
+
+def _blank(lang: str) -> Language:
+    try:
+        return spacy.blank(lang)
+    except ImportError as err:
+        raise ConfigError(f"lang {lang!r} cannot be used: {err}") from err

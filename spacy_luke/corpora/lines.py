@@ -1,0 +1,50 @@
+"""Lines of a UTF-8 file with their numbers."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..errors import CorpusError
+
+BOM = b"\xef\xbb\xbf"
+Advance = Callable[[int], object]
+
+
+def ignore_progress(n_bytes: int) -> None:
+    """The progress callback that does nothing."""
+
+
+def place(path: Path, line: int) -> str:
+    """How error messages name a line of a file."""
+    return f"{path}, line {line}"
+
+
+def read_lines(path: Path, advance: Advance = ignore_progress) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, line without its end), telling ``advance`` the bytes read.
+
+    LF and CRLF end a line and nothing else does: other characters that Unicode counts as line
+    ends are part of words. A byte order mark is dropped. Raises CorpusError for a file that
+    cannot be opened, bytes that are not UTF-8 and a carriage return inside a line.
+    """
+    try:
+        with path.open("rb") as handle:
+            for number, raw in enumerate(handle, start=1):
+                advance(len(raw))
+                yield number, _decode(raw, path, number)
+    except OSError as err:
+        raise CorpusError(f"{path} cannot be read: {err.strerror or err}.") from err
+
+
+def _decode(raw: bytes, path: Path, number: int) -> str:
+    if number == 1 and raw.startswith(BOM):
+        raw = raw[len(BOM) :]
+    try:
+        line = raw.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as err:
+        raise CorpusError(
+            f"{place(path, number)}: byte {err.start} is not UTF-8. Save the file as UTF-8."
+        ) from err
+    if "\r" in line:
+        raise CorpusError(
+            f"{place(path, number)}: a carriage return inside the line. End lines with LF or CRLF."
+        )
+    return line

@@ -1,0 +1,73 @@
+"""The settings that a reader of an annotated file takes."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..errors import ConfigError
+
+AUTO = "auto"
+SEPARATORS = (AUTO, "tab", "space")
+SCHEMES = ("IOB1", "IOB2", "BILOU", "IOBES")
+SCHEME_ALIASES = {"BIO": "IOB2", "BILUO": "BILOU", "BIOES": "IOBES"}
+ALIGNMENTS = ("strict", "contract", "expand")
+
+
+@dataclass(frozen=True)
+class ConvertOptions:
+    """Every setting of every format; a format reads the ones it names in ``formats``.
+
+    n_sents: sentences joined into one document.
+    documents: keep the documents marked by ``-DOCSTART-`` whole, instead of ``n_sents``.
+    scheme: ``auto``, or one of ``SCHEMES`` or ``SCHEME_ALIASES`` in any case.
+    separator: ``auto``, ``tab`` or ``space``.
+    word_column, tag_column: column numbers from 0; negative ones count from the last column.
+    alignment: what to do with a character span that cuts a token: ``strict`` leaves it out,
+        ``contract`` and ``expand`` move its ends to token boundaries inside or outside it.
+    spans_key: the key of ``Doc.spans`` that takes all spans, overlapping ones included.
+
+    Raises ConfigError naming the setting whose value cannot work.
+    """
+
+    n_sents: int = 1
+    documents: bool = False
+    scheme: str = AUTO
+    separator: str = AUTO
+    word_column: int = 0
+    tag_column: int = -1
+    alignment: str = "strict"
+    spans_key: str = "luke_ner"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scheme", _canonical_scheme(self.scheme))
+        _require_choice("separator", self.separator, SEPARATORS)
+        _require_choice("alignment", self.alignment, ALIGNMENTS)
+        if self.n_sents < 1:
+            raise ConfigError(f"n_sents is {self.n_sents}; give 1 or more sentences a document.")
+        if self.documents and self.n_sents != 1:
+            raise ConfigError(
+                f"documents and n_sents={self.n_sents} contradict each other: use one of them."
+            )
+        if not self.spans_key:
+            raise ConfigError("spans_key is empty; give the key of Doc.spans to write.")
+
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from their defaults, by name."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        }
+
+
+def _canonical_scheme(scheme: str) -> str:
+    if scheme.lower() == AUTO:
+        return AUTO
+    name = scheme.upper()
+    name = SCHEME_ALIASES.get(name, name)
+    _require_choice("scheme", name, (AUTO, *SCHEMES), shown=scheme)
+    return name
+
+
+def _require_choice(setting: str, value: str, choices: tuple, shown: str = "") -> None:
+    if value not in choices:
+        raise ConfigError(f"{setting} is {shown or value!r}; choose one of {', '.join(choices)}.")

@@ -1,0 +1,150 @@
+"""Tokens to word pieces, by one of two rules.
+
+``tokens`` cuts the text at every spaCy token: pieces do not depend on the spans asked about,
+so components can share a word pass. ``mentions`` cuts only at mention boundaries, as the
+published models were trained. Under both, a space before a cut joins the following piece.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from spacy.tokens import Doc
+
+from ..vocab.pieces import PieceTokenizer
+from .shapes import word_shape
+
+Array = np.ndarray
+TokenisationRule = Literal["tokens", "mentions"]
+
+MAX_TOKEN_PIECES = 64
+"""A longer token keeps its first pieces; how many tokens were cut is reported."""
+
+
+@dataclass
+class Pieces:
+    """The pieces of a batch of documents, end to end, without special pieces.
+
+    ids: (n_pieces,). shapes: (n_pieces,) word shapes, or None.
+    token_starts, token_ends: (n_tokens,) the piece range of every token of the batch. A token
+        without pieces (white space, for WordPiece) has an empty range at its place.
+    token_offsets, piece_offsets: (n_docs + 1,) where each document starts.
+    n_cut: (n_docs,) tokens that had more than MAX_TOKEN_PIECES pieces.
+    """
+
+    ids: Array
+    shapes: Array | None
+    token_starts: Array
+    token_ends: Array
+    token_offsets: Array
+    piece_offsets: Array
+    n_cut: Array
+
+    @property
+    def n_docs(self) -> int:
+        return len(self.token_offsets) - 1
+
+
+def align(
+    docs: Sequence[Doc],
+    tokenizer: PieceTokenizer,
+    rule: TokenisationRule = "tokens",
+    spans: Sequence[Array] | None = None,
+    shapes: bool = False,
+) -> Pieces:
+    """Tokenise documents into pieces.
+
+    spans: for the rule ``mentions``, per document an (n, 2) array of token ranges
+        [start, end) at whose boundaries the text is cut.
+    """
+    if rule == "tokens":
+        per_doc = _by_tokens(docs, tokenizer)
+    else:
+        cuts = spans if spans is not None else [np.zeros((0, 2), dtype=np.int64)] * len(docs)
+        per_doc = [_by_mentions(doc, tokenizer, doc_spans) for doc, doc_spans in zip(docs, cuts)]
+    piece_offsets = _offsets([len(ids) for ids, *_ in per_doc])
+    starts = [s + base for (_, s, _, _), base in zip(per_doc, piece_offsets)]
+    ends = [e + base for (_, _, e, _), base in zip(per_doc, piece_offsets)]
+    pieces = Pieces(
+        ids=_concat([ids for ids, *_ in per_doc]),
+        shapes=None,
+        token_starts=_concat(starts),
+        token_ends=_concat(ends),
+        token_offsets=_offsets([len(doc) for doc in docs]),
+        piece_offsets=piece_offsets,
+        n_cut=np.asarray([n for *_, n in per_doc], dtype=np.int64),
+    )
+    if shapes:
+        of_token = np.asarray([word_shape(t.text) for doc in docs for t in doc], dtype=np.int64)
+        pieces.shapes = np.zeros(len(pieces.ids), dtype=np.int64)
+        lengths = pieces.token_ends - pieces.token_starts
+        index = ranges(pieces.token_starts, pieces.token_ends)
+        pieces.shapes[index] = np.repeat(of_token, lengths)
+    return pieces
+
+
+def ranges(starts: Array, ends: Array) -> Array:
+    """All indices of the ranges [start, end), one range after the other."""
+    lengths = ends - starts
+    stops = np.cumsum(lengths)
+    total = int(stops[-1]) if len(stops) else 0
+    return np.arange(total) + np.repeat(starts - (stops - lengths), lengths)
+
+
+_DocPieces = tuple[Array, Array, Array, int]  # ids, token starts, token ends, tokens cut
+
+
+def _by_tokens(docs: Sequence[Doc], tokenizer: PieceTokenizer) -> list[_DocPieces]:
+    parts = [part for doc in docs for part in _token_parts(doc, tokenizer.spaces_matter)]
+    encoded = tokenizer.encode_words(parts)
+    result, at = [], 0
+    for doc in docs:
+        words = encoded[at : at + len(doc)]
+        at += len(doc)
+        n_cut = sum(len(word) > MAX_TOKEN_PIECES for word in words)
+        if n_cut:
+            words = [word[:MAX_TOKEN_PIECES] for word in words]
+        offsets = _offsets([len(word) for word in words])
+        result.append((_concat(words), offsets[:-1], offsets[1:], n_cut))
+    return result
+
+
+def _token_parts(doc: Doc, spaces_matter: bool) -> list[str]:
+    if not spaces_matter:
+        return [token.text for token in doc]
+    parts, space = [], False
+    last = len(doc) - 1
+    for i, token in enumerate(doc):
+        text = token.text
+        spaced = bool(token.whitespace_)
+        if not spaced and i < last and text.endswith(" "):  # a space token's own last space
+            text, spaced = text[:-1], True
+        parts.append(f" {text}" if space else text)
+        space = spaced
+    return parts
+
+
+def _by_mentions(doc: Doc, tokenizer: PieceTokenizer, spans: Array) -> _DocPieces:
+    text = doc.text
+    token_starts = np.asarray([token.idx for token in doc], dtype=np.int64)
+    token_ends = np.asarray([token.idx + len(token) for token in doc], dtype=np.int64)
+    cuts = set()
+    for start, end in spans.tolist():
+        cuts.update((int(token_starts[start]), int(token_ends[end - 1])))
+    bounds = sorted({cut - (cut > 0 and text[cut - 1] == " ") for cut in cuts} | {0, len(text)})
+    encoded = tokenizer.encode_parts([text[a:b] for a, b in zip(bounds, bounds[1:])])
+    ids = _concat([part for part, _ in encoded])
+    chars = [offsets + start for (_, offsets), start in zip(encoded, bounds)]
+    offsets = np.concatenate(chars) if chars else np.zeros((0, 2), dtype=np.int64)
+    first = np.searchsorted(offsets[:, 1], token_starts, side="right")
+    last = np.maximum(np.searchsorted(offsets[:, 0], token_ends, side="left"), first)
+    return ids, first, last, 0
+
+
+def _offsets(lengths: Sequence[int]) -> Array:
+    return np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.int64))]).astype(np.int64)
+
+
+def _concat(arrays: Sequence[Array]) -> Array:
+    return np.concatenate(arrays) if len(arrays) else np.zeros(0, dtype=np.int64)

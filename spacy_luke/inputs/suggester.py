@@ -1,0 +1,48 @@
+"""The default suggester: all spans inside sentences up to a length in words."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+from spacy.tokens import Doc
+from spacy.util import registry
+from thinc.api import Ops, get_current_ops
+from thinc.types import Ragged
+
+from ..errors import ConfigError
+from .windows import sentence_starts
+
+Suggester = Callable[..., Ragged]
+
+
+@registry.misc("spacy-luke.sentence_spans_suggester.v1")
+def build_sentence_spans_suggester(max_words: int) -> Suggester:
+    """Suggest every span of 1 to ``max_words`` tokens that does not cross a sentence start.
+
+    Where no sentence starts are set, a document is one sentence.
+    """
+    if max_words < 1:
+        raise ConfigError(f"sentence_spans_suggester.max_words is {max_words}; at least 1.")
+    return partial(suggest_sentence_spans, max_words=max_words)
+
+
+def suggest_sentence_spans(
+    docs: Iterable[Doc], *, max_words: int, ops: Ops | None = None
+) -> Ragged:
+    """(start, end) token ranges of each document, ordered by start, then end."""
+    ops = ops or get_current_ops()
+    tables = [_spans(doc, max_words) for doc in docs]
+    lengths = ops.asarray1i([len(table) for table in tables])
+    if not tables:
+        return Ragged(ops.alloc2i(0, 0), lengths)
+    return Ragged(ops.asarray2i(np.concatenate(tables)), lengths)
+
+
+def _spans(doc: Doc, max_words: int) -> np.ndarray:
+    starts = sentence_starts(doc)
+    bounds = np.asarray([*starts[1:], len(doc)], dtype=np.int32)
+    sentence_end = np.repeat(bounds, np.diff([*starts, len(doc)])) if starts else bounds[:0]
+    first = np.arange(len(doc), dtype=np.int32)[:, None]
+    end = first + 1 + np.arange(max_words, dtype=np.int32)[None, :]
+    inside = end <= sentence_end[:, None]
+    return np.stack(np.broadcast_arrays(first, end), -1)[inside]

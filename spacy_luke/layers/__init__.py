@@ -1,0 +1,1 @@
+"""Thinc models: the encoder layer, the listener, one scorer a task."""

@@ -1,0 +1,87 @@
+"""``spacy-luke.LukeListener.v1``: ask an upstream component's encoder instead of one's own.
+
+Entity states depend on which entities are asked about, so sharing means sharing weights, not
+outputs: a listener is a way to reach the upstream's encoder node. Gradients of all listeners
+add up in its parameters, and the upstream's ``finish_update`` takes the step.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from spacy.util import registry
+from thinc.api import Model, Optimizer
+
+from ..errors import ConfigError
+from .encoder import ENCODER
+
+LISTENER = "luke-listener"
+
+
+class UpstreamLink:
+    """Where a listener finds its encoder. It does not travel with copies or files.
+
+    encoder: the upstream's ``luke-encoder`` node. live: the upstream takes part in the
+    present update, so gradients should flow; a frozen upstream never sets it. settle: lets
+    the upstream take the step it could not take before its listeners had run.
+    """
+
+    def __init__(self) -> None:
+        self.encoder: Model | None = None
+        self.live = False
+        self.settle: Callable[[Optimizer], None] | None = None
+
+    def take_live(self) -> bool:
+        live, self.live = self.live, False
+        return live
+
+    def __deepcopy__(self, memo: Any) -> "UpstreamLink":
+        return UpstreamLink()
+
+
+@registry.architectures("spacy-luke.LukeListener.v1")
+def LukeListener_v1(upstream: str = "*", pooling: Literal["mean", "first"] = "mean") -> Model:
+    """Share the encoder of the ``luke`` component called ``upstream`` (``*``: any).
+
+    pooling: pieces to tokens where this is used as a ``tok2vec`` layer.
+    """
+    from .token_vectors import forward
+
+    return Model(
+        LISTENER,
+        forward,
+        init=_initialize,
+        dims={"nO": None},
+        attrs={
+            "upstream": upstream,
+            "pooling": pooling,
+            "dropout_rate": 0.1,
+            "link": UpstreamLink(),
+        },
+    )
+
+
+def is_listener(node: Model) -> bool:
+    return node.name == LISTENER
+
+
+def encoder_node(node: Model) -> Model:
+    """The ``luke-encoder`` node behind an encoder or listener node. Raises ConfigError."""
+    if node.name == ENCODER:
+        return node
+    if not is_listener(node):
+        raise ConfigError(
+            f"Expected spacy-luke.LukeEncoder.v1 or LukeListener.v1 as encoder, got {node.name!r}."
+        )
+    link: UpstreamLink = node.attrs["link"]
+    if link.encoder is None:
+        raise ConfigError(
+            f"A LukeListener found no upstream component {node.attrs['upstream']!r}: add a 'luke' "
+            "component before it, or use spacy-luke.LukeEncoder.v1."
+        )
+    return link.encoder
+
+
+def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
+    nO = encoder_node(model).maybe_get_dim("nO")
+    if nO is not None:
+        model.set_dim("nO", nO, force=True)

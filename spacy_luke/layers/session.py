@@ -1,0 +1,126 @@
+"""One use of an encoder by a task: tokenise, cut, pack, encode.
+
+A session knows whether gradients reach the encoder (its own, or an upstream's that takes part
+in this update), and keeps dropout, precision and train/eval mode right.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+
+from ..inputs.alignment import MAX_TOKEN_PIECES, Pieces, align
+from ..inputs.batch import Batch, n_sequences
+from ..inputs.windows import Layout, Windows, cut_windows
+from ..model.encoder import AttentionPattern, WordPass
+from ..model.packing import Array, Entities, LukeInputs, LukeStates, Words
+from ..report import LOGGER
+from .encoder import Encoder, EncoderSettings, module_of
+from .listener import encoder_node, is_listener
+
+MAX_ROWS = 8192
+"""Pieces plus entities of one network call at prediction: bounds memory, not results."""
+
+
+class Session:
+    """What a task layer needs of an encoder for one batch of documents.
+
+    node: the task's encoder or listener node. is_train: whether the *task* is training.
+    """
+
+    def __init__(self, node: Model, is_train: bool):
+        owner = encoder_node(node)
+        self.settings: EncoderSettings = owner.attrs["settings"]
+        self.module: Encoder = module_of(owner)
+        live = node.attrs["link"].take_live() if is_listener(node) else True
+        self.is_train = is_train
+        self.trains = is_train and live
+        self.module.train(self.trains)
+        self.module.network.set_dropout(float(node.attrs["dropout_rate"]))
+
+    @property
+    def device(self) -> torch.device:
+        return self.module.network.device
+
+    @property
+    def hidden_size(self) -> int:
+        return self.module.hidden_size
+
+    def align(self, docs: Sequence[Doc], spans: Sequence[Array] | None = None) -> Pieces:
+        pieces = align(
+            docs,
+            self.module.pieces,
+            self.settings.tokenization,
+            spans,
+            shapes=self.settings.word_shapes,
+        )
+        if pieces.n_cut.any():
+            where = ", ".join(str(i) for i in np.flatnonzero(pieces.n_cut)[:5])
+            LOGGER.warning(
+                "%d tokens have more than %d pieces and keep their first ones (documents of "
+                "this batch, counted from 0: %s).",
+                pieces.n_cut.sum(),
+                MAX_TOKEN_PIECES,
+                where,
+            )
+        return pieces
+
+    def cut(
+        self, docs: Sequence[Doc], pieces: Pieces, layout: Layout, starts: Array, ends: Array
+    ) -> Windows:
+        size, overlap = self.settings.window_of(self.module.network)
+        return cut_windows(docs, pieces, layout, size, overlap, starts, ends)
+
+    @contextmanager
+    def task(self) -> Iterator[None]:
+        """Gradients and precision of the whole task: encoder and head."""
+        device = self.device.type
+        with (
+            torch.set_grad_enabled(self.is_train),
+            torch.autocast(device, torch.bfloat16, enabled=self.settings.mixed_precision),
+        ):
+            yield
+
+    def encode(self, inputs: LukeInputs, attention: AttentionPattern) -> LukeStates:
+        with torch.set_grad_enabled(self.trains):
+            return self.module.network(inputs, attention)
+
+    def encode_words(self, words: Words, expected_entities: Array | None = None) -> WordPass:
+        with torch.set_grad_enabled(self.trains):
+            return self.module.network.encode_words(words, expected_entities)
+
+    def encode_entities(self, word_pass: WordPass, entities: Entities) -> torch.Tensor:
+        with torch.set_grad_enabled(self.trains):
+            return self.module.network.encode_entities(word_pass, entities)
+
+    def index(self, array: Array) -> torch.Tensor:
+        """A numpy index as a tensor on the encoder's device."""
+        return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)).to(self.device)
+
+    def groups(
+        self, windows: Windows, owner: Array, max_entities: int = 0
+    ) -> Iterator[tuple[int, int]]:
+        """Ranges of windows that fit one network call; training takes all at once, because
+        the whole graph is kept anyway."""
+        if self.is_train or not len(windows):
+            yield 0, len(windows)
+            return
+        counts = np.bincount(owner[owner >= 0], minlength=len(windows))
+        repeats = np.maximum(n_sequences(counts, max_entities), 1)
+        costs = repeats * (windows.ends - windows.starts + 2) + counts
+        start, total = 0, 0
+        for i, cost in enumerate(costs.tolist()):
+            if total and total + cost > MAX_ROWS:
+                yield start, i
+                start, total = i, 0
+            total += cost
+        yield start, len(windows)
+
+
+def packed_entities(batch: Batch, session: Session) -> Entities:
+    """[MASK] entities for all questions of a batch."""
+    mask = session.module.entities.mask_id
+    return batch.questions.entities(np.full(len(batch.questions), mask, dtype=np.int64))

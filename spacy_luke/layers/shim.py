@@ -1,0 +1,109 @@
+"""The border between Thinc and a torch module of ours."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from thinc.api import Optimizer, get_torch_default_device
+from thinc.shims import PyTorchShim, Shim
+from thinc.util import torch2xp, xp2torch
+
+
+@dataclass
+class LearnRates:
+    """How a module's parameters are updated, on top of the config's optimizer.
+
+    factor: multiplies the learning rate of every parameter.
+    new: names (prefixes) of freshly drawn parameters, and their factor.
+    layer_decay: layer i of n learns at ``layer_decay ** (n - i)`` of the rate, embeddings at
+        ``layer_decay ** (n + 1)``; 1.0 switches it off.
+    decay_everything: also apply weight decay (L2) to biases and LayerNorm.
+    """
+
+    factor: float = 1.0
+    new_factor: float = 1.0
+    new: tuple[str, ...] = ()
+    layer_decay: float = 1.0
+    n_layers: int = 0
+    decay_everything: bool = False
+
+    def scale(self, name: str) -> float:
+        if name.startswith(self.new) and self.new:
+            return self.factor * self.new_factor
+        depth = self.n_layers + 1
+        for part, following in zip(name.split("."), name.split(".")[1:]):
+            if part == "layers" and following.isdigit():
+                depth = self.n_layers - int(following) - 1
+        return self.factor * self.layer_decay**depth
+
+    def decays(self, name: str, parameter: torch.Tensor) -> bool:
+        return self.decay_everything or (parameter.ndim > 1 and not name.endswith(".bias"))
+
+
+@dataclass
+class Format:
+    """How a module is written and read: two module-level functions (so that it pickles)."""
+
+    save: Callable[[Any], bytes]
+    load: Callable[[bytes], torch.nn.Module]
+
+
+class LukeShim(PyTorchShim):
+    """A shim whose module may be absent until it is initialised or loaded.
+
+    prepared: the owner applied its settings to the present module.
+
+    It has no gradient scaler: Thinc's unscales all gradients at every backward pass, which is
+    wrong under ``accumulate_gradient``. Mixed precision here is bf16 autocast, which needs none.
+    """
+
+    def __init__(self, module: torch.nn.Module | None, format: Format):
+        super().__init__(module)
+        self.format = format
+        self.rates = LearnRates()
+        self.prepared = False
+
+    @property
+    def module(self) -> torch.nn.Module | None:
+        return self._model
+
+    def set(self, module: torch.nn.Module) -> None:
+        self._model = module.to(get_torch_default_device())
+        self.prepared = False
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """One optimizer step on every parameter that has a gradient; gradients become zero."""
+        if self._model is None:
+            return
+        decay = optimizer.L2
+        for name, parameter in self._model.named_parameters():
+            if parameter.grad is None or not parameter.requires_grad:
+                continue
+            optimizer.L2 = decay if self.rates.decays(name, parameter) else 0.0
+            updated, _ = optimizer(
+                (self.id, name),
+                torch2xp(parameter.data),  # type: ignore[arg-type]
+                torch2xp(parameter.grad),  # type: ignore[arg-type]
+                lr_scale=self.rates.scale(name),
+            )
+            parameter.data = xp2torch(updated, device=parameter.device)
+            parameter.grad = None
+        optimizer.L2 = decay
+
+    def copy(self) -> "LukeShim":
+        """A copy with an identity of its own: optimizers keep their moments by it."""
+        result = copy.deepcopy(self)
+        with Shim.global_id_lock:
+            Shim.global_id += 1
+            result.id = Shim.global_id
+        return result
+
+    def to_bytes(self) -> bytes:
+        return b"" if self._model is None else self.format.save(self._model)
+
+    def from_bytes(self, bytes_data: bytes) -> "LukeShim":
+        if bytes_data:
+            self.set(self.format.load(bytes_data))
+        return self

@@ -1,0 +1,405 @@
+"""Spans scored as entities: the network of ``luke_ner``.
+
+Three modes. ``full`` and ``probe`` make every candidate span a [MASK] entity token, with the
+published attention or with probe attention. ``two-stage`` first scores all candidates with a
+light filter on word states, keeps the best k, and only those become (probe) entity tokens.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Ragged
+from thinc.util import torch2xp, xp2torch
+from torch import nn
+
+from ..errors import CheckpointError, ConfigError
+from ..inputs.alignment import Pieces
+from ..inputs.batch import Batch, pack, span_pieces
+from ..inputs.windows import Layout, Windows
+from ..model.encoder import init_weights
+from ..model.heads import SpanFilter, SpanHead
+from ..model.packing import Array, LukeInputs
+from .blob import from_blob, to_blob
+from .encoder import module_of, published_head
+from .listener import encoder_node
+from .session import Session, packed_entities
+from .shim import Format, LearnRates, LukeShim
+
+Mode = Literal["two-stage", "probe", "full"]
+NETWORK = "luke-span-network"
+NIL = "NIL"
+"""The published name of "no entity"; in our class order it comes last, as in ``spancat``."""
+
+_MAX_WIDTH = 32
+# A fresh filter should call few spans entities, or the first steps are spent unlearning it.
+_FILTER_BIAS = -2.0
+
+
+class SpanQuery(NamedTuple):
+    """docs and, for each, token ranges (n, 2). keep: (n,) candidates that must pass the
+    filter, whatever it thinks of them (gold spans while training)."""
+
+    docs: Sequence[Doc]
+    spans: Ragged
+    keep: Array | None = None
+
+
+class SpanScores(NamedTuple):
+    """Scores, or their gradients.
+
+    asked: (n_asked,) candidates that became entity tokens, and logits: (n_asked, n_classes).
+    filtered: (n_filtered,) candidates the filter scored, and filter_logits: (n_filtered,);
+    both empty without a filter. n_unfit: candidates that could not be asked about (no pieces,
+    more than max_pieces, or longer than a window), by document.
+    """
+
+    asked: Array
+    logits: Any
+    filtered: Array
+    filter_logits: Any
+    n_unfit: Array
+
+
+@dataclass
+class SpanSettings:
+    """The settings of ``spacy-luke.SpanScorer.v1``; see there."""
+
+    mode: Mode = "two-stage"
+    candidates_per_word: float = 1.0
+    layout: Layout | None = None
+    max_pieces: int = 16
+    max_entities: int = 128
+    filter_size: int = 128
+    rates: LearnRates | None = None
+
+    def __post_init__(self) -> None:
+        if self.layout is None:
+            self.layout = "context" if self.mode == "full" else "document"
+        for name, allowed in (
+            ("mode", ("two-stage", "probe", "full")),
+            ("layout", ("document", "sentence", "context")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(
+                    f"SpanScorer.{name} is {getattr(self, name)!r}; use one of {allowed}."
+                )
+        if not self.candidates_per_word > 0:
+            raise ConfigError(
+                f"SpanScorer.candidates_per_word is {self.candidates_per_word}; it must be above 0."
+            )
+        for name in ("max_pieces", "max_entities", "filter_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"SpanScorer.{name} must be at least 1.")
+
+
+class SpanModule(nn.Module):
+    """The span head and, in two-stage mode, the filter."""
+
+    def __init__(self, hidden: int, n_classes: int, filter_size: int):
+        super().__init__()
+        self.config = {"hidden": hidden, "n_classes": n_classes, "filter_size": filter_size}
+        self.head = SpanHead(hidden, n_classes)
+        self.filter = SpanFilter(hidden, filter_size, _MAX_WIDTH) if filter_size else None
+        init_weights(self, 0.02)
+        if self.filter is not None:
+            nn.init.constant_(self.filter.output.bias, _FILTER_BIAS)
+
+    @property
+    def n_classes(self) -> int:
+        return self.config["n_classes"]
+
+    def set_dropout(self, rate: float) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = rate
+
+    def resize(self, rows: Sequence[int | None]) -> "SpanModule":
+        """A module whose class i is the present class rows[i], or fresh where that is None."""
+        config = {**self.config, "n_classes": len(rows)}
+        result = SpanModule(**config)
+        kept = [(new, old) for new, old in enumerate(rows) if old is not None]
+        with torch.no_grad():
+            for new, old in kept:
+                result.head.classifier.weight[new] = self.head.classifier.weight[old]
+                result.head.classifier.bias[new] = self.head.classifier.bias[old]
+        if self.filter is not None and result.filter is not None:
+            result.filter.load_state_dict(self.filter.state_dict())
+        return result
+
+
+def span_network(encoder: Model, settings: SpanSettings) -> Model[SpanQuery, SpanScores]:
+    """The layer: one encoder (or listener) node, and a shim with the span module."""
+    shim = LukeShim(None, Format(_save, _load))
+    shim.rates = settings.rates or LearnRates()
+    return Model(
+        NETWORK,
+        _forward,
+        init=_initialize,
+        layers=[encoder],
+        dims={"nO": None},
+        attrs={"settings": settings, "dropout_rate": 0.1},
+        shims=[shim],
+    )
+
+
+def span_module(network: Model) -> SpanModule:
+    """The span module of a network node. Raises ConfigError where it was not initialised."""
+    shim = network.shims[0]
+    assert isinstance(shim, LukeShim)
+    if shim.module is None:
+        raise ConfigError("The span scorer has no weights yet: call nlp.initialize().")
+    assert isinstance(shim.module, SpanModule)
+    return shim.module
+
+
+def set_span_module(network: Model, module: SpanModule) -> None:
+    shim = network.shims[0]
+    assert isinstance(shim, LukeShim)
+    shim.set(module)
+    network.set_dim("nO", module.n_classes, force=True)
+
+
+def load_published_head(network: Model, labels: Sequence[str]) -> list[str]:
+    """Copy the rows of a published span classifier for ``labels`` and NIL (our last class).
+
+    Returns the labels found in the checkpoint; none where it has no such head. Raises
+    CheckpointError where the head does not fit its own configuration.
+    """
+    heads, raw = published_head(encoder_node(network.layers[0]))
+    weight, bias = heads.get("classifier.weight"), heads.get("classifier.bias")
+    classes = published_labels(network)
+    module = span_module(network)
+    if weight is None or bias is None or not classes:
+        return []
+    if weight.shape != (len(classes), 3 * module.config["hidden"]):
+        raise CheckpointError(
+            f"classifier.weight has the shape {list(weight.shape)}; a span classifier with "
+            f"{len(classes)} labels in id2label needs "
+            f"{[len(classes), 3 * module.config['hidden']]}."
+        )
+    found = [label for label in labels if label in classes]
+    with torch.no_grad():
+        for i, label in enumerate([*labels, NIL]):
+            if label in classes:
+                row = classes.index(label)
+                module.head.classifier.weight[i] = weight[row]
+                module.head.classifier.bias[i] = bias[row]
+    return found
+
+
+def published_labels(network: Model) -> list[str]:
+    """The classes of the span classifier in the checkpoint just read, NIL included; or none."""
+    heads, raw = published_head(encoder_node(network.layers[0]))
+    names = raw.get("id2label") or {}
+    classes = [str(names[key]) for key in sorted(names, key=int)]
+    return classes if "classifier.weight" in heads and NIL in classes else []
+
+
+def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
+    n_classes = Y.shape[1] if Y is not None else model.maybe_get_dim("nO")
+    if not n_classes:
+        raise ConfigError("The span scorer needs labels before it can be initialised.")
+    model.layers[0].initialize()
+    initialize_head(model, n_classes)
+
+
+def initialize_head(network: Model, n_classes: int) -> None:
+    """Draw a fresh head (and filter) on an encoder that has its weights."""
+    settings: SpanSettings = network.attrs["settings"]
+    hidden = module_of(encoder_node(network.layers[0])).hidden_size
+    size = settings.filter_size if settings.mode == "two-stage" else 0
+    set_span_module(network, SpanModule(hidden, n_classes, size))
+
+
+def _forward(
+    model: Model, query: SpanQuery, is_train: bool
+) -> tuple[SpanScores, Callable[[SpanScores], list]]:
+    settings: SpanSettings = model.attrs["settings"]
+    module = span_module(model)
+    module.train(is_train)
+    module.set_dropout(float(model.attrs["dropout_rate"]))
+    session = Session(model.layers[0], is_train)
+    asking = _Asking(session, settings, module, query)
+    with session.task():
+        parts = [asking.group(*bounds) for bounds in asking.groups()]
+    asked = np.concatenate([part.asked for part in parts])
+    filtered = np.concatenate([part.filtered for part in parts])
+    logits = torch.cat([part.logits for part in parts])
+    filter_logits = torch.cat([part.filter_logits for part in parts])
+    scores = SpanScores(
+        asked,
+        torch2xp(logits.detach()),
+        filtered,
+        torch2xp(filter_logits.detach()),
+        asking.n_unfit,
+    )
+
+    def backprop(d_scores: SpanScores) -> list:
+        outputs, gradients = [], []
+        for output, gradient in (
+            (logits, d_scores.logits),
+            (filter_logits, d_scores.filter_logits),
+        ):
+            if output.requires_grad and output.numel():
+                outputs.append(output)
+                gradients.append(xp2torch(gradient).to(output.device, output.dtype))
+        if outputs:
+            torch.autograd.backward(outputs, gradients)
+        return []
+
+    return scores, backprop
+
+
+def askable(network: Model, query: SpanQuery) -> Array:
+    """(n_candidates,) whether the limits in pieces and the window let a candidate be asked."""
+    settings: SpanSettings = network.attrs["settings"]
+    session = Session(network.layers[0], is_train=False)
+    return _Asking(session, settings, span_module(network), query).owner >= 0
+
+
+class _Part(NamedTuple):
+    asked: Array
+    logits: torch.Tensor
+    filtered: Array
+    filter_logits: torch.Tensor
+
+
+class _Asking:
+    """One forward pass: candidates to piece ranges, windows, and scores group by group."""
+
+    def __init__(
+        self, session: Session, settings: SpanSettings, module: SpanModule, query: SpanQuery
+    ):
+        self.session, self.settings, self.module = session, settings, module
+        spans = _spans(query.spans)
+        docs = np.repeat(np.arange(len(query.docs)), _numpy(query.spans.lengths))
+        self.widths = spans[:, 1] - spans[:, 0]
+        self.keep = query.keep
+        cuts = None
+        if session.settings.tokenization == "mentions":
+            valid = self.widths > 0
+            cuts = [spans[(docs == i) & valid] for i in range(len(query.docs))]
+        self.pieces: Pieces = session.align(query.docs, cuts)
+        self.starts, self.ends = span_pieces(self.pieces, spans, docs)
+        fits = (self.ends > self.starts) & (self.ends - self.starts <= settings.max_pieces)
+        self.windows: Windows = session.cut(
+            query.docs,
+            self.pieces,
+            settings.layout or "document",
+            self.starts[fits],
+            self.ends[fits],
+        )
+        self.owner = np.where(fits, self.windows.of_spans(self.starts, self.ends), -1)
+        self.n_unfit = np.bincount(docs[self.owner < 0], minlength=len(query.docs))
+        self.max_entities = settings.max_entities if settings.mode != "two-stage" else 0
+
+    def groups(self) -> Sequence[tuple[int, int]]:
+        return list(self.session.groups(self.windows, self.owner, self.max_entities))
+
+    def group(self, low: int, high: int) -> _Part:
+        batch = pack(
+            self.pieces,
+            self.windows,
+            self.owner,
+            self.starts,
+            self.ends,
+            self.session.module.pieces,
+            self.max_entities,
+            within=(low, high),
+        )
+        if not len(batch.questions):
+            return self._nothing()
+        if self.settings.mode == "two-stage":
+            return self._two_stage(batch)
+        inputs = LukeInputs(batch.words, packed_entities(batch, self.session))
+        states = self.session.encode(inputs, self.settings.mode)
+        logits = self._classify(batch, states.words, states.entities)
+        return _Part(batch.questions.rows, logits, *self._nothing()[2:])
+
+    def _two_stage(self, batch: Batch) -> _Part:
+        questions, session = batch.questions, self.session
+        n_words = self._words_of_sequences(batch)
+        word_pass = session.encode_words(batch.words, n_words)
+        assert self.module.filter is not None
+        filter_logits = self.module.filter(
+            word_pass.states,
+            session.index(questions.first),
+            session.index(questions.last),
+            session.index(self.widths[questions.rows]),
+        ).float()
+        forced = None if self.keep is None else self.keep[questions.rows]
+        best = best_per_sequence(
+            filter_logits.detach().cpu().numpy(), questions.sequences, n_words, forced
+        )
+        kept = Batch(batch.words, questions.take(best), batch.windows, batch.first_of_window)
+        entities = session.encode_entities(word_pass, packed_entities(kept, session))
+        logits = self._classify(kept, word_pass.states, entities)
+        return _Part(kept.questions.rows, logits, questions.rows, filter_logits)
+
+    def _classify(self, batch: Batch, words: torch.Tensor, entities: torch.Tensor) -> torch.Tensor:
+        first, last = batch.questions.first, batch.questions.last
+        index = self.session.index
+        return self.module.head(words, entities, index(first), index(last)).float()
+
+    def _words_of_sequences(self, batch: Batch) -> Array:
+        """(n_sequences,) how many candidates to keep: k times the words a window answers for."""
+        windows = self.windows
+        starts = np.unique(
+            self.pieces.token_starts[self.pieces.token_ends > self.pieces.token_starts]
+        )
+        shown = batch.windows
+        counts = np.searchsorted(starts, windows.own_ends[shown]) - np.searchsorted(
+            starts, windows.own_starts[shown]
+        )
+        return np.ceil(counts * self.settings.candidates_per_word).astype(np.int64)
+
+    def _nothing(self) -> _Part:
+        rows = np.zeros(0, dtype=np.int64)
+        empty = torch.zeros(0, device=self.session.device)
+        return _Part(rows, empty.reshape(0, self.module.n_classes), rows, empty)
+
+
+def best_per_sequence(
+    scores: Array, sequences: Array, limits: Array, forced: Array | None = None
+) -> Array:
+    """Sorted indices of the ``limits[s]`` best scores of each sequence s, ties by position.
+
+    forced: (n,) candidates that are kept in any case, within the limit where it is large
+        enough and beyond it where not.
+    """
+    ranking = scores if forced is None else np.where(forced, np.inf, scores)
+    order = np.lexsort((-ranking, sequences))
+    counts = np.bincount(sequences, minlength=len(limits))
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    kept = rank < limits[sequences[order]]
+    if forced is not None:
+        kept |= forced[order]
+    return np.sort(order[kept])
+
+
+def _spans(spans: Ragged) -> Array:
+    data = _numpy(spans.dataXd)
+    return data.reshape(-1, 2).astype(np.int64) if data.size else np.zeros((0, 2), dtype=np.int64)
+
+
+def _numpy(array: Any) -> Array:
+    return array.get() if hasattr(array, "get") else np.asarray(array)
+
+
+def _save(module: SpanModule) -> bytes:
+    return to_blob("span head", module.config, module.state_dict())
+
+
+def _load(data: bytes) -> SpanModule:
+    config, tensors, _ = from_blob("span head", data)
+    module = SpanModule(**config)
+    try:
+        module.load_state_dict(tensors)
+    except RuntimeError as err:
+        raise CheckpointError(f"The saved span head does not fit its sizes: {err}") from err
+    return module

@@ -1,0 +1,117 @@
+"""``spacy-luke.SpanScorer.v1``: the span network behind spaCy's own span-model signature.
+
+``Model[Tuple[List[Doc], Ragged], Floats2d]``, so the same layer is the model of ``luke_ner``
+and of spaCy's ``spancat`` and ``spancat_singlelabel``.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from spacy.tokens import Doc
+from spacy.util import registry
+from thinc.api import Model
+from thinc.types import Floats2d, Ragged
+
+from ..errors import ConfigError
+from .shim import LearnRates
+from .span_network import SpanQuery, SpanScores, SpanSettings, span_network
+
+SCORER = "luke-span-scorer"
+Activation = Literal["softmax", "logistic"]
+
+
+@registry.architectures("spacy-luke.SpanScorer.v1")
+def SpanScorer_v1(
+    encoder: Model,
+    *,
+    mode: Literal["two-stage", "probe", "full"] = "two-stage",
+    candidates_per_word: float = 1.0,
+    layout: Literal["document", "sentence", "context"] | None = None,
+    max_pieces: int = 16,
+    max_entities: int = 128,
+    filter_size: int = 128,
+    learn_rate_factor: float = 1.0,
+    activation: Literal["softmax", "logistic"] = "softmax",
+) -> Model[tuple[Sequence[Doc], Ragged], Floats2d]:
+    """Score candidate spans, each as an entity token of its own.
+
+    encoder: ``spacy-luke.LukeEncoder.v1``, or ``spacy-luke.LukeListener.v1`` to share one.
+    mode: ``two-stage`` (a light filter keeps the best candidates; probe attention), ``probe``
+        or ``full`` (every candidate is an entity token; ``full`` is the published attention).
+    candidates_per_word: what the filter of ``two-stage`` keeps; may be changed after training.
+    layout: ``document`` windows, each ``sentence`` alone, or each sentence filled up with
+        document ``context`` on both sides, as published. By default ``context`` for ``full``
+        and ``document`` otherwise.
+    max_pieces: longest candidate in pieces; longer ones are not asked about.
+    max_entities: most entities of a sequence in ``probe`` and ``full``; more make the window
+        be repeated.
+    filter_size: width of the filter's hidden layer.
+    learn_rate_factor: learning rate of head and filter, relative to the config's.
+    activation: what stock components expect: ``softmax`` (with a negative class) in
+        ``spancat_singlelabel``, ``logistic`` in ``spancat``. ``luke_ner`` reads logits.
+    """
+    if activation not in ("softmax", "logistic"):
+        raise ConfigError(f"SpanScorer.activation is {activation!r}; use 'softmax' or 'logistic'.")
+    settings = SpanSettings(
+        mode,
+        candidates_per_word,
+        layout,
+        max_pieces,
+        max_entities,
+        filter_size,
+        LearnRates(learn_rate_factor),
+    )
+    network = span_network(encoder, settings)
+    return Model(
+        SCORER,
+        _forward,
+        init=_initialize,
+        layers=[network],
+        dims={"nO": None},
+        refs={"network": network, "output_layer": network},
+        attrs={"activation": activation},
+    )
+
+
+def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
+    model.layers[0].initialize(X=None, Y=Y)
+    model.set_dim("nO", model.layers[0].get_dim("nO"), force=True)
+
+
+def _forward(
+    model: Model, inputs: tuple[Sequence[Doc], Ragged], is_train: bool
+) -> tuple[Floats2d, Callable[[Floats2d], list]]:
+    """Probabilities of every candidate; one the filter dropped, or that could not be asked
+    about, has (nearly) all its mass on the negative class, or zeros for ``logistic``."""
+    docs, spans = inputs
+    xp = model.ops.xp
+    network, activation = model.layers[0], model.attrs["activation"]
+    scores, finish = network(SpanQuery(docs, spans), is_train)
+    logits = scores.logits
+    n_classes = network.get_dim("nO")
+    output = model.ops.alloc2f(int(spans.lengths.sum()), n_classes)
+    chance = model.ops.sigmoid(scores.filter_logits)
+    if activation == "softmax":
+        output[:, -1] = 1.0
+        if len(scores.filtered) and n_classes > 1:
+            # A dropped candidate's chance is spread, so that no class but NIL can win it.
+            output[scores.filtered, :-1] = (chance / n_classes)[:, None]
+            output[scores.filtered, -1] = 1.0 - chance * (n_classes - 1) / n_classes
+        output[scores.asked] = model.ops.softmax(logits)
+    else:
+        output[scores.asked] = model.ops.sigmoid(logits)
+
+    def backprop(d_output: Floats2d) -> list:
+        """As in Thinc's Softmax and Logistic with a stock loss, d_output is the gradient of
+        the logits. A candidate is gold where some class is pushed up (a negative gradient):
+        that is the filter's target."""
+        positive = d_output[:, :-1] if activation == "softmax" else d_output
+        gold = (positive < 0).any(axis=1)[scores.filtered]
+        d_filter = xp.asarray(chance - gold, dtype="f")
+        finish(
+            SpanScores(scores.asked, d_output[scores.asked], scores.filtered, d_filter, np.zeros(0))
+        )
+        return []
+
+    return output, backprop

@@ -1,0 +1,1 @@
+"""The network in plain torch: no spaCy, no Thinc, no files."""

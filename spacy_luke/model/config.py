@@ -1,0 +1,75 @@
+"""What a LUKE network looks like: sizes and switches, named as in published configs."""
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from ..errors import ConfigError
+
+EncoderKind = Literal["roberta", "bert"]
+
+
+@dataclass
+class LukeConfig:
+    """Sizes and switches of a network.
+
+    The field names are those of the published ``config.json`` files, whose *values* are not
+    the defaults of ``transformers.LukeConfig``. ``kind``, ``word_shapes`` and
+    ``entity_labels`` are ours. Keys of a file that the network does not use are kept in
+    ``extra``, so that an exported file is complete.
+    """
+
+    vocab_size: int
+    entity_vocab_size: int
+    hidden_size: int = 768
+    entity_emb_size: int = 256
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    max_position_embeddings: int = 514
+    type_vocab_size: int = 1
+    layer_norm_eps: float = 1e-5
+    pad_token_id: int = 1
+    hidden_dropout_prob: float = 0.1
+    use_entity_aware_attention: bool = True
+    initializer_range: float = 0.02
+    kind: EncoderKind = "roberta"
+    """``roberta``: positions start after the padding id; ``bert``: they start at 0."""
+    word_shapes: bool = False
+    """Add an embedding of the word's shape (lower, Title, UPPER, ...): for uncased encoders."""
+    entity_labels: list[str] = field(default_factory=list)
+    """Coarse labels with an embedding of their own, added to the entity's; none by default."""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("roberta", "bert"):
+            raise ConfigError(f"LukeConfig.kind is {self.kind!r}; use 'roberta' or 'bert'.")
+        if self.hidden_size % self.num_attention_heads:
+            raise ConfigError(
+                f"hidden_size ({self.hidden_size}) must be a multiple of "
+                f"num_attention_heads ({self.num_attention_heads})."
+            )
+
+    @property
+    def position_offset(self) -> int:
+        """Row of the position table that the first piece of a sequence uses."""
+        return self.pad_token_id + 1 if self.kind == "roberta" else 0
+
+    @property
+    def max_pieces(self) -> int:
+        """The longest sequence the position tables can hold, special pieces included."""
+        return self.max_position_embeddings - self.position_offset
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "LukeConfig":
+        """Build from :meth:`to_dict`. Raises ConfigError on an unknown or missing key."""
+        known = {f.name for f in fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise ConfigError(f"Unknown keys in a LUKE network configuration: {unknown}.")
+        try:
+            return cls(**values)
+        except TypeError as err:
+            raise ConfigError(f"Incomplete LUKE network configuration: {err}.") from err

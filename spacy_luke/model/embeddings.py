@@ -1,0 +1,84 @@
+"""Word and entity embeddings (Yamada et al. 2020, section 3.1)."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .config import LukeConfig
+
+N_WORD_SHAPES = 6
+"""lower, Title, UPPER, mixed, no cased letters, special piece: see ``inputs/shapes.py``."""
+
+
+class WordEmbeddings(nn.Module):
+    """Piece, position, type and (optional) word-shape vectors; LayerNorm; dropout."""
+
+    def __init__(self, config: LukeConfig):
+        super().__init__()
+        hidden = config.hidden_size
+        self.position_offset = config.position_offset
+        self.words = nn.Embedding(config.vocab_size, hidden)
+        self.positions = nn.Embedding(config.max_position_embeddings, hidden)
+        self.types = nn.Embedding(config.type_vocab_size, hidden)
+        self.shapes = nn.Embedding(N_WORD_SHAPES, hidden) if config.word_shapes else None
+        self.norm = nn.LayerNorm(hidden, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(
+        self, piece_ids: torch.Tensor, positions: torch.Tensor, shapes: torch.Tensor | None
+    ) -> torch.Tensor:
+        """piece_ids, positions (0-based in the sequence), shapes: (n_pieces,)
+        -> (n_pieces, hidden)."""
+        states = self.words(piece_ids) + self.positions(positions + self.position_offset)
+        states = states + self.types.weight[0]
+        if self.shapes is not None and shapes is not None:
+            states = states + self.shapes(shapes)
+        return self.dropout(self.norm(states))
+
+
+class EntityEmbeddings(nn.Module):
+    """Entity (factorised), mean position, type and (optional) label vectors; LayerNorm.
+
+    The entity table has ``entity_emb_size`` columns and is projected to the hidden size
+    without a bias, unless both sizes agree. Entity positions count from 0 at the first
+    special piece, whatever the encoder's own positions do.
+    """
+
+    def __init__(self, config: LukeConfig):
+        super().__init__()
+        hidden, size = config.hidden_size, config.entity_emb_size
+        self.entities = nn.Embedding(config.entity_vocab_size, size)
+        self.dense = nn.Linear(size, hidden, bias=False) if size != hidden else None
+        self.positions = nn.Embedding(config.max_position_embeddings, hidden)
+        self.types = nn.Embedding(config.type_vocab_size, hidden)
+        n_labels = len(config.entity_labels)
+        self.labels = nn.Embedding(n_labels + 1, hidden, padding_idx=0) if n_labels else None
+        self.norm = nn.LayerNorm(hidden, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(
+        self,
+        ids: torch.Tensor,
+        starts: torch.Tensor,
+        ends: torch.Tensor,
+        labels: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """ids, starts, ends, labels: (n_entities,) -> (n_entities, hidden)."""
+        states = self.entities(ids)
+        if self.dense is not None:
+            states = self.dense(states)
+        states = states + self.mean_positions(starts, ends) + self.types.weight[0]
+        if self.labels is not None and labels is not None:
+            states = states + self.labels(labels)
+        return self.dropout(self.norm(states))
+
+    def mean_positions(self, starts: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+        """The mean position vector of each range [start, end); zeros for an empty range.
+
+        A prefix sum makes the cost independent of the ranges' lengths; float64 keeps the
+        difference of two sums exact to float32.
+        """
+        table = self.positions.weight
+        sums = F.pad(table.double().cumsum(0), (0, 0, 1, 0))
+        lengths = (ends - starts).clamp(min=1).unsqueeze(-1)
+        return ((sums[ends] - sums[starts]) / lengths).to(table.dtype)

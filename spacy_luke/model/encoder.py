@@ -1,0 +1,274 @@
+"""The LUKE encoder on packed sequences (Yamada et al. 2020, section 3)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from .attention import Rows, attend_full, attend_probe, attend_words
+from .config import LukeConfig
+from .embeddings import EntityEmbeddings, WordEmbeddings
+from .packing import Array, Block, Entities, LukeInputs, LukeStates, Plan, Words, inverse
+
+AttentionPattern = Literal["full", "probe"]
+
+
+class Layer(nn.Module):
+    """One transformer layer, shared by words and entities but for the queries.
+
+    ``qkv`` holds the published ``query``, ``key`` and ``value`` one above the other;
+    ``word_to_entity`` is ``w2e_query``; ``entity_queries`` holds ``e2w_query`` and
+    ``e2e_query``. Without entity-aware attention the last two are absent and ``query``
+    serves all rows.
+    """
+
+    def __init__(self, config: LukeConfig):
+        super().__init__()
+        hidden = config.hidden_size
+        self.heads = config.num_attention_heads
+        self.qkv = nn.Linear(hidden, 3 * hidden)
+        self.word_to_entity: nn.Linear | None = None
+        self.entity_queries: nn.Linear | None = None
+        if config.use_entity_aware_attention:
+            self.word_to_entity = nn.Linear(hidden, hidden)
+            self.entity_queries = nn.Linear(hidden, 2 * hidden)
+        self.attention_output = nn.Linear(hidden, hidden)
+        self.attention_norm = nn.LayerNorm(hidden, eps=config.layer_norm_eps)
+        self.intermediate = nn.Linear(hidden, config.intermediate_size)
+        self.output = nn.Linear(config.intermediate_size, hidden)
+        self.output_norm = nn.LayerNorm(hidden, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def full(
+        self,
+        words: torch.Tensor,
+        entities: torch.Tensor,
+        blocks: list[tuple[Block, Block]],
+        dropout: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """words: (n_pieces, hidden), entities: (n_entities, hidden) -> the same."""
+        q, k, v = self.qkv(words).chunk(3, -1)
+        to_entities = q if self.word_to_entity is None else self.word_to_entity(words)
+        e_words, e_entities, e_k, e_v = self._entity_projections(entities)
+        word_contexts, entity_contexts = [], []
+        for word_block, entity_block in blocks:
+            block_words = self._rows(word_block, q, to_entities, k, v)
+            if entity_block.width == 0:
+                word_contexts.append(self._unpad(word_block, attend_words(block_words, dropout)))
+                continue
+            block_entities = self._rows(entity_block, e_words, e_entities, e_k, e_v)
+            on_words, on_entities = attend_full(block_words, block_entities, dropout)
+            word_contexts.append(self._unpad(word_block, on_words))
+            entity_contexts.append(self._unpad(entity_block, on_entities))
+        words = self._finish(words, torch.cat(word_contexts))
+        if entity_contexts:
+            entities = self._finish(entities, torch.cat(entity_contexts))
+        return words, entities
+
+    def words(
+        self, words: torch.Tensor, blocks: list[Block], dropout: float
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Words alone. Returns their states, keys and values, each (n_pieces, hidden)."""
+        q, k, v = self.qkv(words).chunk(3, -1)
+        contexts = [
+            self._unpad(block, attend_words(self._rows(block, q, q, k, v), dropout))
+            for block in blocks
+        ]
+        return self._finish(words, torch.cat(contexts)), k, v
+
+    def probe(
+        self,
+        entities: torch.Tensor,
+        word_keys: torch.Tensor,
+        word_values: torch.Tensor,
+        blocks: list[tuple[Block, Block]],
+        dropout: float,
+    ) -> torch.Tensor:
+        """Entities on the kept keys and values of the words; -> (n_entities, hidden)."""
+        projections = self._entity_projections(entities)
+        contexts = []
+        for word_block, entity_block in blocks:
+            if entity_block.width:
+                rows = self._rows(entity_block, *projections)
+                keys, values = self._split(word_block, word_keys, word_values)
+                context = attend_probe(rows, keys, values, word_block.keep, dropout)
+                contexts.append(self._unpad(entity_block, context))
+        return self._finish(entities, torch.cat(contexts)) if contexts else entities
+
+    def _entity_projections(self, entities: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Query to words, query to entities, key, value of entity rows."""
+        if self.entity_queries is None:
+            q, k, v = self.qkv(entities).chunk(3, -1)
+            return q, q, k, v
+        hidden = entities.shape[-1]
+        weight, bias = self.qkv.weight[hidden:], self.qkv.bias[hidden:]
+        return (
+            *self.entity_queries(entities).chunk(2, -1),
+            *F.linear(entities, weight, bias).chunk(2, -1),
+        )
+
+    def _split(self, block: Block, *packed: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """(packed rows, hidden) -> (n_sequences, heads, width, head_size) of one block."""
+        return tuple(
+            block.pad(rows).unflatten(-1, (self.heads, -1)).transpose(1, 2) for rows in packed
+        )
+
+    def _rows(self, block: Block, to_words, to_entities, keys, values) -> Rows:  # type: ignore[no-untyped-def]
+        if to_words is to_entities:
+            q, k, v = self._split(block, to_words, keys, values)
+            return Rows(q, q, k, v, block.keep)
+        return Rows(*self._split(block, to_words, to_entities, keys, values), block.keep)
+
+    def _unpad(self, block: Block, context: torch.Tensor) -> torch.Tensor:
+        return block.unpad(context.transpose(1, 2).flatten(2))
+
+    def _finish(self, states: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
+        """Output projection and feed-forward, post-LayerNorm, erf GELU."""
+        attended = self.dropout(self.attention_output(context))
+        states = self.attention_norm(attended + states)
+        inner = self.dropout(self.output(F.gelu(self.intermediate(states))))
+        return self.output_norm(inner + states)
+
+
+@dataclass
+class WordPass:
+    """What probe entities need of an encoded batch of words.
+
+    states: (n_pieces, hidden), packed like the inputs; keys, values: one (n_pieces, hidden)
+    a layer, in plan order.
+    """
+
+    plan: Plan
+    states: torch.Tensor
+    keys: list[torch.Tensor]
+    values: list[torch.Tensor]
+
+
+class LukeModel(nn.Module):
+    """Words and entities in, contextual states of both out.
+
+    ``forward`` computes either attention pattern; ``encode_words`` and ``encode_entities``
+    are the two halves of ``probe``, where one word pass serves any number of questions.
+    """
+
+    def __init__(self, config: LukeConfig):
+        super().__init__()
+        self.config = config
+        self.word_embeddings = WordEmbeddings(config)
+        self.entity_embeddings = EntityEmbeddings(config)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        self.attention_dropout = 0.0
+        self.gradient_checkpointing = False
+
+    @property
+    def device(self) -> torch.device:
+        return self.word_embeddings.words.weight.device
+
+    def set_dropout(self, rate: float) -> None:
+        """Set the dropout of embeddings and layers (attention weights have their own)."""
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = rate
+
+    def forward(self, inputs: LukeInputs, attention: AttentionPattern = "full") -> LukeStates:
+        """Encode a batch.
+
+        ``full``: words and entities attend to each other, as published. ``probe``: words do
+        not attend to entities, an entity attends to words and itself.
+        """
+        if attention == "probe":
+            word_pass = self.encode_words(inputs.words, np.diff(inputs.entities.offsets))
+            return LukeStates(word_pass.states, self.encode_entities(word_pass, inputs.entities))
+        entity_lengths = np.diff(inputs.entities.offsets)
+        plan = Plan(np.diff(inputs.words.offsets), entity_lengths, self.device)
+        blocks = list(zip(plan.word_blocks, plan.blocks(entity_lengths)))
+        words, word_rows = self._embed_words(inputs.words, plan)
+        entities, entity_rows = self._embed_entities(inputs.entities, plan)
+        for layer in self.layers:
+            words, entities = self._run(
+                layer.full, words, entities, blocks, self._attention_dropout
+            )
+        return LukeStates(self._restore(words, word_rows), self._restore(entities, entity_rows))
+
+    def encode_words(self, words: Words, expected_entities: Array | None = None) -> WordPass:
+        """Words alone: states, and the keys and values that probe entities attend to.
+
+        expected_entities: (n_sequences,) about how many entities each sequence will be asked
+        about, if known: it balances the blocks, and never changes a result.
+        """
+        lengths = np.diff(words.offsets)
+        expected = np.zeros_like(lengths) if expected_entities is None else expected_entities
+        plan = Plan(lengths, expected, self.device)
+        states, rows = self._embed_words(words, plan)
+        keys, values = [], []
+        for layer in self.layers:
+            states, k, v = self._run(layer.words, states, plan.word_blocks, self._attention_dropout)
+            keys.append(k)
+            values.append(v)
+        return WordPass(plan, self._restore(states, rows), keys, values)
+
+    def encode_entities(self, word_pass: WordPass, entities: Entities) -> torch.Tensor:
+        """Probe entities on encoded words -> (n_entities, hidden), packed like the input."""
+        plan = word_pass.plan
+        blocks = list(zip(plan.word_blocks, plan.blocks(np.diff(entities.offsets))))
+        states, rows = self._embed_entities(entities, plan)
+        for layer, keys, values in zip(self.layers, word_pass.keys, word_pass.values):
+            states = self._run(layer.probe, states, keys, values, blocks, self._attention_dropout)
+        return self._restore(states, rows)
+
+    @property
+    def _attention_dropout(self) -> float:
+        return self.attention_dropout if self.training else 0.0
+
+    def _run(self, function: Callable, *args):  # type: ignore[no-untyped-def]
+        if self.gradient_checkpointing and self.training and torch.is_grad_enabled():
+            return checkpoint(function, *args, use_reentrant=False)
+        return function(*args)
+
+    def _embed_words(self, words: Words, plan: Plan) -> tuple[torch.Tensor, Array]:
+        rows = plan.rows(words.offsets)
+        positions = np.arange(len(words.piece_ids)) - np.repeat(
+            words.offsets[:-1], np.diff(words.offsets)
+        )
+        shapes = None if words.shapes is None else self._tensor(words.shapes[rows])
+        states = self.word_embeddings(
+            self._tensor(words.piece_ids[rows]), self._tensor(positions[rows]), shapes
+        )
+        return states, rows
+
+    def _embed_entities(self, entities: Entities, plan: Plan) -> tuple[torch.Tensor, Array]:
+        rows = plan.rows(entities.offsets)
+        labels = None if entities.labels is None else self._tensor(entities.labels[rows])
+        states = self.entity_embeddings(
+            self._tensor(entities.ids[rows]),
+            self._tensor(entities.starts[rows]),
+            self._tensor(entities.ends[rows]),
+            labels,
+        )
+        return states, rows
+
+    def _restore(self, states: torch.Tensor, rows: Array) -> torch.Tensor:
+        """Plan order -> the caller's order, in float32 (NumPy and CuPy know no bf16)."""
+        return states.index_select(0, self._tensor(inverse(rows))).float()
+
+    def _tensor(self, array: Array) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)).to(self.device)
+
+
+def init_weights(module: nn.Module, std: float) -> None:
+    """Random weights as BERT draws them: normal(0, std), zero biases, unit LayerNorm."""
+    for part in module.modules():
+        if isinstance(part, (nn.Linear, nn.Embedding)):
+            part.weight.data.normal_(0.0, std)
+            if isinstance(part, nn.Linear) and part.bias is not None:
+                part.bias.data.zero_()
+            if isinstance(part, nn.Embedding) and part.padding_idx is not None:
+                part.weight.data[part.padding_idx].zero_()
+        elif isinstance(part, nn.LayerNorm):
+            part.weight.data.fill_(1.0)
+            part.bias.data.zero_()

@@ -1,0 +1,178 @@
+"""Packed sequences: what goes into the network and how attention lays it out.
+
+Nothing is padded outside attention: the pieces of all sequences stand end to end, and so do
+their entities. Inside attention, sequences of similar length share a padded block.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+Array = np.ndarray
+
+# A block may hold this much padding, relative to its tokens: on a CPU padding costs time, on
+# a GPU every further block costs kernel launches.
+_MAX_WASTE = {"cpu": 0.15}
+_MAX_WASTE_ELSEWHERE = 1.0
+# Attention scores of one block: at most this many (sequences x rows x keys), a head.
+_MAX_SCORES = 4_000_000
+
+
+@dataclass
+class Words:
+    """The pieces of all sequences, end to end.
+
+    piece_ids: (n_pieces,) ids in the piece vocabulary, special pieces included.
+    offsets: (n_sequences + 1,) where each sequence starts; the last is n_pieces.
+    shapes: (n_pieces,) word-shape ids, or None where the network has no shape embedding.
+    """
+
+    piece_ids: Array
+    offsets: Array
+    shapes: Array | None = None
+
+    @property
+    def n_sequences(self) -> int:
+        return len(self.offsets) - 1
+
+
+@dataclass
+class Entities:
+    """The entities of all sequences, end to end and in sequence order.
+
+    ids: (n_entities,) ids in the entity vocabulary.
+    starts, ends: (n_entities,) piece range [start, end) inside the entity's own sequence,
+        the first special piece being 0; an empty range gives a zero position vector.
+    offsets: (n_sequences + 1,) where the entities of each sequence start.
+    labels: (n_entities,) coarse label ids (0: none), or None.
+    """
+
+    ids: Array
+    starts: Array
+    ends: Array
+    offsets: Array
+    labels: Array | None = None
+
+    @classmethod
+    def none(cls, n_sequences: int) -> "Entities":
+        empty = np.zeros(0, dtype=np.int64)
+        return cls(empty, empty, empty, np.zeros(n_sequences + 1, dtype=np.int64))
+
+
+@dataclass
+class LukeInputs:
+    """Words and entities of a batch of sequences."""
+
+    words: Words
+    entities: Entities
+
+
+@dataclass
+class LukeStates:
+    """words: (n_pieces, hidden); entities: (n_entities, hidden); packed like the inputs."""
+
+    words: torch.Tensor
+    entities: torch.Tensor
+
+
+@dataclass
+class Block:
+    """Consecutive sequences (in plan order) whose attention is computed together.
+
+    Rows ``start:end`` of the packed tensor, laid out as (n_sequences, width). ``scatter`` says
+    where in that layout each row goes; None means that nothing is padded.
+    """
+
+    start: int
+    end: int
+    n_sequences: int
+    width: int
+    scatter: torch.Tensor | None
+    keep: torch.Tensor | None
+    """(n_sequences, width): True where a row is real; None where all are."""
+
+    def pad(self, rows: torch.Tensor) -> torch.Tensor:
+        """(packed, ...) -> (n_sequences, width, ...); padding is zero."""
+        rows = rows[self.start : self.end]
+        shape = (self.n_sequences, self.width, *rows.shape[1:])
+        if self.scatter is None:
+            return rows.reshape(shape)
+        padded = rows.new_zeros((self.n_sequences * self.width, *rows.shape[1:]))
+        return padded.index_copy(0, self.scatter, rows).reshape(shape)
+
+    def unpad(self, padded: torch.Tensor) -> torch.Tensor:
+        """(n_sequences, width, ...) -> (end - start, ...)."""
+        rows = padded.reshape(self.n_sequences * self.width, *padded.shape[2:])
+        return rows if self.scatter is None else rows.index_select(0, self.scatter)
+
+
+def _block(lengths: Array, start: int, device: torch.device) -> Block:
+    n, width, total = len(lengths), int(lengths.max(initial=0)), int(lengths.sum())
+    if n * width == total:
+        return Block(start, start + total, n, width, None, None)
+    keep = np.arange(width)[None, :] < lengths[:, None]
+    scatter = torch.from_numpy(np.flatnonzero(keep)).to(device)
+    return Block(start, start + total, n, width, scatter, torch.from_numpy(keep).to(device))
+
+
+class Plan:
+    """The order in which sequences are computed and the blocks they share in attention.
+
+    The network reorders sequences by length at its entry and puts the states back at its
+    exit, so blocks are contiguous and mostly free of padding.
+
+    word_lengths: (n_sequences,) pieces of each sequence.
+    entity_lengths: (n_sequences,) the expected number of entities, used to balance blocks.
+    """
+
+    def __init__(self, word_lengths: Array, entity_lengths: Array, device: torch.device):
+        self.device = device
+        self.word_lengths = word_lengths
+        self.order = np.lexsort((entity_lengths, word_lengths))
+        self.groups = _group(
+            word_lengths[self.order],
+            entity_lengths[self.order],
+            _MAX_WASTE.get(device.type, _MAX_WASTE_ELSEWHERE),
+        )
+        self.word_blocks = self.blocks(word_lengths)
+
+    def blocks(self, lengths: Array) -> list[Block]:
+        """The blocks of rows of which sequence ``i`` has ``lengths[i]``."""
+        ordered = lengths[self.order]
+        starts = np.concatenate([[0], np.cumsum(ordered)])
+        return [_block(ordered[a:b], int(starts[a]), self.device) for a, b in self.groups]
+
+    def rows(self, offsets: Array) -> Array:
+        """Indices that bring packed rows of the caller into plan order."""
+        lengths = np.diff(offsets)[self.order]
+        starts = offsets[:-1][self.order]
+        ends = np.cumsum(lengths)
+        return np.arange(ends[-1] if len(ends) else 0) + np.repeat(
+            starts - (ends - lengths), lengths
+        )
+
+
+def inverse(rows: Array) -> Array:
+    """The permutation that undoes ``rows``."""
+    result = np.empty_like(rows)
+    result[rows] = np.arange(len(rows))
+    return result
+
+
+def _group(words: Array, entities: Array, max_waste: float) -> list[tuple[int, int]]:
+    """Cut sequences (sorted by length) into runs with bounded padding and score memory."""
+    groups: list[tuple[int, int]] = []
+    start = total = widest = most = 0
+    for i, (n, m) in enumerate(zip(words.tolist(), entities.tolist())):
+        size = i - start + 1
+        width, entity_width = max(widest, n), max(most, m)
+        rows = width + entity_width
+        too_empty = size * rows > (total + n + m) * (1 + max_waste)
+        if size > 1 and (too_empty or size * rows * rows > _MAX_SCORES):
+            groups.append((start, i))
+            start, total, width, entity_width = i, 0, n, m
+        total, widest, most = total + n + m, width, entity_width
+    if len(words):
+        groups.append((start, len(words)))
+    return groups

@@ -1,0 +1,89 @@
+"""Scored candidate spans to entities, for a whole batch at once."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass
+class Decoded:
+    """Accepted spans, in document order. candidates: (n,) the rows they come from;
+    labels: (n,) class indices; scores: (n,) probabilities."""
+
+    candidates: Array
+    labels: Array
+    scores: Array
+
+
+def decode(
+    logits: Array,
+    starts: Array,
+    ends: Array,
+    nil_bias: float,
+    threshold: float,
+    flat: bool,
+    taken: Array | None = None,
+) -> Decoded:
+    """Choose a label for every candidate; drop NIL; in flat mode drop what overlaps.
+
+    logits: (n, n_classes), NIL last. starts, ends: (n,) token ranges counted through the
+    batch. nil_bias is taken off the NIL logit before anything else. threshold: least
+    probability of the label. In flat mode candidates are accepted by their largest logit if
+    none of their tokens is taken yet (the published procedure); ties go to the earlier, then
+    to the shorter span. taken: (n_tokens,) tokens that are not to be had.
+    """
+    logits = np.array(logits, dtype=np.float64)
+    if not len(logits) or logits.shape[1] < 2:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Decoded(nothing, nothing, np.zeros(0))
+    logits[:, -1] -= nil_bias
+    best = logits[:, :-1].argmax(-1)
+    top = logits[np.arange(len(logits)), best]
+    peak = logits.max(-1, keepdims=True)
+    probability = np.exp(top - peak[:, 0]) / np.exp(logits - peak).sum(-1)
+    rows = np.flatnonzero((top > logits[:, -1]) & (probability >= threshold))
+    if flat:
+        order = rows[np.lexsort((ends[rows], starts[rows], -top[rows]))]
+        rows = order[select_disjoint(starts[order], ends[order], taken)]
+    rows = rows[np.lexsort((ends[rows], starts[rows]))]
+    return Decoded(rows, best[rows], probability[rows])
+
+
+def select_disjoint(starts: Array, ends: Array, taken: Array | None = None) -> Array:
+    """Indices of the spans that a greedy pass in the given order accepts.
+
+    Works in rounds instead of a loop over spans: a span that comes first among all that share
+    one of its tokens is accepted; what it overlaps is dropped.
+    """
+    if not len(starts):
+        return np.zeros(0, dtype=np.int64)
+    n_tokens = int(ends.max())
+    free = np.ones(n_tokens, dtype=bool)
+    if taken is not None:
+        free[: len(taken)] = ~taken[:n_tokens]
+    left = np.arange(len(starts))
+    accepted = []
+    while len(left):
+        covered = np.concatenate([[0], np.cumsum(free)])
+        whole = covered[ends[left]] - covered[starts[left]] == ends[left] - starts[left]
+        left = left[whole]
+        lengths = ends[left] - starts[left]
+        stops = np.cumsum(lengths)
+        tokens = np.arange(stops[-1] if len(stops) else 0) + np.repeat(
+            starts[left] - (stops - lengths), lengths
+        )
+        first = np.full(n_tokens, len(starts), dtype=np.int64)
+        np.minimum.at(first, tokens, np.repeat(left, lengths))
+        # A span wins its round if it is the first on all of its tokens.
+        lost = np.repeat(left, lengths) != first[tokens]
+        wins = left[np.add.reduceat(lost, stops - lengths) == 0] if len(left) else left
+        accepted.append(wins)
+        lengths = ends[wins] - starts[wins]
+        stops = np.cumsum(lengths)
+        tokens = np.arange(stops[-1] if len(stops) else 0) + np.repeat(
+            starts[wins] - (stops - lengths), lengths
+        )
+        free[tokens] = False
+    return np.sort(np.concatenate(accepted)) if accepted else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,85 @@
+"""Gold spans of examples, as targets for candidate spans."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from spacy.training import Example
+
+Array = np.ndarray
+
+
+@dataclass
+class GoldSpans:
+    """Gold spans on the predicted side's tokens.
+
+    docs, starts, ends: (n,); labels: n strings. n_misaligned: (n_docs,) gold spans that do not
+    fit the predicted tokens. missing: for each document, (n_tokens,) True where the reference
+    has no annotation, or None where it is complete.
+    """
+
+    docs: Array
+    starts: Array
+    ends: Array
+    labels: list[str]
+    n_misaligned: Array
+    missing: list[Array | None]
+
+
+def gold_spans(examples: Sequence[Example], spans_key: str | None) -> GoldSpans:
+    """Read gold from ``Doc.ents`` (spans_key None) or from a spans group."""
+    rows: list[tuple[int, int, int]] = []
+    labels: list[str] = []
+    misaligned = np.zeros(len(examples), dtype=np.int64)
+    missing: list[Array | None] = []
+    for i, eg in enumerate(examples):
+        if spans_key is None:
+            gold = list(eg.reference.ents)
+            missing.append(_missing(eg))
+        else:
+            gold = list(eg.reference.spans[spans_key]) if spans_key in eg.reference.spans else []
+            missing.append(None)
+        aligned = eg.get_aligned_spans_y2x(gold, allow_overlap=spans_key is not None)
+        misaligned[i] = len(gold) - len(aligned)
+        rows.extend((i, span.start, span.end) for span in aligned)
+        labels.extend(span.label_ for span in aligned)
+    table = np.asarray(rows, dtype=np.int64).reshape(-1, 3)
+    return GoldSpans(table[:, 0], table[:, 1], table[:, 2], labels, misaligned, missing)
+
+
+def find_candidates(
+    docs: Array, spans: Array, gold: GoldSpans, doc_lengths: Sequence[int]
+) -> Array:
+    """(n_gold,) the candidate equal to each gold span, or -1.
+
+    docs: (n_candidates,), spans: (n_candidates, 2).
+    """
+    if not len(docs):
+        return np.full(len(gold.docs), -1, dtype=np.int64)
+    width = max(doc_lengths, default=0) + 1
+
+    def key(doc: Array, start: Array, end: Array) -> Array:
+        return (doc * width + start) * width + end
+
+    keys = key(docs, spans[:, 0], spans[:, 1])
+    order = np.argsort(keys, kind="stable")
+    wanted = key(gold.docs, gold.starts, gold.ends)
+    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
+    return np.where(keys[order[at]] == wanted, order[at], -1)
+
+
+def touches_missing(docs: Array, spans: Array, missing: Sequence[Array | None]) -> Array:
+    """(n_candidates,) whether a candidate has a token without annotation."""
+    result = np.zeros(len(docs), dtype=bool)
+    for i, tokens in enumerate(missing):
+        if tokens is not None:
+            mine = docs == i
+            counts = np.concatenate([[0], np.cumsum(tokens)])
+            result[mine] = counts[spans[mine, 1]] > counts[spans[mine, 0]]
+    return result
+
+
+def _missing(eg: Example) -> Array | None:
+    if eg.reference.has_annotation("ENT_IOB", require_complete=True):
+        return None
+    return np.asarray([value == 0 for value in eg.get_aligned("ENT_IOB")], dtype=bool)

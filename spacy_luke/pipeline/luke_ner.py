@@ -1,0 +1,408 @@
+"""``luke_ner``: entities as spans, each asked about as an entity token."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from spacy.language import Language
+from spacy.pipeline.spancat import spancat_score
+from spacy.scorer import get_ner_prf
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example, validate_examples
+from spacy.util import minibatch, registry
+from spacy.vocab import Vocab
+from thinc.api import Config, Model, Optimizer, set_dropout_rate
+from thinc.types import Ragged
+
+from ..errors import ConfigError
+from ..layers.span_network import (
+    NETWORK,
+    NIL,
+    SpanQuery,
+    SpanScores,
+    askable,
+    initialize_head,
+    load_published_head,
+    published_labels,
+    set_span_module,
+    span_module,
+)
+from ..report import LOGGER
+from .base import TaskPipe
+from .decoding import Decoded, decode
+from .gold import find_candidates, gold_spans, touches_missing
+
+Array = np.ndarray
+
+DEFAULT_CONFIG = Config().from_str(
+    """
+[luke_ner]
+spans_key = "luke_ner"
+nested = false
+threshold = 0.0
+nil_bias = 0.0
+overwrite = true
+scorer = {"@scorers":"spacy-luke.luke_ner_scorer.v1"}
+
+[luke_ner.suggester]
+@misc = "spacy-luke.sentence_spans_suggester.v1"
+max_words = 8
+
+[luke_ner.model]
+@architectures = "spacy-luke.SpanScorer.v1"
+mode = "two-stage"
+
+[luke_ner.model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+name = "studio-ousia/luke-base"
+"""
+)
+
+
+@Language.factory(
+    "luke_ner",
+    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
+    default_config=DEFAULT_CONFIG["luke_ner"],
+    default_score_weights={
+        "ents_f": 1.0,
+        "ents_p": 0.0,
+        "ents_r": 0.0,
+        "ents_per_type": None,
+    },
+)
+def make_luke_ner(
+    nlp: Language,
+    name: str,
+    model: Model,
+    suggester: Callable[..., Ragged],
+    spans_key: str,
+    nested: bool,
+    threshold: float,
+    nil_bias: float,
+    overwrite: bool,
+    scorer: Callable | None,
+) -> "LukeNER":
+    """Construct a span NER component.
+
+    model: ``spacy-luke.SpanScorer.v1``.
+    suggester: candidate spans; any registered spaCy suggester.
+    spans_key: the spans group written (and, in nested mode, read as gold).
+    nested: write only the spans group, where spans may overlap; else also ``Doc.ents``.
+    threshold: least probability of a written span.
+    nil_bias: taken off the logit of "no entity"; ``spacy luke tune-nil`` chooses it.
+    overwrite: replace existing entities; if false they stay and new ones fill the gaps.
+    """
+    return LukeNER(
+        nlp.vocab,
+        model,
+        suggester,
+        name,
+        spans_key=spans_key,
+        nested=nested,
+        threshold=threshold,
+        nil_bias=nil_bias,
+        overwrite=overwrite,
+        scorer=scorer,
+    )
+
+
+def luke_ner_score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+    """spaCy's NER score in flat mode, its span categoriser score in nested mode."""
+    if kwargs.get("nested"):
+        keep = ("spans_key", "labels", "threshold")
+        return spancat_score(examples, **{key: kwargs[key] for key in keep if key in kwargs})
+    return get_ner_prf(examples)
+
+
+@registry.scorers("spacy-luke.luke_ner_scorer.v1")
+def make_luke_ner_scorer() -> Callable[..., dict[str, Any]]:
+    """``spacy.ner_scorer.v1`` or, in nested mode, ``spacy.spancat_scorer.v1``."""
+    return luke_ner_score
+
+
+class LukeNER(TaskPipe):
+    """Find entities by asking about candidate spans."""
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        suggester: Callable[..., Ragged],
+        name: str = "luke_ner",
+        *,
+        spans_key: str = "luke_ner",
+        nested: bool = False,
+        threshold: float = 0.0,
+        nil_bias: float = 0.0,
+        overwrite: bool = True,
+        scorer: Callable | None = luke_ner_score,
+    ):
+        if not 0.0 <= threshold <= 1.0:
+            raise ConfigError(f"{name}.threshold is {threshold}; it must be from 0 to 1.")
+        if model.maybe_get_ref("network") is None or model.get_ref("network").name != NETWORK:
+            raise ConfigError(f"{name}.model must be spacy-luke.SpanScorer.v1, got {model.name!r}.")
+        self.vocab = vocab
+        self.model = model
+        self.suggester = suggester
+        self.name = name
+        self.scorer = scorer
+        self.cfg = {
+            "labels": [],
+            "spans_key": spans_key,
+            "nested": nested,
+            "threshold": threshold,
+            "nil_bias": nil_bias,
+            "overwrite": overwrite,
+        }
+
+    # Labels
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self.cfg["labels"])
+
+    @property
+    def label_data(self) -> list[str]:
+        return list(self.labels)
+
+    @property
+    def is_resizable(self) -> bool:
+        return True
+
+    @property
+    def network(self) -> Model:
+        return self.model.get_ref("network")
+
+    def add_label(self, label: str) -> int:
+        """Add a label; a trained component keeps what it knows of the others.
+
+        Returns 1, or 0 if the label was there. Raises ConfigError for "NIL", which is the
+        published name of "no entity".
+        """
+        if not isinstance(label, str) or not label or label == NIL:
+            raise ConfigError(f"{self.name}: {label!r} cannot be an entity label.")
+        if label in self.labels:
+            return 0
+        if self.network.maybe_get_dim("nO") is not None:
+            n = len(self.labels)
+            module = span_module(self.network).resize([*range(n), None, n])
+            set_span_module(self.network, module)
+            self.model.set_dim("nO", n + 2, force=True)
+        self.cfg["labels"].append(label)
+        self.vocab.strings.add(label)
+        return 1
+
+    # Prediction
+
+    def predict(self, docs: Iterable[Doc]) -> tuple[Ragged, SpanScores]:
+        """Candidates and their scores; documents are not changed."""
+        docs = list(docs)
+        spans = self.suggester(docs, ops=self.model.ops)
+        return spans, self.network.predict(SpanQuery(docs, spans))
+
+    def set_annotations(self, docs: Iterable[Doc], scores: tuple[Ragged, SpanScores]) -> None:
+        """Write entities (flat mode) and the spans group with ``attrs["scores"]``."""
+        docs = list(docs)
+        spans, values = scores
+        offsets = np.concatenate([[0], np.cumsum([len(doc) for doc in docs])])
+        table = self._table(spans)
+        of_doc = np.repeat(np.arange(len(docs)), self._lengths(spans))[values.asked]
+        asked = table[values.asked]
+        found = self._decode(docs, values, asked + offsets[of_doc, None])
+        ends = np.searchsorted(of_doc[found.candidates], np.arange(len(docs)), side="right")
+        start = 0
+        for doc, end in zip(docs, ends.tolist()):
+            self._annotate(doc, asked[found.candidates[start:end]], found, start, end)
+            start = end
+
+    def _decode(self, docs: Sequence[Doc], values: SpanScores, asked: Array) -> Decoded:
+        taken = None
+        if not self.cfg["nested"] and not self.cfg["overwrite"]:
+            taken = np.asarray([token.ent_iob in (1, 3) for doc in docs for token in doc])
+        return decode(
+            self.model.ops.to_numpy(values.logits),
+            asked[:, 0],
+            asked[:, 1],
+            float(self.cfg["nil_bias"]),
+            float(self.cfg["threshold"] or 0.0),
+            flat=not self.cfg["nested"],
+            taken=taken,
+        )
+
+    def _annotate(self, doc: Doc, spans: Array, found: Decoded, start: int, end: int) -> None:
+        labels = [self.labels[i] for i in found.labels[start:end]]
+        new = [Span(doc, a, b, label=label) for (a, b), label in zip(spans.tolist(), labels)]
+        group = SpanGroup(doc, name=self.cfg["spans_key"], spans=new)
+        group.attrs["scores"] = found.scores[start:end].astype("float32")
+        doc.spans[self.cfg["spans_key"]] = group
+        if not self.cfg["nested"]:
+            kept = [] if self.cfg["overwrite"] else list(doc.ents)
+            doc.set_ents(sorted([*kept, *new], key=lambda span: span.start))
+
+    # Training
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from a batch: cross-entropy of the asked candidates and, in two-stage mode,
+        the filter's binary cross-entropy, both summed and divided by the batch's tokens."""
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "LukeNER.update")
+        docs = [eg.predicted for eg in examples]
+        if not any(len(doc) for doc in docs):
+            return losses
+        set_dropout_rate(self.model, drop)
+        spans = self.suggester(docs, ops=self.model.ops)
+        targets, annotated = self._targets(examples, spans)
+        keep = (targets != len(self.labels)) & annotated
+        scores, backprop = self.network.begin_update(SpanQuery(docs, spans, keep))
+        loss, d_scores = self._loss(scores, targets, annotated, sum(len(doc) for doc in docs))
+        backprop(d_scores)
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        losses[self.name] += loss
+        return losses
+
+    def get_loss(
+        self, examples: Iterable[Example], scores: tuple[Ragged, SpanScores]
+    ) -> tuple[float, SpanScores]:
+        """The loss and its gradient for predictions made by :meth:`predict`."""
+        examples = list(examples)
+        spans, values = scores
+        targets, annotated = self._targets(examples, spans)
+        n_tokens = sum(len(eg.predicted) for eg in examples)
+        return self._loss(values, targets, annotated, n_tokens)
+
+    def _targets(self, examples: Sequence[Example], spans: Ragged) -> tuple[Array, Array]:
+        """(n_candidates,) class of each candidate, and whether its tokens are annotated."""
+        gold = gold_spans(examples, self.cfg["spans_key"] if self.cfg["nested"] else None)
+        table, lengths = self._table(spans), self._lengths(spans)
+        docs = np.repeat(np.arange(len(examples)), lengths)
+        targets = np.full(len(table), len(self.labels), dtype=np.int64)
+        rows = find_candidates(docs, table, gold, [len(eg.predicted) for eg in examples])
+        classes = {label: i for i, label in enumerate(self.labels)}
+        unknown = sorted(set(gold.labels) - set(classes))
+        if unknown:
+            raise ConfigError(
+                f"{self.name}: labels {unknown} are in the data but not in the component; add "
+                "them with add_label, or initialise with all of the training data."
+            )
+        found = rows >= 0
+        targets[rows[found]] = np.asarray([classes[x] for x in gold.labels], dtype=int)[found]
+        return targets, ~touches_missing(docs, table, gold.missing)
+
+    def _loss(
+        self, scores: SpanScores, targets: Array, annotated: Array, n_tokens: int
+    ) -> tuple[float, SpanScores]:
+        ops, xp = self.model.ops, self.model.ops.xp
+        scale = 1.0 / max(n_tokens, 1)
+        weights = xp.asarray(annotated[scores.asked], dtype="f") * scale
+        classes = xp.asarray(targets[scores.asked])
+        rows = xp.arange(len(classes))
+        d_logits = ops.softmax(scores.logits) if len(classes) else xp.zeros_like(scores.logits)
+        chosen = d_logits[rows, classes]
+        loss = -(xp.log(xp.maximum(chosen, 1e-30)) * weights).sum()
+        d_logits[rows, classes] -= 1.0
+        d_logits *= weights[:, None]
+        positive = xp.asarray(targets[scores.filtered] != len(self.labels), dtype="f")
+        filter_weights = xp.asarray(annotated[scores.filtered], dtype="f") * scale
+        x = scores.filter_logits
+        # Binary cross-entropy on logits, in the form that cannot overflow.
+        cost = xp.maximum(x, 0) - x * positive + xp.log1p(xp.exp(-xp.abs(x)))
+        loss = loss + (cost * filter_weights).sum()
+        d_filter = (1.0 / (1.0 + xp.exp(-x)) - positive) * filter_weights
+        return float(loss), SpanScores(
+            scores.asked, d_logits, scores.filtered, d_filter, scores.n_unfit
+        )
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: list[str] | None = None,
+    ) -> None:
+        """Collect labels, read the encoder's weights, and report gold that cannot be found.
+
+        labels: the labels, instead of those in the data. Without either, the labels of a
+        published span classifier are taken; where there are none, ConfigError is raised.
+        """
+        spans_key = self.cfg["spans_key"] if self.cfg["nested"] else None
+        names = set(labels or ())
+        if labels is None:
+            for eg in get_examples():
+                gold = eg.reference.ents if spans_key is None else ()
+                if spans_key is not None and spans_key in eg.reference.spans:
+                    gold = eg.reference.spans[spans_key]
+                names.update(span.label_ for span in gold)
+        self.network.layers[0].initialize()
+        if not names and not self.labels:
+            names.update(label for label in published_labels(self.network) if label != NIL)
+        for label in sorted(names):
+            if label not in self.labels:
+                self.cfg["labels"].append(label)
+                self.vocab.strings.add(label)
+        if not self.labels:
+            raise ConfigError(
+                f"{self.name}: no labels. The training data has no "
+                + (f"spans under {spans_key!r}" if spans_key else "entities")
+                + " and the encoder no published span classifier."
+            )
+        self._initialize_head()
+        self._report_limits(get_examples)
+
+    def _initialize_head(self) -> None:
+        initialize_head(self.network, len(self.labels) + 1)
+        self.model.set_dim("nO", len(self.labels) + 1, force=True)
+        found = load_published_head(self.network, self.labels)
+        if found:
+            LOGGER.info("%s: classifier rows read from the checkpoint: %s.", self.name, found)
+
+    def _report_limits(self, get_examples: Callable[[], Iterable[Example]]) -> None:
+        """Count the gold spans that the suggester, the limits or the tokens put out of reach."""
+        key = self.cfg["spans_key"] if self.cfg["nested"] else None
+        total = misaligned = unsuggested = unaskable = 0
+        for batch in minibatch(get_examples(), 64):
+            examples = list(batch)
+            docs = [eg.predicted for eg in examples]
+            spans = self.suggester(docs, ops=self.model.ops)
+            gold = gold_spans(examples, key)
+            of_doc = np.repeat(np.arange(len(docs)), self._lengths(spans))
+            rows = find_candidates(of_doc, self._table(spans), gold, [len(doc) for doc in docs])
+            fits = askable(self.network, SpanQuery(docs, spans))
+            total += len(rows) + int(gold.n_misaligned.sum())
+            misaligned += int(gold.n_misaligned.sum())
+            unsuggested += int((rows < 0).sum())
+            unaskable += int((~fits[rows[rows >= 0]]).sum())
+        lost = misaligned + unsuggested + unaskable
+        if total:
+            LOGGER.info(
+                "%s: %d of %d gold spans cannot be predicted: %d do not fit the tokens, %d are "
+                "not suggested, %d have too many pieces.",
+                self.name,
+                lost,
+                total,
+                misaligned,
+                unsuggested,
+                unaskable,
+            )
+        self.limits = {
+            "gold": total,
+            "misaligned": misaligned,
+            "unsuggested": unsuggested,
+            "unaskable": unaskable,
+        }
+
+    def _table(self, spans: Ragged) -> Array:
+        data = self.model.ops.to_numpy(spans.dataXd)
+        return data.reshape(-1, 2).astype(np.int64) if data.size else np.zeros((0, 2), np.int64)
+
+    def _lengths(self, spans: Ragged) -> Array:
+        return self.model.ops.to_numpy(spans.lengths)

@@ -1,0 +1,1 @@
+"""Word pieces and entities: strings to ids."""

@@ -1,0 +1,144 @@
+"""The entity vocabulary: titles to rows of the entity table, in the published formats."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import VocabError
+
+PAD, UNK, MASK, MASK2 = "[PAD]", "[UNK]", "[MASK]", "[MASK2]"
+FILE_NAMES = ("entity_vocab.json", "entity_vocab.jsonl", "entity_vocab.tsv")
+
+
+class EntityVocab:
+    """Entity names to ids.
+
+    A name is a title, or ``lang:title`` in a multilingual vocabulary, where several names may
+    share an id. Special entities are read from the vocabulary: their ids differ between
+    published models and are never assumed.
+
+    names: name -> id. Raises VocabError where [MASK] is missing or an id is not a whole
+    number from 0.
+    """
+
+    def __init__(self, names: dict[str, int], source: str = "the entity vocabulary"):
+        for name, index in names.items():
+            if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+                raise VocabError(f"{source}: entity {name!r} has the id {index!r}.")
+        if MASK not in names:
+            raise VocabError(f"{source} has no {MASK} entity, which every task needs.")
+        self.names = names
+        self.size = max(names.values()) + 1
+
+    @property
+    def mask_id(self) -> int:
+        return self.names[MASK]
+
+    @property
+    def unk_id(self) -> int:
+        """The id of [UNK]. Raises VocabError where the vocabulary has none."""
+        if UNK not in self.names:
+            raise VocabError(f"The entity vocabulary has no {UNK} entity.")
+        return self.names[UNK]
+
+    @property
+    def mask2_id(self) -> int | None:
+        return self.names.get(MASK2)
+
+    @property
+    def pad_id(self) -> int | None:
+        return self.names.get(PAD)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def find(self, name: str, language: str | None = None) -> int | None:
+        """The id of a title, of ``lang:title``, or of a title in ``language``; else None.
+
+        Underscores count as spaces, as in links. Special entities are not found by name.
+        """
+        if not name:
+            return None
+        for form in (name, name.replace("_", " ")):
+            if form in (PAD, UNK, MASK, MASK2):
+                return None
+            for key in (form, f"{language}:{form}") if language else (form,):
+                if key in self.names:
+                    return self.names[key]
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"names": self.names}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "EntityVocab":
+        return cls(dict(values["names"]))
+
+    @classmethod
+    def specials_only(cls) -> "EntityVocab":
+        """[PAD], [UNK], [MASK], [MASK2]: for encoders that have seen no entities."""
+        return cls({PAD: 0, UNK: 1, MASK: 2, MASK2: 3})
+
+    @classmethod
+    def from_file(cls, path: Path) -> "EntityVocab":
+        """Read ``entity_vocab.json`` (name -> id), JSON lines (``{"id", "entities": [[title,
+        language], ...]}``) or ``title<TAB>count`` lines, whose number is the id.
+
+        The format is told from the content, not from the name.
+        """
+        try:
+            text = path.read_text(encoding="utf8")
+        except (OSError, UnicodeDecodeError) as err:
+            raise VocabError(f"{path} cannot be read: {err}.") from err
+        if not text.strip():
+            raise VocabError(f"{path} is empty.")
+        source = str(path)
+        if text.lstrip().startswith("{"):
+            whole = _as_object(text)
+            if whole is not None and "entities" not in whole:
+                return cls(whole, source)
+            return cls(_collect(_json_lines(text, source), source), source)
+        return cls(_collect(_tsv(text, source), source), source)
+
+
+def _as_object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _json_lines(text: str, source: str) -> Iterator[tuple[str, int]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            index = entry["id"]
+            entities = [(str(title), str(language)) for title, language in entry["entities"]]
+        except (ValueError, KeyError, TypeError) as err:
+            raise VocabError(f"{source}, line {number}: not an entity entry ({err!r}).") from err
+        for title, language in entities:
+            special = title in (PAD, UNK, MASK, MASK2)
+            yield title if special else f"{language}:{title}", index
+
+
+def _tsv(text: str, source: str) -> Iterator[tuple[str, int]]:
+    for index, line in enumerate(text.rstrip("\n").split("\n")):
+        title, tab, count = line.rstrip("\r").partition("\t")
+        if not title or (tab and not count.strip().isdigit()):
+            raise VocabError(f"{source}, line {index + 1}: expected title<TAB>count, got {line!r}.")
+        yield title, index
+
+
+def _collect(pairs: Iterable[tuple[str, int]], source: str) -> dict[str, int]:
+    names: dict[str, int] = {}
+    for name, index in pairs:
+        if names.setdefault(name, index) != index:
+            raise VocabError(f"{source}: entity {name!r} has two ids, {names[name]} and {index}.")
+    return names

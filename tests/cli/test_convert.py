@@ -1,0 +1,140 @@
+"""``spacy luke convert`` writes ``.spacy`` files and says all that it did."""
+
+import json
+
+import pytest
+import spacy
+from spacy.cli import app
+from spacy.tokens import DocBin
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
+
+COLUMNS = "Ada B-PER\nLovelace I-PER\n\nin O\nLondon I-LOC\n"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a command in a fresh directory; hand back its exit code and its words."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def invoke(*args):
+        result = CliRunner().invoke(app, ["luke", "convert", *args])
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result.exit_code, " ".join(result.output.split())
+
+    return invoke
+
+
+def load(path):
+    return list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
+
+
+def ents(docs):
+    return [[(ent.text, ent.label_) for ent in doc.ents] for doc in docs]
+
+
+def test_columns_are_written_and_reported(run, tmp_path):
+    (tmp_path / "in.conll").write_text(COLUMNS)
+    code, output = run("conll", "in.conll", "deep/out.spacy", "-n", "2")
+    assert code == 0
+    docs = load(tmp_path / "deep" / "out.spacy")
+    assert ents(docs) == [[("Ada Lovelace", "PER"), ("London", "LOC")]]
+    assert "Documents 1 Sentences 2 Tokens 4 Scheme IOB2 (detected) Entities 2" in output
+    assert "PER 1 LOC 1" in output
+    assert "begun at their first tag: 1 (first: line 5)" in output
+    assert "neither clean IOB2" in output
+
+
+def test_jsonl_is_written_with_its_user_data_and_reported(run, tmp_path):
+    records = [
+        {"text": "Ada ran", "spans": [{"start": 0, "end": 3, "label": "PER"}], "meta": {"id": 9}},
+        {"text": "Bob ran", "spans": [], "answer": "reject"},
+        {"text": "Eve ran", "spans": [{"start": 0, "end": 2, "label": "PER"}]},
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(json.dumps(r) for r in records))
+    code, output = run("jsonl", "in.jsonl", "out.spacy", "--spans-key", "all")
+    assert code == 0
+    docs = load(tmp_path / "out.spacy")
+    assert ents(docs) == [[("Ada", "PER")], []]
+    assert docs[0].user_data["meta"] == {"id": 9}
+    assert "Documents 2 Tokens 4 Entities 1" in output
+    assert "answer 'reject': 1 (first: line 2)" in output
+    assert "they cut a token (alignment strict): 1 (first: line 3)" in output
+    assert "doc.spans['all'] holds 1 spans, doc.ents 1 of them" in output
+
+
+def test_a_directory_becomes_a_directory_and_unread_files_are_named(run, tmp_path):
+    (tmp_path / "data" / "sub").mkdir(parents=True)
+    (tmp_path / "data" / "a.conll").write_text("a B-X\n")
+    (tmp_path / "data" / "sub" / "b.TXT").write_text("b B-Y\n")
+    (tmp_path / "data" / "README.md").write_text("read me")
+    code, output = run("columns", "data", "out")
+    assert code == 0
+    assert ents(load(tmp_path / "out" / "a.spacy")) == [[("a", "X")]]
+    assert ents(load(tmp_path / "out" / "sub" / "b.spacy")) == [[("b", "Y")]]
+    assert "Not read: data/README.md" in output
+
+
+def test_a_file_goes_into_a_directory_that_exists(run, tmp_path):
+    (tmp_path / "in.conll").write_text(COLUMNS)
+    (tmp_path / "out").mkdir()
+    assert run("columns", "in.conll", "out")[0] == 0
+    assert len(load(tmp_path / "out" / "in.spacy")) == 2
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (["xml", "in.conll", "out.spacy"], "format 'xml' is not known"),
+        (["columns", "gone.conll", "out.spacy"], "gone.conll does not exist"),
+        (["columns", "in.conll", "out.json"], "out.json has to end in .spacy"),
+        (["columns", "data", "out.spacy"], "out.spacy has to be a directory"),
+        (["columns", "data", "out"], "would both be written to out/a.spacy"),
+        (["jsonl", "data", "out"], "no file that ends in .jsonl, .ndjson"),
+        (["columns", "in.conll", "out.spacy", "--scheme", "x"], "scheme is 'x'"),
+        (["columns", "in.conll", "out.spacy", "-n", "0"], "n_sents is 0"),
+        (["columns", "in.conll", "out.spacy", "--alignment", "expand"], "does not take"),
+        (["jsonl", "in.conll", "out.spacy", "--alignment", "near"], "alignment is 'near'"),
+        (["jsonl", "in.conll", "out.spacy", "--spans-key", ""], "spans_key is empty"),
+        (["columns", "in.conll", "out.spacy", "--lang", "q9"], "lang 'q9' cannot be used"),
+        (["jsonl", "in.conll", "out.spacy"], "in.conll, line 1: not JSON"),
+        (["columns", "in.conll", "out.spacy", "--tag-column", "7"], "tag_column is 7"),
+    ],
+)
+def test_mistakes_give_one_message_and_exit_code_1_and_no_file(run, tmp_path, args, message):
+    (tmp_path / "in.conll").write_text(COLUMNS)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.conll").write_text("a O\n")
+    (tmp_path / "data" / "a.iob").write_text("a O\n")
+    code, output = run(*args)
+    assert code == 1
+    assert message in output
+    assert "Traceback" not in output
+    assert not list(tmp_path.rglob("*.spacy"))
+
+
+def test_an_input_without_any_document_is_an_error_that_says_why(run, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "Ada", "answer": "reject"}\n')
+    code, output = run("jsonl", "in.jsonl", "out.spacy")
+    assert code == 1
+    assert "in.jsonl gives no document (records skipped: answer 'reject': 1)" in output
+    assert not (tmp_path / "out.spacy").exists()
+
+
+def test_an_output_that_cannot_be_written_is_a_message(run, tmp_path):
+    (tmp_path / "in.conll").write_text(COLUMNS)
+    (tmp_path / "blocked").write_text("a file, not a directory")
+    code, output = run("columns", "in.conll", "blocked/out.spacy")
+    assert code == 1
+    assert "blocked" in output
+
+
+def test_help_tells_the_formats_and_every_option(run):
+    code, output = run("--help")
+    assert code == 0
+    for word in ["columns (conll, iob), jsonl", "--n-sents", "--documents", "--scheme", "--lang"]:
+        assert word in output
+    for word in ["--separator", "--word-column", "--tag-column", "--alignment", "--spans-key"]:
+        assert word in output

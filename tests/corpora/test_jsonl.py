@@ -1,0 +1,238 @@
+"""JSON lines become documents whose spans cover exactly the characters that the file names."""
+
+import json
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+from spacy_luke.corpora.jsonl import read_jsonl
+from spacy_luke.corpora.options import ConvertOptions
+from spacy_luke.corpora.report import Report
+from spacy_luke.errors import CorpusError
+
+TEXT = "Ada Lovelace lived in London."
+ADA = {"start": 0, "end": 12, "label": "PER"}
+LONDON = {"start": 22, "end": 28, "label": "LOC"}
+CUT = {"start": 22, "end": 26, "label": "LOC"}  # "Lond"
+LOVELACE = {"start": 4, "end": 12, "label": "NAME"}
+
+
+def record(*spans, text=TEXT, **more):
+    return {"text": text, "spans": list(spans), **more}
+
+
+def read_docs(tmp_path, *lines, **options):
+    path = tmp_path / "corpus.jsonl"
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    report = Report()
+    docs = list(read_jsonl(path, spacy.blank("en"), ConvertOptions(**options), report))
+    return docs, report
+
+
+def texts(spans):
+    return [(span.text, span.label_) for span in spans]
+
+
+def counts(report):
+    return {what: (event.count, event.first) for what, event in report.events.items()}
+
+
+def tokens_of(text, *words):
+    tokens, position = [], 0
+    for i, word in enumerate(words):
+        start = text.index(word, position)
+        position = start + len(word)
+        tokens.append({"text": word, "start": start, "end": position, "id": i, "ws": False})
+    return tokens
+
+
+def test_spans_become_entities_and_a_spans_group(tmp_path):
+    (doc,), report = read_docs(tmp_path, record(ADA, LONDON))
+    expected = [("Ada Lovelace", "PER"), ("London", "LOC")]
+    assert texts(doc.ents) == texts(doc.spans["luke_ner"]) == expected
+    assert doc.text == TEXT
+    assert all(token.ent_iob_ for token in doc)
+    assert report.labels == {"PER": 1, "LOC": 1}
+    assert (report.documents, report.sentences, report.tokens) == (1, 0, 6)
+    assert report.notes == ["doc.spans['luke_ner'] holds 2 spans, doc.ents 2 of them"]
+    assert not report.events
+
+
+def test_knowledge_base_ids_and_meta_survive_a_docbin(tmp_path):
+    docs, _ = read_docs(tmp_path, record({**ADA, "kb_id": "Q7259"}, meta={"source": "x", "n": 1}))
+    path = tmp_path / "out.spacy"
+    DocBin(store_user_data=True, docs=docs).to_disk(path)
+    (doc,) = DocBin().from_disk(path).get_docs(spacy.blank("en").vocab)
+    assert doc.ents[0].kb_id_ == doc.spans["luke_ner"][0].kb_id_ == "Q7259"
+    assert doc.user_data["meta"] == {"source": "x", "n": 1}
+
+
+def test_only_accepted_records_are_taken_and_the_others_counted(tmp_path):
+    docs, report = read_docs(
+        tmp_path,
+        record(ADA, answer="reject"),
+        record(ADA, answer="accept"),
+        "",
+        record(answer="ignore"),
+        record(answer="reject"),
+        record(ADA),
+    )
+    assert len(docs) == 2
+    assert counts(report) == {
+        "records skipped: answer 'reject'": (2, "line 1"),
+        "records skipped: answer 'ignore'": (1, "line 4"),
+    }
+
+
+def test_a_span_that_cuts_a_token_is_left_out_counted_and_marked_missing(tmp_path):
+    (doc,), report = read_docs(tmp_path, record(ADA, CUT))
+    assert texts(doc.ents) == texts(doc.spans["luke_ner"]) == [("Ada Lovelace", "PER")]
+    assert counts(report) == {"spans left out: they cut a token (alignment strict)": (1, "line 1")}
+    assert [t.ent_iob_ for t in doc] == ["B", "I", "O", "O", "", "O"]
+
+
+def test_expand_moves_a_span_out_to_token_boundaries(tmp_path):
+    (doc,), report = read_docs(tmp_path, record(CUT), alignment="expand")
+    assert texts(doc.ents) == [("London", "LOC")]
+    assert counts(report) == {"spans moved to token boundaries (expand)": (1, "line 1")}
+
+
+def test_contract_moves_a_span_in_and_leaves_it_out_where_nothing_is_inside(tmp_path):
+    wide = {"start": 0, "end": 8, "label": "PER"}  # "Ada Love"
+    (doc,), report = read_docs(tmp_path, record(wide, CUT), alignment="contract")
+    assert texts(doc.ents) == [("Ada", "PER")]
+    assert counts(report) == {
+        "spans moved to token boundaries (contract)": (1, "line 1"),
+        "spans left out: they cut a token (alignment contract)": (1, "line 1"),
+    }
+
+
+@pytest.mark.parametrize("alignment", ["strict", "contract", "expand"])
+def test_a_span_of_nothing_but_a_space_is_never_an_entity(tmp_path, alignment):
+    space = {"start": 3, "end": 4, "label": "X"}
+    (doc,), report = read_docs(tmp_path, record(space), alignment=alignment)
+    assert not doc.ents and not doc.spans["luke_ner"]
+    assert sum(event.count for event in report.events.values()) == 1
+
+
+def test_overlapping_spans_are_in_the_group_and_missing_in_the_entities(tmp_path):
+    (doc, _), report = read_docs(tmp_path, record(ADA, LOVELACE, LONDON), record(), spans_key="all")
+    assert texts(doc.ents) == [("London", "LOC")]
+    assert sorted(texts(doc.spans["all"])) == [
+        ("Ada Lovelace", "PER"),
+        ("London", "LOC"),
+        ("Lovelace", "NAME"),
+    ]
+    assert [t.ent_iob_ for t in doc] == ["", "", "O", "O", "B", "O"]
+    assert report.notes == ["doc.spans['all'] holds 3 spans, doc.ents 1 of them"]
+    assert counts(report) == {
+        "overlapping spans kept in doc.spans['all'] and left out of doc.ents": (
+            2,
+            "line 1; 1 documents",
+        )
+    }
+
+
+def test_two_labels_on_one_span_overlap(tmp_path):
+    (doc,), _ = read_docs(tmp_path, record(ADA, {**ADA, "label": "MATH"}))
+    assert not doc.ents
+    assert len(doc.spans["luke_ner"]) == 2
+
+
+def test_a_repeated_span_is_taken_once_and_counted(tmp_path):
+    (doc,), report = read_docs(tmp_path, record(ADA, ADA))
+    assert texts(doc.ents) == [("Ada Lovelace", "PER")]
+    assert counts(report) == {"repeated spans taken once": (1, "line 1")}
+
+
+def test_given_tokens_replace_the_tokenizer(tmp_path):
+    tokens = tokens_of(TEXT, "Ada", "Lovelace", "lived", "in", "Lond", "on", ".")
+    (doc,), report = read_docs(tmp_path, record(CUT, tokens=tokens))
+    assert [t.text for t in doc] == [token["text"] for token in tokens]
+    assert texts(doc.ents) == [("Lond", "LOC")]
+    assert doc.text == TEXT
+    assert not report.events
+
+
+def test_given_tokens_do_not_shift_spans_after_several_spaces(tmp_path):
+    text = " Ada   in\n\nLondon "
+    span = {"start": text.index("London"), "end": len(text) - 1, "label": "LOC"}
+    (doc,), _ = read_docs(
+        tmp_path, record(span, text=text, tokens=tokens_of(text, "Ada", "in", "London"))
+    )
+    assert doc.text == text
+    assert texts(doc.ents) == [("London", "LOC")]
+
+
+def test_token_positions_stand_in_for_characters(tmp_path):
+    tokens = tokens_of(TEXT, "Ada", "Lovelace", "lived", "in", "London", ".")
+    span = {"token_start": 0, "token_end": 1, "label": "PER"}
+    (doc,), _ = read_docs(tmp_path, record(span, tokens=tokens))
+    assert texts(doc.ents) == [("Ada Lovelace", "PER")]
+
+
+def test_characters_win_over_contradicting_token_positions_and_it_is_counted(tmp_path):
+    tokens = tokens_of(TEXT, "Ada", "Lovelace", "lived", "in", "London", ".")
+    span = {**ADA, "token_start": 0, "token_end": 2}
+    (doc,), report = read_docs(tmp_path, record(span, tokens=tokens))
+    assert texts(doc.ents) == [("Ada Lovelace", "PER")]
+    assert [count for count, _ in counts(report).values()] == [1]
+
+
+def test_empty_texts_absent_spans_and_relations_are_counted(tmp_path):
+    docs, report = read_docs(
+        tmp_path, record(text=""), {"text": TEXT}, record(ADA, relations=[{}, {}])
+    )
+    assert len(docs) == 2
+    assert counts(report) == {
+        "records skipped: empty text": (1, "line 1"),
+        "records without the key spans, read as having none": (1, "line 2"),
+        "relations not read by this format": (2, "line 3"),
+    }
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("{", "not JSON"),
+        ("[1]", "a JSON object is needed, not a list"),
+        ({"spans": []}, "the record has no key 'text'"),
+        ({"text": 1}, "text of the record is a whole number, not a string"),
+        ('{"text": "a\\ud800b"}', "half a surrogate pair"),
+        (record(answer="maybe"), "answer is 'maybe'"),
+        ({"text": TEXT, "spans": {}}, "spans is an object, not a list"),
+        (record("Ada"), "span 0 is a string"),
+        (record(ADA, {"start": 0, "end": 3}), "span 1 has no key 'label'"),
+        (record({**ADA, "label": ""}), "span 0 has an empty label"),
+        (record({**ADA, "label": None}), "label of span 0 is null"),
+        (record({**ADA, "kb_id": 5}), "kb_id of span 0 is a whole number"),
+        (record({**ADA, "start": True}), "start of span 0 is true or false"),
+        (record({**ADA, "end": 12.0}), "end of span 0 is a number with a fraction"),
+        (record({**ADA, "end": 30}), "span 0 \\(PER\\) goes from 0 to 30, in a text of 29"),
+        (record({**ADA, "start": -3}), "goes from -3 to 12"),
+        (record({**ADA, "start": 12}), "goes from 12 to 12"),
+        (record({"label": "X", "token_start": 0, "token_end": 1}), "span 0 has no key 'start'"),
+        (
+            record(
+                {"label": "X", "token_start": 0, "token_end": 1},
+                text="Ada",
+                tokens=tokens_of("Ada", "Ada"),
+            ),
+            "from token 0 to token 1, in a record of 1 tokens",
+        ),
+        (record(tokens=[{"text": "Bob", "start": 0, "end": 3}]), "token 0 is 'Bob', but .*'Ada'"),
+        (record(tokens=[{"text": "", "start": 0, "end": 0}]), "token 0 is empty"),
+        (
+            record(text="a a", tokens=[{"text": "a", "start": 0, "end": 1}] * 2),
+            "token 1 begins before token 0 ends",
+        ),
+        (record(tokens=tokens_of(TEXT, "Ada", "London")), "tokens do not spell out the text"),
+        (record(meta=2**70), "meta cannot be stored"),
+    ],
+)
+def test_bad_records_give_one_error_that_names_the_line(tmp_path, line, message):
+    with pytest.raises(CorpusError, match=message) as caught:
+        read_docs(tmp_path, record(ADA), line)
+    assert "corpus.jsonl, line 2" in str(caught.value)

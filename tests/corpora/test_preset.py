@@ -1,0 +1,176 @@
+"""Gold entities are on the predicted side of every example, wherever components look."""
+
+import logging
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Corpus
+from spacy.util import registry
+
+import spacy_luke.corpora.preset  # noqa: F401  (registers the reader)
+from spacy_luke.errors import ConfigError
+
+NAME = "spacy-luke.PresetEntsCorpus.v1"
+
+
+def ids(doc):
+    return [(e.text, e.label_, e.kb_id_, e.ent_id_) for e in doc.ents]
+
+
+def make_doc(vocab, words, spaces=None, group=True):
+    doc = Doc(vocab, words=words, spaces=spaces)
+    doc.ents = [
+        Span(doc, 0, 2, label="PER", kb_id="Q7259", span_id="ada"),
+        Span(doc, 4, 5, label="LOC"),
+    ]
+    if group:
+        doc.spans["all"] = [Span(doc, 1, 2, label="NAME", kb_id="Q1"), *doc.ents]
+    return doc
+
+
+@pytest.fixture
+def nlp():
+    return spacy.blank("en")
+
+
+@pytest.fixture
+def path(tmp_path, nlp):
+    words = ["Ada", "Lovelace", "lived", "in", "London", "."]
+    spaces = [True, True, True, True, False, False]
+    DocBin(docs=[make_doc(nlp.vocab, words, spaces)] * 2).to_disk(tmp_path / "gold.spacy")
+    return tmp_path / "gold.spacy"
+
+
+@pytest.fixture
+def cut_path(tmp_path, nlp):
+    """The tokenizer makes one word of the two last ones, one of which is an entity."""
+    words = ["Ada", "Lovelace", "lived", "in", "Lond", "on"]
+    spaces = [True, True, True, True, False, False]
+    docs = [make_doc(nlp.vocab, words, spaces, group=False)] * 3
+    DocBin(docs=docs).to_disk(tmp_path / "cut.spacy")
+    return tmp_path / "cut.spacy"
+
+
+def reader(path, **settings):
+    return registry.readers.get(NAME)(path, **settings)
+
+
+EXPECTED = [("Ada Lovelace", "PER", "Q7259", "ada"), ("London", "LOC", "", "")]
+
+
+def test_the_stock_corpus_has_no_predicted_entities_and_this_one_has_the_gold(path, nlp):
+    assert all(not eg.predicted.ents for eg in Corpus(path)(nlp))
+    examples = list(reader(path)(nlp))
+    assert len(examples) == 2
+    assert all(ids(eg.predicted) == ids(eg.reference) == EXPECTED for eg in examples)
+    assert all("all" not in eg.predicted.spans for eg in examples)
+
+
+def test_every_pass_over_the_corpus_presets_entities(path, nlp):
+    corpus = reader(path)
+    for _ in range(2):
+        assert [ids(eg.predicted) for eg in corpus(nlp)] == [EXPECTED, EXPECTED]
+
+
+def test_a_spans_group_is_preset_with_overlaps_and_ids(path, nlp):
+    for example in reader(path, spans_key="all")(nlp):
+        spans = example.predicted.spans["all"]
+        assert sorted((s.text, s.label_, s.kb_id_) for s in spans) == [
+            ("Ada Lovelace", "PER", "Q7259"),
+            ("London", "LOC", ""),
+            ("Lovelace", "NAME", "Q1"),
+        ]
+
+
+def test_another_tokenisation_keeps_the_characters_of_an_entity(tmp_path, nlp):
+    words, spaces = ["Ada", "Love", "lace", "lived"], [True, False, True, False]
+    doc = Doc(nlp.vocab, words=words, spaces=spaces)
+    doc.ents = [Span(doc, 1, 3, label="PER")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "gold.spacy")
+    (example,) = reader(tmp_path / "gold.spacy")(nlp)
+    assert [t.text for t in example.predicted] == ["Ada", "Lovelace", "lived"]
+    assert [(e.text, e.start, e.end) for e in example.predicted.ents] == [("Lovelace", 1, 2)]
+
+
+def test_misaligned_entities_are_left_out_and_reported_once(cut_path, nlp, caplog):
+    corpus = reader(cut_path)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert [ids(eg.predicted) for eg in corpus(nlp)] == [EXPECTED[:1]] * 3
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith("3 of 6 gold entities and spans do not align")
+    assert "'Lond' in 'Ada Lovelace lived in London'" in caplog.messages[0]
+
+
+def test_gold_tokens_align_every_entity(cut_path, nlp, caplog):
+    examples = list(reader(cut_path, gold_preproc=True)(nlp))
+    assert [len(eg.predicted.ents) for eg in examples] == [2, 2, 2]
+    assert not caplog.messages
+
+
+def test_documents_without_the_group_get_an_empty_one_and_are_reported(cut_path, nlp, caplog):
+    examples = list(reader(cut_path, gold_preproc=True, spans_key="all")(nlp))
+    assert all(len(eg.predicted.spans["all"]) == 0 for eg in examples)
+    assert caplog.messages == ["3 of 3 documents have no spans group 'all'; they get an empty one."]
+
+
+def test_limit_and_augmenter_reach_the_corpus(path, nlp):
+    def twice(nlp, example):
+        yield example
+        yield example.copy()
+
+    examples = list(reader(path, limit=1, augmenter=twice)(nlp))
+    assert [ids(eg.predicted) for eg in examples] == [EXPECTED, EXPECTED]
+
+
+class Consumer:
+    """A component that notes the entities it is given and sets none."""
+
+    def __init__(self):
+        self.updated, self.called = [], []
+
+    def __call__(self, doc):
+        self.called.append(ids(doc))
+        return doc
+
+    def update(self, examples, **kwargs):
+        self.updated.extend(ids(eg.predicted) for eg in examples)
+        return kwargs["losses"]
+
+
+@Language.factory("entity_consumer_of_tests")
+def make_consumer(nlp, name):
+    return Consumer()
+
+
+def test_a_consuming_component_sees_the_entities_in_update_and_evaluate(path, nlp):
+    consumer = nlp.add_pipe("entity_consumer_of_tests")
+    examples = list(reader(path)(nlp))
+    nlp.update(examples, sgd=False)
+    assert consumer.updated == [EXPECTED, EXPECTED]
+    nlp.evaluate(examples)
+    assert consumer.called == [EXPECTED, EXPECTED]
+
+
+def test_a_predicting_component_overwrites_the_entities(path, nlp):
+    nlp.add_pipe("entity_ruler", config={"overwrite_ents": True}).add_patterns(
+        [{"label": "RULE", "pattern": "Ada Lovelace lived"}]
+    )
+    consumer = nlp.add_pipe("entity_consumer_of_tests")
+    nlp.evaluate(list(reader(path)(nlp)))
+    expected = [("Ada Lovelace lived", "RULE", ""), ("London", "LOC", "")]
+    assert [[ent[:3] for ent in found] for found in consumer.called] == [expected] * 2
+
+
+def test_the_reader_resolves_from_a_training_config(path, nlp):
+    config = {"train": {"@readers": NAME, "path": str(path), "spans_key": "all"}}
+    corpus = registry.resolve(config)["train"]
+    assert [ids(eg.predicted) for eg in corpus(nlp)] == [EXPECTED, EXPECTED]
+
+
+@pytest.mark.parametrize("bad", [None, "nowhere.spacy"])
+def test_a_path_that_cannot_be_read_is_a_config_error(bad):
+    with pytest.raises(ConfigError, match="path of spacy-luke.PresetEntsCorpus.v1"):
+        reader(bad)
