@@ -129,7 +129,7 @@ def _by_mentions(doc: Doc, tokenizer: PieceTokenizer, spans: Array) -> _DocPiece
     text = doc.text
     token_starts = np.asarray([token.idx for token in doc], dtype=np.int64)
     token_ends = np.asarray([token.idx + len(token) for token in doc], dtype=np.int64)
-    cuts = set()
+    cuts: set[int] = set()
     for start, end in spans.tolist():
         cuts.update((int(token_starts[start]), int(token_ends[end - 1])))
     bounds = sorted({cut - (cut > 0 and text[cut - 1] == " ") for cut in cuts} | {0, len(text)})

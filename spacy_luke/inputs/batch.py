@@ -36,8 +36,15 @@ class Questions:
 
     def take(self, keep: Array) -> "Questions":
         """Some of the questions; ``keep`` is a mask or sorted indices."""
-        parts = (self.rows, self.sequences, self.starts, self.ends, self.first, self.last)
-        return Questions(*(part[keep] for part in parts), self.n_sequences)
+        return Questions(
+            rows=self.rows[keep],
+            sequences=self.sequences[keep],
+            starts=self.starts[keep],
+            ends=self.ends[keep],
+            first=self.first[keep],
+            last=self.last[keep],
+            n_sequences=self.n_sequences,
+        )
 
     def entities(self, ids: Array, labels: Array | None = None, max_pieces: int = 0) -> Entities:
         """The entity tokens that ask. max_pieces: positions use a span's first pieces (0: all)."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
@@ -35,7 +36,8 @@ def suggest_sentence_spans(
     lengths = ops.asarray1i([len(table) for table in tables])
     if not tables:
         return Ragged(ops.alloc2i(0, 0), lengths)
-    return Ragged(ops.asarray2i(np.concatenate(tables)), lengths)
+    data: Any = np.concatenate(tables)
+    return Ragged(ops.asarray2i(data), lengths)
 
 
 def _spans(doc: Doc, max_words: int) -> np.ndarray:

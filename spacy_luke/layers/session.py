@@ -35,9 +35,8 @@ class Session:
         owner = encoder_node(node)
         self.settings: EncoderSettings = owner.attrs["settings"]
         self.module: Encoder = module_of(owner)
-        live = node.attrs["link"].take_live() if is_listener(node) else True
         self.is_train = is_train
-        self.trains = is_train and live
+        self.trains = is_train and (not is_listener(node) or node.attrs["link"].take_live())
         self.module.train(self.trains)
         self.module.network.set_dropout(float(node.attrs["dropout_rate"]))
 

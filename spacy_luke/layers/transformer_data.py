@@ -1,0 +1,104 @@
+"""LUKE's word states as spacy-transformers' ``TransformerData``, for its stock listeners.
+
+The only module that imports ``spacy_transformers``, and only when such a listener is there.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Ragged
+from thinc.util import torch2xp, xp2torch
+
+from ..inputs.alignment import ranges
+from .session import Session
+from .token_vectors import encode_pieces
+
+STOCK_LISTENER = "transformer-listener"
+
+
+def is_stock_listener(node: Model) -> bool:
+    return node.name == STOCK_LISTENER
+
+
+class WordStates:
+    """One pass over words, without entities, so that gold entities cannot leak.
+
+    doc_data: a ``TransformerData`` for each document. Gradients of several listeners are
+    added up by :meth:`receive` and flow back once, in :meth:`backprop`.
+    """
+
+    def __init__(self, encoder: Model, docs: Sequence[Doc], is_train: bool):
+        session = Session(encoder, is_train)
+        with session.task():
+            encoded = encode_pieces(session, docs)
+        self._states = encoded.states
+        self._pieces = encoded.pieces
+        self._gradient: torch.Tensor | None = None
+        states = torch2xp(encoded.states.detach())
+        self._has_gradient = [
+            i
+            for i, doc in enumerate(docs)
+            if len(doc)  # the stock layer returns nothing for an empty document
+        ]
+        self.doc_data = [
+            self._doc_data(i, len(doc), states, session.hidden_size) for i, doc in enumerate(docs)
+        ]
+
+    def _doc_data(self, i: int, n_tokens: int, states: Any, hidden: int) -> Any:
+        from spacy_transformers.data_classes import ModelOutput, TransformerData, WordpieceBatch
+        from thinc.api import get_array_module
+
+        low, high = (int(self._pieces.piece_offsets[i + j]) for j in (0, 1))
+        if not n_tokens:
+            return TransformerData.empty()
+        if low == high:  # white space only: tokens, but nothing to align
+            return TransformerData.zeros(n_tokens, hidden, xp=get_array_module(states))
+        a, b = self._pieces.token_offsets[i], self._pieces.token_offsets[i + 1]
+        starts, ends = self._pieces.token_starts[a:b] - low, self._pieces.token_ends[a:b] - low
+        ids: Any = self._pieces.ids[None, low:high].astype("i")
+        mask: Any = np.ones((1, high - low), dtype="f")
+        indices: Any = ranges(starts, ends).astype("i")
+        lengths: Any = (ends - starts).astype("i")
+        return TransformerData(
+            wordpieces=WordpieceBatch(
+                strings=[[""] * (high - low)],
+                input_ids=ids,
+                attention_mask=mask,
+                lengths=[high - low],
+                token_type_ids=None,
+            ),
+            model_output=ModelOutput(last_hidden_state=states[None, low:high]),
+            align=Ragged(indices, lengths),
+        )
+
+    def receive(self, d_doc_data: Sequence[Any]) -> None:
+        """Add a listener's gradients, as the stock layer hands them over."""
+        if not self._states.requires_grad:
+            return
+        if self._gradient is None:
+            self._gradient = torch.zeros_like(self._states)
+        for i, data in zip(self._has_gradient, d_doc_data):
+            low, high = (int(self._pieces.piece_offsets[i + j]) for j in (0, 1))
+            if high > low:
+                gradient = xp2torch(data.model_output.last_hidden_state)
+                self._gradient[low:high] += gradient.reshape(high - low, -1).to(self._gradient)
+
+    def backprop(self) -> None:
+        if self._gradient is not None:
+            self._states.backward(self._gradient)
+            self._gradient = None
+
+
+def receiver(states: WordStates, done: Callable[[], None]) -> Callable[[Sequence[Any]], list]:
+    """The callback a stock listener calls with its gradients."""
+
+    def receive(d_doc_data: Sequence[Any]) -> list:
+        states.receive(d_doc_data)
+        done()
+        return []
+
+    return receive

@@ -1,0 +1,171 @@
+"""Shared by all tests: where real data lies, and tiny checkpoints in published layouts."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SENTENCES = [
+    "Tokyo is the capital of Japan, and its largest city.",
+    "Ada Lovelace was born in London and worked with Charles Babbage.",
+    "The University of Tokyo was founded in 1877 by the Meiji government.",
+    "In 2020 the United Nations met in New York City; France and Germany signed.",
+    "Beyoncé sang in Paris, but the band didn't play their best songs.",
+    "She said: 'We aren't going to Kyoto.' He disagreed, of course!",
+]
+TITLES = [
+    "Tokyo", "Japan", "Ada Lovelace", "London", "Charles Babbage", "University of Tokyo",
+    "Meiji era", "United Nations", "New York City", "France", "Germany", "Beyoncé", "Paris",
+    "Kyoto", "Capital city", "Band (music)", "1877", "2020", "Government",
+]  # fmt: skip
+ENTITY_SPECIALS = {
+    "luke": ["[PAD]", "[UNK]", "[MASK]", *TITLES, "[MASK2]"],
+    "lite": ["[MASK]", "[UNK]", "[PAD]", "[MASK2]"],
+}
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 130,
+}
+
+CheckpointMaker = Callable[..., Path]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="also run tests that take minutes")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--slow"):
+        for item in items:
+            if "slow" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="takes minutes; run with --slow"))
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real corpora; tests that need it skip where it is absent."""
+    default = Path(__file__).parents[2] / "shared" / "data"
+    path = Path(os.environ.get("SPACY_LUKE_DATA") or default)
+    if not path.is_dir():
+        pytest.skip(f"no real data: {path} does not exist (set SPACY_LUKE_DATA)")
+    return path
+
+
+@pytest.fixture(scope="session")
+def make_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> CheckpointMaker:
+    """Writes a tiny checkpoint with random weights, in a new directory, and returns its path.
+
+    Called as ``make_checkpoint(kind, model=None, **config)``. kind: ``luke``, ``lite``,
+    ``bert``, ``roberta`` or ``xlm-roberta``. model: the ``transformers`` class to save, by
+    default the bare encoder. Further settings go to ``config.json``.
+    """
+
+    def make(kind: str, model: str | None = None, **settings: Any) -> Path:
+        path = tmp_path_factory.mktemp(kind)
+        write_checkpoint(path, kind, model, **settings)
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def luke_dir(make_checkpoint: CheckpointMaker) -> Path:
+    """A LUKE on byte-level BPE: [PAD]=0, [UNK]=1, [MASK]=2, then titles, [MASK2] last."""
+    return make_checkpoint("luke")
+
+
+@pytest.fixture(scope="session")
+def lite_dir(make_checkpoint: CheckpointMaker) -> Path:
+    """A LUKE with special entities only: [MASK]=0, [UNK]=1, [PAD]=2, [MASK2]=3."""
+    return make_checkpoint("lite")
+
+
+@pytest.fixture(scope="session")
+def bert_dir(make_checkpoint: CheckpointMaker) -> Path:
+    """A plain uncased BERT."""
+    return make_checkpoint("bert")
+
+
+@pytest.fixture(scope="session")
+def roberta_dir(make_checkpoint: CheckpointMaker) -> Path:
+    """A plain RoBERTa."""
+    return make_checkpoint("roberta")
+
+
+@pytest.fixture(scope="session")
+def xlmr_dir(make_checkpoint: CheckpointMaker) -> Path:
+    """A plain XLM-RoBERTa, whose Unigram tokenizer is in ``tokenizer.json``."""
+    return make_checkpoint("xlm-roberta")
+
+
+def write_checkpoint(path: Path, kind: str, model: str | None, **settings: Any) -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    n_pieces = {"bert": write_wordpiece, "xlm-roberta": write_unigram}.get(kind, write_bpe)(path)
+    values = {**SIZES, "vocab_size": n_pieces}
+    if kind in ENTITY_SPECIALS:
+        names = ENTITY_SPECIALS[kind]
+        write_json(path / "entity_vocab.json", {name: i for i, name in enumerate(names)})
+        write_json(path / "added_tokens.json", {"<ent>": n_pieces, "<ent2>": n_pieces + 1})
+        values.update(vocab_size=n_pieces + 2, entity_vocab_size=len(names), entity_emb_size=16)
+        kind = "luke"
+    if kind != "bert":
+        values.update(type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1)
+    name = {"luke": "Luke", "bert": "Bert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta"}[kind]
+    config = getattr(transformers, f"{name}Config")(**{**values, **settings})
+    torch.manual_seed(0)
+    network = getattr(transformers, model or f"{name}Model")(config)
+    for parameter in network.parameters():  # fresh ones hardly attend and have zero biases
+        parameter.data.add_(torch.randn_like(parameter) * 0.15)
+    network.save_pretrained(path)
+
+
+def write_bpe(path: Path) -> int:
+    """``vocab.json`` and ``merges.txt``, as RoBERTa and LUKE publish them."""
+    from tokenizers import ByteLevelBPETokenizer
+
+    tokenizer = ByteLevelBPETokenizer()
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    tokenizer.train_from_iterator(SENTENCES, vocab_size=400, special_tokens=specials)
+    tokenizer.save_model(str(path))
+    return tokenizer.get_vocab_size()
+
+
+def write_wordpiece(path: Path) -> int:
+    """``vocab.txt``, as BERT publishes it; uncased."""
+    from tokenizers import BertWordPieceTokenizer
+
+    tokenizer = BertWordPieceTokenizer(lowercase=True)
+    tokenizer.train_from_iterator(SENTENCES, vocab_size=200, min_frequency=1)
+    tokenizer.save_model(str(path))
+    write_json(path / "tokenizer_config.json", {"do_lower_case": True})
+    return tokenizer.get_vocab_size()
+
+
+def write_unigram(path: Path) -> int:
+    """``tokenizer.json`` with a Unigram model and added tokens, as XLM-R publishes it."""
+    from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
+    from tokenizers.trainers import UnigramTrainer
+
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+    )
+    specials = ["<s>", "<pad>", "</s>", "<unk>"]
+    trainer = UnigramTrainer(vocab_size=150, special_tokens=specials, unk_token="<unk>")
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    tokenizer.add_special_tokens([*specials, AddedToken("<mask>", lstrip=True)])
+    tokenizer.post_processor = processors.RobertaProcessing(sep=("</s>", 2), cls=("<s>", 0))
+    tokenizer.save(str(path / "tokenizer.json"))
+    return tokenizer.get_vocab_size()
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf8")
