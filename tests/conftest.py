@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny networks: threads cost more than they give
+
 SENTENCES = [
     "Tokyo is the capital of Japan, and its largest city.",
     "Ada Lovelace was born in London and worked with Charles Babbage.",

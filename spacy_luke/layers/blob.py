@@ -47,18 +47,21 @@ def from_blob(
         everything = load(data)
     except SafetensorError as err:
         raise CheckpointError(f"The saved {kind} is damaged: {err}.") from err
-    files = {
-        name[len(_FILE) :]: json.loads(bytes(tensor.numpy()).decode("utf8"))
-        for name, tensor in everything.items()
-        if name.startswith(_FILE)
-    }
     tensors = {name: t for name, t in everything.items() if not name.startswith(_FILE)}
-    return json.loads(header["config"]), tensors, files
+    try:
+        files = {
+            name[len(_FILE) :]: json.loads(bytes(tensor.numpy()).decode("utf8"))
+            for name, tensor in everything.items()
+            if name.startswith(_FILE)
+        }
+        return json.loads(header["config"]), tensors, files
+    except (ValueError, KeyError) as err:
+        raise CheckpointError(f"The saved {kind} is damaged: {err!r}.") from err
 
 
 def _header(data: bytes) -> dict[str, str]:
     try:
         length = int.from_bytes(data[:8], "little")
-        return json.loads(data[8 : 8 + length])["__metadata__"]
-    except (ValueError, KeyError, MemoryError, OverflowError) as err:
+        return dict(json.loads(data[8 : 8 + length])["__metadata__"])
+    except (ValueError, KeyError, TypeError, MemoryError, OverflowError) as err:
         raise CheckpointError(f"The saved model is damaged: {err!r}.") from err

@@ -1,19 +1,20 @@
 """``Doc._.luke`` and ``Span._.luke_vector``: vectors made on first access.
 
-What computes them hangs on the document's ``user_hooks``, which spaCy does not serialise:
-vectors are transient unless the component's ``keep_vectors`` stores them in ``user_data``.
-Copies made by ``Span.as_doc`` or ``Doc.from_docs`` have none until a pipeline sees them.
+What computes them is remembered beside the document, not in it: vectors are transient, and
+stay behind in serialisation, unless the component's ``keep_vectors`` stores them in
+``user_data``. Copies made by ``Span.as_doc`` or ``Doc.from_docs`` have none until a pipeline
+sees them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from spacy.tokens import Doc, Span
 
 from ..errors import InputError
 
-HOOK = "luke"
 STORED = "luke_vectors"
 
 EntityKey = tuple[tuple[int, int, int, int], ...]
@@ -34,10 +35,10 @@ def entity_key(doc: Doc) -> EntityKey:
     return tuple((ent.start, ent.end, ent.label, ent.kb_id) for ent in doc.ents)
 
 
-class DocHook:
+class VectorSource:
     """Computes a document's vectors when asked, and again when its entities changed."""
 
-    def __init__(self, compute: Compute | None) -> None:
+    def __init__(self, compute: Compute) -> None:
         self._compute = compute
         self._key: EntityKey | None = None
         self._data: LukeDocData | None = None
@@ -48,32 +49,26 @@ class DocHook:
 
     def data(self, doc: Doc) -> LukeDocData:
         if self._data is None or self._key != entity_key(doc):
-            if self._compute is None:
-                raise InputError(
-                    "This document's vectors stayed behind where it was processed: set "
-                    "keep_vectors = true in the luke component, or process it here."
-                )
             self.store(doc, self._compute(doc, list(doc.ents)))
         assert self._data is not None
         return self._data
 
     def span_vector(self, span: Span) -> Any:
-        """The entity vector of any span: an entity's own, or the span's as one entity more."""
-        doc = span.doc
-        data = self.data(doc)
-        for i, ent in enumerate(doc.ents):
-            if (ent.start, ent.end) == (span.start, span.end):
-                return data.entity_vectors[i]
+        """The vector of a span that is no entity: as one entity more."""
+        self.data(span.doc)
         key = (span.start, span.end)
         if key not in self._spans:
-            if self._compute is None:
-                raise InputError("This document is detached from its luke component.")
-            self._spans[key] = self._compute(doc, [*doc.ents, span]).entity_vectors[-1]
+            ents = [*span.doc.ents, span]
+            self._spans[key] = self._compute(span.doc, ents).entity_vectors[-1]
         return self._spans[key]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled documents leave the encoder (and the vectors) behind."""
-        return DocHook, (None,)
+
+_SOURCES: WeakKeyDictionary[Doc, VectorSource] = WeakKeyDictionary()
+
+
+def attach(doc: Doc, source: VectorSource) -> None:
+    """Say where a document's vectors come from."""
+    _SOURCES[doc] = source
 
 
 def install_extensions() -> None:
@@ -85,14 +80,19 @@ def install_extensions() -> None:
 
 
 def _doc_data(doc: Doc) -> LukeDocData | None:
-    """None where no luke component has seen the document."""
-    hook = doc.user_hooks.get(HOOK)
-    if isinstance(hook, DocHook) and hook._compute is not None:
-        return hook.data(doc)
+    """None where no luke component has seen the document and no vectors were kept."""
+    source = _SOURCES.get(doc)
+    if source is not None:
+        return source.data(doc)
     stored = doc.user_data.get(STORED)
-    if stored is not None and stored["entities"] == [list(key) for key in entity_key(doc)]:
+    if stored is not None and _flat(stored["entities"]) == _flat(entity_key(doc)):
         return LukeDocData(stored["token_vectors"], stored["entity_vectors"])
-    return hook.data(doc) if isinstance(hook, DocHook) else None
+    return None
+
+
+def _flat(key: Any) -> list[int]:
+    """An entity key as serialisation may have left it: tuples become lists."""
+    return [int(value) for row in key for value in row]
 
 
 def keep(doc: Doc, data: LukeDocData, to_numpy: Callable[[Any], Any]) -> None:
@@ -105,15 +105,16 @@ def keep(doc: Doc, data: LukeDocData, to_numpy: Callable[[Any], Any]) -> None:
 
 
 def _span_vector(span: Span) -> Any:
-    hook = span.doc.user_hooks.get(HOOK)
-    if isinstance(hook, DocHook) and hook._compute is not None:
-        return hook.span_vector(span)
-    data = _doc_data(span.doc)
+    doc = span.doc
+    data = _doc_data(doc)
     if data is not None:
-        for i, ent in enumerate(span.doc.ents):
+        for i, ent in enumerate(doc.ents):
             if (ent.start, ent.end) == (span.start, span.end):
                 return data.entity_vectors[i]
-    raise InputError(
-        "Span._.luke_vector: no luke component has processed this document, or its vectors were "
-        "not kept."
-    )
+    source = _SOURCES.get(doc)
+    if source is None:
+        raise InputError(
+            "Span._.luke_vector: no luke component has processed this document here; vectors "
+            "travel with documents only where the component's keep_vectors is true."
+        )
+    return source.span_vector(span)

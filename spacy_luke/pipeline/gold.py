@@ -47,23 +47,22 @@ def gold_spans(examples: Sequence[Example], spans_key: str | None) -> GoldSpans:
     return GoldSpans(table[:, 0], table[:, 1], table[:, 2], labels, misaligned, missing)
 
 
-def find_candidates(
-    docs: Array, spans: Array, gold: GoldSpans, doc_lengths: Sequence[int]
-) -> Array:
-    """(n_gold,) the candidate equal to each gold span, or -1.
+def match_gold(docs: Array, spans: Array, gold: GoldSpans, doc_lengths: Sequence[int]) -> Array:
+    """(n_candidates,) the gold span equal to each candidate, or -1.
 
-    docs: (n_candidates,), spans: (n_candidates, 2).
+    docs: (n_candidates,), spans: (n_candidates, 2). Equal candidates match the same gold span.
     """
-    if not len(docs):
-        return np.full(len(gold.docs), -1, dtype=np.int64)
-    width = max(doc_lengths, default=0) + 1
+    if not len(gold.docs):
+        return np.full(len(docs), -1, dtype=np.int64)
+    # Odd suggesters propose ends past the document: keys must stay distinct for those too.
+    width = max(max(doc_lengths, default=0), int(spans.max(initial=0))) + 1
 
     def key(doc: Array, start: Array, end: Array) -> Array:
         return (doc * width + start) * width + end
 
-    keys = key(docs, spans[:, 0], spans[:, 1])
+    keys = key(gold.docs, gold.starts, gold.ends)
     order = np.argsort(keys, kind="stable")
-    wanted = key(gold.docs, gold.starts, gold.ends)
+    wanted = key(docs, spans[:, 0], spans[:, 1])
     at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
     return np.where(keys[order[at]] == wanted, order[at], -1)
 
@@ -75,7 +74,8 @@ def touches_missing(docs: Array, spans: Array, missing: Sequence[Array | None]) 
         if tokens is not None:
             mine = docs == i
             counts = np.concatenate([[0], np.cumsum(tokens)])
-            result[mine] = counts[spans[mine, 1]] > counts[spans[mine, 0]]
+            inside = np.clip(spans[mine], 0, len(tokens))
+            result[mine] = counts[inside[:, 1]] > counts[inside[:, 0]]
     return result
 
 

@@ -17,7 +17,7 @@ from ..layers.encoder import ENCODER, module_of
 from ..layers.listener import UpstreamLink, is_listener
 from ..layers.transformer_data import WordStates, is_stock_listener, receiver
 from ..model.encoder import AttentionPattern
-from .doc_data import HOOK, DocHook, LukeDocData, install_extensions, keep
+from .doc_data import LukeDocData, VectorSource, attach, install_extensions, keep
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -132,10 +132,10 @@ class Luke(TrainablePipe):
     def set_annotations(self, docs: Iterable[Doc], scores: list[LukeDocData] | None) -> None:
         docs = list(docs)
         for i, doc in enumerate(docs):
-            hook = DocHook(self._compute)
-            doc.user_hooks[HOOK] = hook  # type: ignore[assignment]
+            source = VectorSource(self._compute)
+            attach(doc, source)
             if scores is not None:
-                hook.store(doc, scores[i])
+                source.store(doc, scores[i])
                 if self.cfg["keep_vectors"]:
                     keep(doc, scores[i], self.model.ops.to_numpy)
             if self.cfg["vector_hooks"]:
@@ -375,5 +375,5 @@ def _has_vector(item: Any) -> bool:
 
 def _similarity(one: Any, other: Any) -> float:
     """Cosine similarity; 0 where either vector is all zeros."""
-    norms = one.vector_norm * other.vector_norm
-    return float((one.vector * other.vector).sum() / norms) if norms else 0.0
+    norms = _norm(one) * _norm(other)
+    return float((one.vector * other.vector).sum()) / norms if norms else 0.0

@@ -30,7 +30,7 @@ from ..layers.span_network import (
 from ..report import LOGGER
 from .base import TaskPipe
 from .decoding import Decoded, decode
-from .gold import find_candidates, gold_spans, touches_missing
+from .gold import gold_spans, match_gold, touches_missing
 
 Array = np.ndarray
 
@@ -286,7 +286,7 @@ class LukeNER(TaskPipe):
         table, lengths = self._table(spans), self._lengths(spans)
         docs = np.repeat(np.arange(len(examples)), lengths)
         targets = np.full(len(table), len(self.labels), dtype=np.int64)
-        rows = find_candidates(docs, table, gold, [len(eg.predicted) for eg in examples])
+        matched = match_gold(docs, table, gold, [len(eg.predicted) for eg in examples])
         classes = {label: i for i, label in enumerate(self.labels)}
         unknown = sorted(set(gold.labels) - set(classes))
         if unknown:
@@ -294,8 +294,9 @@ class LukeNER(TaskPipe):
                 f"{self.name}: labels {unknown} are in the data but not in the component; add "
                 "them with add_label, or initialise with all of the training data."
             )
-        found = rows >= 0
-        targets[rows[found]] = np.asarray([classes[x] for x in gold.labels], dtype=int)[found]
+        found = matched >= 0
+        of_gold = np.asarray([classes[label] for label in gold.labels], dtype=np.int64)
+        targets[found] = of_gold[matched[found]]
         return targets, ~touches_missing(docs, table, gold.missing)
 
     def _loss(
@@ -375,12 +376,13 @@ class LukeNER(TaskPipe):
             spans = self.suggester(docs, ops=self.model.ops)
             gold = gold_spans(examples, key)
             of_doc = np.repeat(np.arange(len(docs)), self._lengths(spans))
-            rows = find_candidates(of_doc, self._table(spans), gold, [len(doc) for doc in docs])
+            matched = match_gold(of_doc, self._table(spans), gold, [len(doc) for doc in docs])
             fits = askable(self.network, SpanQuery(docs, spans))
-            total += len(rows) + int(gold.n_misaligned.sum())
+            n_suggested = len(np.unique(matched[matched >= 0]))
+            total += len(gold.docs) + int(gold.n_misaligned.sum())
             misaligned += int(gold.n_misaligned.sum())
-            unsuggested += int((rows < 0).sum())
-            unaskable += int((~fits[rows[rows >= 0]]).sum())
+            unsuggested += len(gold.docs) - n_suggested
+            unaskable += n_suggested - len(np.unique(matched[(matched >= 0) & fits]))
         lost = misaligned + unsuggested + unaskable
         if total:
             LOGGER.info(

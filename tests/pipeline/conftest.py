@@ -1,0 +1,65 @@
+"""Small annotated sentences and pipelines on tiny encoders."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import Adam
+
+ANNOTATED = [
+    ("Ada Lovelace was born in London .", [(0, 2, "PER"), (5, 6, "LOC")]),
+    ("Tokyo is the capital of Japan .", [(0, 1, "LOC"), (5, 6, "LOC")]),
+    ("The University of Tokyo was founded in 1877 .", [(1, 4, "ORG")]),
+    ("France and Germany signed in New York City .", [(0, 1, "LOC"), (2, 3, "LOC"), (5, 8, "LOC")]),
+    ("She disagreed , of course !", []),
+]
+
+
+def make_examples(nlp: Language, data: Sequence[tuple[str, list]] = ANNOTATED) -> list[Example]:
+    examples = []
+    for text, spans in data:
+        words = text.split(" ")
+        reference = Doc(nlp.vocab, words=words)
+        ents = [spacy.tokens.Span(reference, a, b, label=label) for a, b, label in spans]
+        reference.set_ents(ents, default="outside")
+        examples.append(Example(Doc(nlp.vocab, words=words), reference))
+    return examples
+
+
+def make_ner(directory: Path, encoder: dict[str, Any] | None = None, **config: Any) -> Language:
+    """A blank pipeline with luke_ner; keys of the model's config may be given at top level."""
+    nlp = spacy.blank("en")
+    model = {
+        key: config.pop(key)
+        for key in ("mode", "layout", "max_pieces", "max_entities", "candidates_per_word")
+        if key in config
+    }
+    model["encoder"] = {
+        "@architectures": "spacy-luke.LukeEncoder.v1",
+        "name": str(directory),
+        **(encoder or {}),
+    }
+    nlp.add_pipe("luke_ner", config={"model": model, **config})
+    return nlp
+
+
+def fit(nlp: Language, examples: list[Example], steps: int, rate: float = 5e-3) -> dict[str, float]:
+    optimizer = Adam(rate, L2=0.0, use_averages=False)
+    losses: dict[str, float] = {}
+    for _ in range(steps):
+        losses = {}
+        nlp.update(examples, sgd=optimizer, losses=losses, drop=0.0)
+    return losses
+
+
+@pytest.fixture()
+def ner(bert_dir: Path) -> Callable[..., Language]:
+    def make(**config: Any) -> Language:
+        return make_ner(bert_dir, **config)
+
+    return make

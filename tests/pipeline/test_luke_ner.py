@@ -1,0 +1,363 @@
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+
+from spacy_luke.errors import ConfigError
+from tests.pipeline.conftest import ANNOTATED, fit, make_examples, make_ner
+
+MODES = ["two-stage", "probe", "full"]
+
+
+def entities(doc: Doc) -> list[tuple[int, int, str]]:
+    return [(ent.start, ent.end, ent.label_) for ent in doc.ents]
+
+
+def trained(nlp: spacy.language.Language, steps: int = 60) -> list[Example]:
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, steps)
+    return examples
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_learns_a_handful_of_sentences(ner, mode):
+    nlp = ner(mode=mode)
+    examples = trained(nlp)
+    docs = list(nlp.pipe([Doc(nlp.vocab, words=text.split(" ")) for text, _ in ANNOTATED]))
+    assert [entities(doc) for doc in docs] == [spans for _, spans in ANNOTATED]
+    assert nlp.evaluate(examples)["ents_f"] == 1.0
+
+
+def test_flat_mode_writes_entities_and_the_spans_group_with_probabilities(ner):
+    nlp = ner()
+    trained(nlp)
+    doc = nlp(Doc(nlp.vocab, words=ANNOTATED[0][0].split(" ")))
+    group = doc.spans["luke_ner"]
+    assert [(s.start, s.end, s.label_) for s in group] == entities(doc) == ANNOTATED[0][1]
+    scores = group.attrs["scores"]
+    assert scores.shape == (2,) and ((scores > 0.5) & (scores <= 1.0)).all()
+
+
+def test_nested_mode_reads_and_writes_only_the_spans_group(ner):
+    nlp = ner(nested=True, spans_key="nested")
+    spans = [(1, 4, "ORG"), (3, 4, "LOC")]
+    words = ["The", "University", "of", "Tokyo", "was", "founded", "in", "1877", "."]
+    reference = Doc(nlp.vocab, words=words)
+    reference.spans["nested"] = [Span(reference, a, b, label=x) for a, b, x in spans]
+    examples = [Example(Doc(nlp.vocab, words=words), reference)]
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
+    doc = nlp(Doc(nlp.vocab, words=words))
+    assert [(s.start, s.end, s.label_) for s in doc.spans["nested"]] == spans
+    assert not doc.ents
+    scores = nlp.evaluate(examples)
+    assert scores["spans_nested_f"] == 1.0
+
+
+def test_existing_entities_are_overwritten_unless_told_otherwise(ner):
+    nlp = ner()
+    trained(nlp)
+    words = ANNOTATED[0][0].split(" ")
+
+    def with_entity() -> Doc:
+        doc = Doc(nlp.vocab, words=words)
+        doc.ents = [Span(doc, 1, 4, label="OLD")]
+        return doc
+
+    assert entities(nlp(with_entity())) == ANNOTATED[0][1]
+    nlp.get_pipe("luke_ner").cfg["overwrite"] = False
+    assert entities(nlp(with_entity())) == [(1, 4, "OLD"), (5, 6, "LOC")]
+
+
+def test_gold_entities_on_the_predicted_side_do_not_reach_the_score(ner):
+    nlp = ner()
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    for eg in examples:
+        eg.predicted.ents = [
+            Span(eg.predicted, s.start, s.end, s.label_) for s in eg.reference.ents
+        ]
+    assert nlp.evaluate(examples)["ents_f"] < 1.0
+
+
+def test_tokens_without_annotation_stay_out_of_the_loss(ner):
+    nlp = ner(mode="probe")
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_ner")
+    words = ANNOTATED[0][0].split(" ")
+    reference = Doc(nlp.vocab, words=words)
+    reference.set_ents([Span(reference, 0, 2, label="PER")], default="missing")
+    eg = Example(Doc(nlp.vocab, words=words), reference)
+    spans, scores = pipe.predict([eg.predicted])
+    _, gradient = pipe.get_loss([eg], (spans, scores))
+    table = spans.dataXd[gradient.asked]
+    moved = np.abs(gradient.logits).sum(-1) > 0
+    assert moved.any()
+    assert (table[moved][:, 1] <= 2).all()
+
+
+def test_a_document_without_any_annotation_has_no_loss(ner):
+    nlp = ner()
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    bare = Example(nlp.make_doc("Ada was here ."), nlp.make_doc("Ada was here ."))
+    losses = nlp.update([bare], sgd=False)
+    assert losses["luke_ner"] == 0.0
+
+
+def test_gold_that_cannot_be_predicted_is_counted_and_told(ner, caplog):
+    nlp = ner(max_pieces=6)
+    data = [
+        *ANNOTATED,
+        ("a b c d e f g h i j k", [(0, 10, "LOC")]),  # longer than the suggester's 8 words
+        ("London London London London London London London", [(0, 7, "LOC")]),  # > 6 pieces
+    ]
+    examples = make_examples(nlp, data)
+    reference = Doc(nlp.vocab, words=["New", "York"])
+    reference.set_ents([Span(reference, 0, 1, label="LOC")], default="outside")
+    examples.append(Example(Doc(nlp.vocab, words=["New York"], spaces=[False]), reference))
+    with caplog.at_level(logging.INFO, logger="spacy.luke"):
+        spacy.util.logger.propagate = True
+        nlp.initialize(lambda: examples)
+    limits = nlp.get_pipe("luke_ner").limits
+    assert limits["gold"] == sum(len(spans) for _, spans in data) + 1
+    assert (limits["unsuggested"], limits["unaskable"], limits["misaligned"]) == (1, 1, 1)
+
+
+def test_labels_are_needed_and_labels_of_the_data_must_be_known(ner):
+    nlp = ner()
+    empty = make_examples(nlp, [("no entities here", [])])
+    with pytest.raises(ConfigError, match="no labels"):
+        nlp.initialize(lambda: empty)
+    nlp = ner()
+    nlp.initialize(lambda: make_examples(nlp, ANNOTATED[1:2]))
+    with pytest.raises(ConfigError, match=r"\['ORG'\]"):
+        nlp.update(make_examples(nlp, ANNOTATED[2:3]), sgd=False)
+
+
+def test_a_label_added_to_a_trained_component_leaves_the_others_as_they_were(ner, tmp_path):
+    nlp = ner(mode="probe")
+    trained(nlp)
+    pipe = nlp.get_pipe("luke_ner")
+    doc = Doc(nlp.vocab, words=ANNOTATED[0][0].split(" "))
+    _, before = pipe.predict([doc])
+    assert pipe.add_label("LOC") == 0
+    assert pipe.add_label("EVENT") == 1
+    _, after = pipe.predict([doc])
+    kept = [0, 1, 2, 4]
+    assert pipe.labels == ("LOC", "ORG", "PER", "EVENT")
+    assert np.allclose(after.logits[:, kept], before.logits, atol=1e-6)
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path).get_pipe("luke_ner").labels == pipe.labels
+    party = [("Ada Lovelace opened Worldcon in Kyoto .", [(0, 2, "PER"), (3, 4, "EVENT")])]
+    fit(nlp, make_examples(nlp, party), 60)
+    assert (3, 4, "EVENT") in entities(nlp(Doc(nlp.vocab, words=party[0][0].split(" "))))
+
+
+def test_nil_is_no_label(ner):
+    with pytest.raises(ConfigError, match="NIL"):
+        ner().get_pipe("luke_ner").add_label("NIL")
+
+
+HOSTILE = {
+    "empty": "",
+    "white space": "  \n\t ",
+    "one long token": "x" * 5000,
+    "emoji and combining": "👩‍👩‍👧‍👦 née é́́́ \u200b\u200d 🇯🇵 Ã́",
+    "right to left": "ولدت آدا في لندن. עדה נולדה בלונדון",
+    "special pieces": "<mask> </s> [MASK] [CLS] <ent>",
+    "control characters": "a\x00b \x07 \ufeff c",
+}
+
+
+@pytest.mark.parametrize(
+    "mode,kind", [("two-stage", "bert_dir"), ("probe", "luke_dir"), ("full", "xlmr_dir")]
+)
+def test_hostile_text_is_processed_and_trained_on(mode, kind, request):
+    nlp = make_ner(request.getfixturevalue(kind), mode=mode)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    for text in HOSTILE.values():
+        doc = nlp(text)
+        assert doc.text == text
+        assert np.isfinite(doc.spans["luke_ner"].attrs["scores"]).all()
+        losses = nlp.update([Example(nlp.make_doc(text), doc), *examples], sgd=False)
+        assert np.isfinite(losses["luke_ner"])
+
+
+@pytest.mark.parametrize("mode,n_words", [("two-stage", 20_000), ("probe", 4_000), ("full", 700)])
+def test_a_long_document_is_processed_to_its_end(ner, mode, n_words):
+    nlp = ner(mode=mode)
+    trained(nlp, steps=2)
+    words = (ANNOTATED[0][0].split(" ") * 3000)[:n_words]
+    doc = Doc(nlp.vocab, words=words, sent_starts=[i % 7 == 0 for i in range(n_words)])
+    spans, scores = nlp.get_pipe("luke_ner").predict([doc])
+    seen = scores.filtered if mode == "two-stage" else scores.asked
+    assert np.isfinite(scores.logits).all()
+    assert scores.n_unfit.tolist() == [0]
+    assert len(scores.asked) == (n_words if mode == "two-stage" else len(seen))
+    assert sorted(seen.tolist()) == list(range(len(spans.dataXd)))
+
+
+def test_any_registered_suggester_works_also_with_odd_spans(ner):
+    @spacy.registry.misc("test_odd_suggester")
+    def make():
+        def suggest(docs, *, ops):
+            rows = [[0, 0], [0, 2], [1, 3], [0, 2], [2, 99], [5, 6]]
+            return spacy.pipeline.spancat.Ragged(
+                ops.asarray2i(rows * len(docs)), ops.asarray1i([len(rows)] * len(docs))
+            )
+
+        return suggest
+
+    nlp = ner(suggester={"@misc": "test_odd_suggester"})
+    examples = make_examples(nlp, ANNOTATED[:1])
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 40)
+    doc = nlp(Doc(nlp.vocab, words=ANNOTATED[0][0].split(" ")))
+    assert entities(doc) == ANNOTATED[0][1]
+    _, scores = nlp.get_pipe("luke_ner").predict([doc])
+    assert scores.n_unfit.tolist() == [2]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_answers_do_not_depend_on_batches_order_or_saving(ner, mode, tmp_path):
+    nlp = ner(mode=mode, layout="sentence" if mode == "full" else None)
+    trained(nlp, steps=5)
+    rng = np.random.default_rng(0)
+    words = sorted({word for text, _ in ANNOTATED for word in text.split(" ")})
+    texts = [rng.choice(words, size=rng.integers(1, 40)).tolist() for _ in range(70)]
+
+    def logits(pipe, batch_size: int, order) -> dict[tuple[int, int, int], np.ndarray]:
+        result = {}
+        for at in range(0, len(order), batch_size):
+            ids = order[at : at + batch_size]
+            docs = [Doc(nlp.vocab, words=texts[i]) for i in ids]
+            spans, scores = pipe.predict(docs)
+            of_doc = np.repeat(ids, spans.lengths)
+            for row, values in zip(scores.asked, scores.logits):
+                start, end = spans.dataXd[row].tolist()
+                result[int(of_doc[row]), start, end] = values
+        return result
+
+    pipe = nlp.get_pipe("luke_ner")
+    expected = logits(pipe, 1, np.arange(70))
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path).get_pipe("luke_ner")
+    variants = [
+        logits(pipe, 3, np.arange(70)),
+        logits(pipe, 16, rng.permutation(70)),
+        logits(pipe, 64, rng.permutation(70)),
+        logits(loaded, 16, np.arange(70)),
+    ]
+    for found in variants:
+        assert found.keys() == expected.keys()
+        worst = max(np.abs(found[key] - expected[key]).max() for key in expected)
+        assert worst < 1e-5
+
+
+def test_a_saved_pipeline_needs_neither_the_encoder_directory_nor_the_hub(
+    make_checkpoint, tmp_path
+):
+    import shutil
+
+    directory = make_checkpoint("luke")
+    nlp = make_ner(directory)
+    trained(nlp)
+    nlp.to_disk(tmp_path / "model")
+    shutil.rmtree(directory)
+    loaded = spacy.load(tmp_path / "model")
+    for text, spans in ANNOTATED:
+        assert entities(loaded(Doc(loaded.vocab, words=text.split(" ")))) == spans
+
+
+@pytest.mark.parametrize("way", ["bytes", "pickle", "docbin"])
+def test_pipelines_and_documents_survive_serialisation(ner, way):
+    import pickle
+
+    nlp = ner()
+    trained(nlp)
+    text, spans = ANNOTATED[0]
+    if way == "docbin":
+        doc = nlp(Doc(nlp.vocab, words=text.split(" ")))
+        data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+        back = next(DocBin().from_bytes(data).get_docs(nlp.vocab))
+        assert np.allclose(
+            back.spans["luke_ner"].attrs["scores"], doc.spans["luke_ner"].attrs["scores"]
+        )
+    else:
+        other = (
+            spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+            if way == "bytes"
+            else pickle.loads(pickle.dumps(nlp))
+        )
+        back = other(Doc(other.vocab, words=text.split(" ")))
+    assert entities(back) == spans
+
+
+def test_add_pipe_needs_no_weights_and_says_so_when_used():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke_ner")
+    assert nlp.get_pipe_config("luke_ner")["model"]["mode"] == "two-stage"
+    assert nlp.get_pipe_config("luke_ner")["model"]["encoder"]["name"] == "studio-ousia/luke-base"
+    with pytest.raises(ConfigError, match=r"nlp\.initialize"):
+        nlp("Ada Lovelace")
+
+
+def test_a_published_span_classifier_brings_its_labels_and_head(make_checkpoint):
+    names = {0: "NIL", 1: "MISC", 2: "PER", 3: "ORG"}
+    directory = make_checkpoint(
+        "luke", "LukeForEntitySpanClassification", id2label=names, num_labels=4
+    )
+    nlp = make_ner(directory, mode="full")
+    nlp.initialize()
+    pipe = nlp.get_pipe("luke_ner")
+    assert pipe.labels == ("MISC", "ORG", "PER")
+    from safetensors.torch import load_file
+
+    weight = load_file(directory / "model.safetensors")["classifier.weight"]
+    ours = pipe.network.shims[0].module.head.classifier.weight
+    assert (ours.detach().cpu() == weight[[1, 3, 2, 0]]).all()
+
+
+@pytest.mark.parametrize(
+    "config,message",
+    [
+        ({"mode": "fast"}, "mode"),
+        ({"layout": "page"}, "layout"),
+        ({"candidates_per_word": 0.0}, "candidates_per_word"),
+        ({"threshold": 2.0}, "threshold"),
+        ({"encoder": {"overlap": 600, "window": 100}}, "overlap"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_named(ner, config, message):
+    with pytest.raises(ValueError, match=message):
+        ner(**config)
+
+
+def test_a_window_longer_than_the_network_holds_is_named(ner):
+    nlp = ner(encoder={"window": 500})
+    with pytest.raises(ConfigError, match="window is 500"):
+        nlp.initialize(lambda: make_examples(nlp))
+
+
+def test_two_processes_give_the_same_entities(ner, tmp_path: Path):
+    import torch
+
+    nlp = ner()
+    trained(nlp)
+    docs = [text for text, _ in ANNOTATED] * 4
+    expected = [entities(doc) for doc in nlp.pipe(docs)]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # forking after torch has run with several threads can hang
+    try:
+        found = [entities(doc) for doc in nlp.pipe(docs, n_process=2, batch_size=5)]
+    finally:
+        torch.set_num_threads(threads)
+    assert found == expected
