@@ -1,0 +1,72 @@
+import pytest
+import torch
+from thinc.api import SGD, Adam
+
+from spacy_luke.layers.shim import Format, LearnRates, LukeShim
+
+
+def make_shim(rates: LearnRates) -> LukeShim:
+    module = torch.nn.ModuleDict(
+        {
+            "embed": torch.nn.Embedding(3, 2),
+            "layers": torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)]),
+            "new": torch.nn.Linear(2, 2),
+        }
+    )
+    for parameter in module.parameters():
+        parameter.data.fill_(1.0)
+        parameter.grad = torch.ones_like(parameter)
+    shim = LukeShim(module, Format(lambda m: b"", lambda b: module))
+    shim.rates = rates
+    return shim
+
+
+def steps(shim: LukeShim) -> dict[str, float]:
+    assert shim.module is not None
+    return {name: 1.0 - p.data.flatten()[0].item() for name, p in shim.module.named_parameters()}
+
+
+def test_learning_rates_fall_from_layer_to_layer_and_new_parameters_have_their_own():
+    shim = make_shim(LearnRates(2.0, 5.0, ("new.",), layer_decay=0.5, n_layers=2))
+    shim.finish_update(SGD(0.01, L2=0.0, grad_clip=0.0, use_averages=False))
+    moved = steps(shim)
+    assert moved["layers.1.weight"] == pytest.approx(0.02, rel=1e-4)
+    assert moved["layers.0.weight"] == pytest.approx(0.01, rel=1e-4)
+    assert moved["embed.weight"] == pytest.approx(0.0025, rel=1e-4)
+    assert moved["new.weight"] == pytest.approx(0.1, rel=1e-4)
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_weight_decay_spares_biases_unless_told_otherwise(everything):
+    shim = make_shim(LearnRates(decay_everything=everything))
+    assert shim.module is not None
+    for parameter in shim.module.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer = Adam(0.1, L2=0.5, use_averages=False)
+    shim.finish_update(optimizer)
+    moved = steps(shim)
+    assert moved["layers.0.weight"] == pytest.approx(0.05, rel=1e-3)
+    assert moved["layers.0.bias"] == pytest.approx(0.05 if everything else 0.0, abs=1e-6)
+    assert optimizer.L2 == 0.5
+
+
+def test_gradients_are_gone_after_a_step_and_frozen_parameters_stay():
+    shim = make_shim(LearnRates())
+    assert shim.module is not None
+    shim.module["embed"].weight.requires_grad_(False)
+    shim.finish_update(SGD(0.01, L2=0.0, use_averages=False))
+    assert steps(shim)["embed.weight"] == 0.0
+    trainable = [p for p in shim.module.parameters() if p.requires_grad]
+    assert all(p.grad is None for p in trainable)
+
+
+def test_a_copy_has_its_own_identity_so_optimizer_moments_are_not_shared():
+    shim = make_shim(LearnRates())
+    assert shim.copy().id != shim.id
+
+
+def test_a_shim_without_a_module_does_nothing():
+    shim = LukeShim(None, Format(lambda m: b"x", lambda b: torch.nn.Linear(1, 1)))
+    shim.finish_update(SGD(0.1))
+    assert shim.to_bytes() == b""
+    assert shim.from_bytes(b"").module is None

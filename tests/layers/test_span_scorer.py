@@ -1,0 +1,146 @@
+"""The span scorer inside stock components, and against the published head."""
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from tests.pipeline.conftest import ANNOTATED, fit, make_examples, make_ner
+
+SUGGESTER = {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": 4}
+
+
+def stock(directory, factory: str, activation: str, mode: str, **config):
+    nlp = spacy.blank("en")
+    model = {
+        "@architectures": "spacy-luke.SpanScorer.v1",
+        "mode": mode,
+        "activation": activation,
+        "encoder": {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(directory)},
+    }
+    nlp.add_pipe(factory, config={"model": model, "suggester": SUGGESTER, **config})
+    examples = make_examples(nlp)
+    for eg in examples:
+        eg.reference.spans["sc"] = [
+            Span(eg.reference, ent.start, ent.end, ent.label_) for ent in eg.reference.ents
+        ]
+    return nlp, examples
+
+
+@pytest.mark.parametrize("mode", ["two-stage", "probe", "full"])
+@pytest.mark.parametrize(
+    "factory,activation", [("spancat", "logistic"), ("spancat_singlelabel", "softmax")]
+)
+def test_it_trains_inside_stock_spancat(bert_dir, tmp_path, factory, activation, mode):
+    nlp, examples = stock(bert_dir, factory, activation, mode)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
+    assert nlp.evaluate(examples)["spans_sc_f"] > 0.9
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    for text, _ in ANNOTATED:
+        one, two = (n(Doc(n.vocab, words=text.split(" "))) for n in (nlp, loaded))
+        spans = [[(s.start, s.end, s.label_) for s in doc.spans["sc"]] for doc in (one, two)]
+        assert spans[0] == spans[1]
+
+
+def test_probabilities_have_a_row_for_every_candidate_that_sums_to_one(bert_dir):
+    nlp, examples = stock(bert_dir, "spancat_singlelabel", "softmax", "two-stage")
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("spancat_singlelabel")
+    docs = [eg.predicted for eg in examples]
+    spans, scores = pipe.predict(docs)
+    assert scores.shape == (len(spans.dataXd), 4)
+    assert np.allclose(scores.sum(-1), 1.0, atol=1e-5)
+
+
+def test_span_logits_equal_those_of_transformers(make_checkpoint):
+    transformers = pytest.importorskip("transformers")
+    names = {0: "NIL", 1: "LOC", 2: "PER"}
+    for settings in ({}, {"use_entity_aware_attention": False}):
+        directory = make_checkpoint(
+            "luke", "LukeForEntitySpanClassification", id2label=names, num_labels=3, **settings
+        )
+        nlp = make_ner(directory, mode="full", layout="sentence", max_entities=100, max_pieces=60)
+        nlp.initialize()
+        reference = transformers.LukeForEntitySpanClassification.from_pretrained(directory).eval()
+        pipe = nlp.get_pipe("luke_ner")
+        docs = [Doc(nlp.vocab, words=text.split(" ")) for text, _ in ANNOTATED]
+        spans, scores = pipe.predict(docs)
+        module = pipe.network.layers[0].shims[0].module
+        row = 0
+        for i, doc in enumerate(docs):
+            words = module.pieces.encode_words([f" {t.text}" if t.i else t.text for t in doc])
+            bounds = np.concatenate([[1], 1 + np.cumsum([len(w) for w in words])])
+            ids = [module.pieces.cls_id, *np.concatenate(words), module.pieces.sep_id]
+            table = spans[i].dataXd
+            starts, ends = bounds[table[:, 0]], bounds[table[:, 1]]
+            positions = np.full((1, len(table), 60), -1)
+            for j, (a, b) in enumerate(zip(starts, ends)):
+                positions[0, j, : b - a] = np.arange(a, b)
+            with torch.no_grad():
+                expected = reference(
+                    input_ids=torch.tensor([ids]),
+                    attention_mask=torch.ones(1, len(ids)),
+                    entity_ids=torch.full((1, len(table)), module.entities.mask_id),
+                    entity_attention_mask=torch.ones(1, len(table)),
+                    entity_position_ids=torch.tensor(positions),
+                    entity_start_positions=torch.tensor(starts[None]),
+                    entity_end_positions=torch.tensor(ends[None] - 1),
+                ).logits[0]
+            ours = dict(zip(scores.asked.tolist(), scores.logits))
+            found = np.stack([ours[row + j] for j in range(len(table))])
+            assert np.abs(found - expected.numpy()[:, [1, 2, 0]]).max() < 1e-5
+            row += len(table)
+
+
+def test_chunks_change_full_attention_and_not_probe(bert_dir):
+    results = {}
+    for mode in ("full", "probe"):
+        for limit in (1000, 5):
+            torch.manual_seed(0)
+            nlp = make_ner(bert_dir, mode=mode, max_entities=limit)
+            nlp.initialize(lambda nlp=nlp: make_examples(nlp))
+            doc = Doc(nlp.vocab, words=ANNOTATED[0][0].split(" "))
+            _, scores = nlp.get_pipe("luke_ner").predict([doc])
+            order = np.argsort(scores.asked)
+            results[mode, limit] = scores.logits[order]
+    assert np.allclose(results["probe", 1000], results["probe", 5], atol=1e-5)
+    assert not np.allclose(results["full", 1000], results["full", 5], atol=1e-4)
+
+
+def test_the_filter_keeps_k_candidates_a_word_and_k_may_change_later(bert_dir, tmp_path):
+    nlp = make_ner(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    nlp.to_disk(tmp_path)
+    words = ANNOTATED[0][0].split(" ")
+    for k, expected in ((0.5, 4), (1.0, 7), (2.0, 14)):
+        loaded = spacy.load(tmp_path, config={"components.luke_ner.model.candidates_per_word": k})
+        _, scores = loaded.get_pipe("luke_ner").predict([Doc(loaded.vocab, words=words)])
+        assert len(scores.asked) == expected
+
+
+def test_gold_is_forced_through_the_filter_while_training(bert_dir):
+    nlp = make_ner(bert_dir, candidates_per_word=0.15)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_ner")
+    from spacy_luke.layers.span_network import SpanQuery
+
+    docs = [eg.predicted for eg in examples]
+    spans = pipe.suggester(docs, ops=pipe.model.ops)
+    targets, _ = pipe._targets(examples, spans)
+    gold = targets != len(pipe.labels)
+    scores, _ = pipe.network.begin_update(SpanQuery(docs, spans, gold))
+    assert set(np.flatnonzero(gold)) <= set(scores.asked.tolist())
+    assert len(scores.asked) < 20
+
+
+def test_documents_without_candidates_are_no_trouble(bert_dir):
+    nlp, examples = stock(bert_dir, "spancat", "logistic", "two-stage")
+    nlp.initialize(lambda: examples)
+    blank = Example(nlp.make_doc(""), nlp.make_doc(""))
+    nlp.update([blank, *examples], sgd=False)
+    assert nlp("").text == ""
