@@ -22,7 +22,10 @@ from ..model.encoder import LukeModel, init_weights
 from ..vocab.entities import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .blob import from_blob, to_blob
+from .forking import make_forks_safe
 from .shim import Format, LearnRates, LukeShim
+
+make_forks_safe()
 
 Pooling = Literal["mean", "first"]
 ENCODER = "luke-encoder"

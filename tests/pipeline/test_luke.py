@@ -181,8 +181,6 @@ def test_vectors_are_transient_unless_kept(luke_dir):
 
 @pytest.mark.parametrize("way", ["bytes", "docbin", "pickle", "processes"])
 def test_kept_vectors_survive(luke_dir, way):
-    import torch
-
     nlp = make_luke(luke_dir, keep_vectors=True)
     doc = nlp(with_entities(nlp, (0, 2, "PER", "")))
     if way == "bytes":
@@ -193,11 +191,8 @@ def test_kept_vectors_survive(luke_dir, way):
     elif way == "pickle":
         back = pickle.loads(pickle.dumps(doc))
     else:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
         docs = [with_entities(nlp, (0, 2, "PER", "")) for _ in range(4)]
         back = list(nlp.pipe(docs, n_process=2, batch_size=2))[-1]
-        torch.set_num_threads(threads)
     assert np.allclose(back._.luke.token_vectors, doc._.luke.token_vectors, atol=1e-5)
     assert np.allclose(back.ents[0]._.luke_vector, doc.ents[0]._.luke_vector, atol=1e-5)
 

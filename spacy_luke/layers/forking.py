@@ -1,0 +1,36 @@
+"""Makes ``nlp.pipe(n_process=2)`` safe where processes are forked.
+
+A child inherits the bookkeeping of torch's thread pool but not its threads, so its first
+parallel operation waits for ever. One thread a process is what several processes want anyway.
+"""
+
+import os
+
+import torch
+
+_PARALLELISM = "TOKENIZERS_PARALLELISM"
+_set_here = False
+
+
+def _before() -> None:
+    """Forked tokenizers switch their parallelism off with a warning, unless told beforehand."""
+    global _set_here
+    _set_here = _PARALLELISM not in os.environ
+    if _set_here:
+        os.environ[_PARALLELISM] = "false"
+
+
+def _in_parent() -> None:
+    if _set_here:
+        os.environ.pop(_PARALLELISM, None)
+
+
+def _in_child() -> None:
+    torch.set_num_threads(1)
+
+
+def make_forks_safe() -> None:
+    """Register the hooks with the interpreter; called once, when this module's user is
+    imported."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
