@@ -186,9 +186,25 @@ def module_of(node: Model) -> Encoder:
     return module
 
 
-def published_head(node: Model) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Head tensors and raw configuration of the checkpoint an encoder was just read from."""
-    return node.attrs.get("head") or ({}, {})
+@dataclass
+class PublishedHead:
+    """The classifier of the checkpoint an encoder was just read from.
+
+    weights: ``classifier.weight`` and ``classifier.bias``, where there are any. raw_config: the
+    checkpoint's ``config.json``. It serves initialisation and does not travel any further.
+    """
+
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)
+    raw_config: dict[str, Any] = field(default_factory=dict)
+
+    def __deepcopy__(self, memo: Any) -> "PublishedHead":
+        return PublishedHead()
+
+
+def published_head(node: Model) -> PublishedHead:
+    """The classifier that came with an encoder's checkpoint; empty where none did."""
+    head = node.attrs.get("head")
+    return head if isinstance(head, PublishedHead) else PublishedHead()
 
 
 def from_checkpoint(checkpoint: Checkpoint, settings: EncoderSettings) -> Encoder:
@@ -207,7 +223,8 @@ def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
     checkpoint = read_checkpoint(resolve(settings.name), settings.entity_aware)
     module = from_checkpoint(checkpoint, settings)
     shim.set(module)
-    model.attrs["head"] = _Transient((checkpoint.heads, checkpoint.raw_config))
+    classifier = {k: v for k, v in checkpoint.heads.items() if k.startswith("classifier.")}
+    model.attrs["head"] = PublishedHead(classifier, checkpoint.raw_config)
     _prepare(model, module)
 
 
@@ -224,13 +241,6 @@ def _prepare(model: Model, module: Encoder) -> None:
     rates.n_layers = network.config.num_hidden_layers
     model.set_dim("nO", network.config.hidden_size, force=True)
     shim_of(model).prepared = True
-
-
-class _Transient(tuple):
-    """A tuple that is neither serialised nor copied with a model's attributes."""
-
-    def __deepcopy__(self, memo: Any) -> "_Transient":
-        return _Transient(({}, {}))
 
 
 def _save(module: Encoder) -> bytes:

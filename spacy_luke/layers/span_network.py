@@ -170,8 +170,8 @@ def load_published_head(network: Model, labels: Sequence[str]) -> list[str]:
     Returns the labels found in the checkpoint; none where it has no such head. Raises
     CheckpointError where the head does not fit its own configuration.
     """
-    heads, raw = published_head(encoder_node(network.layers[0]))
-    weight, bias = heads.get("classifier.weight"), heads.get("classifier.bias")
+    published = published_head(encoder_node(network.layers[0])).weights
+    weight, bias = published.get("classifier.weight"), published.get("classifier.bias")
     classes = published_labels(network)
     module = span_module(network)
     if weight is None or bias is None or not classes:
@@ -194,10 +194,10 @@ def load_published_head(network: Model, labels: Sequence[str]) -> list[str]:
 
 def published_labels(network: Model) -> list[str]:
     """The classes of the span classifier in the checkpoint just read, NIL included; or none."""
-    heads, raw = published_head(encoder_node(network.layers[0]))
-    names = raw.get("id2label") or {}
+    head = published_head(encoder_node(network.layers[0]))
+    names = head.raw_config.get("id2label") or {}
     classes = [str(names[key]) for key in sorted(names, key=int)]
-    return classes if "classifier.weight" in heads and NIL in classes else []
+    return classes if "classifier.weight" in head.weights and NIL in classes else []
 
 
 def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
