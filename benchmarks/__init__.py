@@ -1,0 +1,1 @@
+"""Experiments behind the figures in ``docs/results.md``; run as ``python -m benchmarks.NAME``."""

@@ -1,0 +1,275 @@
+"""Speed and memory of the NER rows, interleaved in one process.
+
+    python -m benchmarks.ner_speed --encoder DIR --data-sets wnut17 --results speed.jsonl
+
+Every round runs every row once on the same documents, in turning order, after a warm-up; figures
+are medians of the ratios within a round. Pipelines saved by ``ner_modes --save`` in the same
+``--work`` are used; where there is none, one is trained for a few steps (speed depends on the
+weights only through the number of entities written).
+"""
+
+import argparse
+import io
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from . import results, runtime
+from .datasets import DATA_SETS, bare, default_folder, load, prepare
+from .rows import COMPONENT, ROWS, Settings, make_config
+
+# Rows that are another row with other settings at prediction.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "two-stage, k = 0.5": ("two-stage", {"candidates_per_word": 0.5}),
+    "two-stage, k = 2": ("two-stage", {"candidates_per_word": 2.0}),
+    "full, sentences alone": ("full", {"layout": "sentence"}),
+}
+LONG_WORDS = 400
+Words = tuple[list[str], list[bool | int | None]]
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    p = argparse.ArgumentParser(prog="python -m benchmarks.ner_speed", description=__doc__)
+    default_encoder = os.environ.get("SPACY_LUKE_ENCODER", "project/assets/minilm")
+    p.add_argument("--encoder", default=default_encoder, help="directory of the encoder")
+    p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
+    p.add_argument("--work", type=Path, default=Path("build/ner"), help="folder for files")
+    p.add_argument("--results", type=Path, help="default: speed.jsonl in --work")
+    p.add_argument("--data-sets", nargs="+", choices=list(DATA_SETS), default=["wnut17"])
+    p.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    p.add_argument("--variants", action="store_true", help="other k; full without context")
+    p.add_argument("--sentences", type=int, default=256)
+    p.add_argument("--long-docs", type=int, default=8, help=f"of about {LONG_WORDS} words")
+    p.add_argument("--train-steps", type=int, default=16, help="timed training steps; 0: none")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--batch-size", type=int, default=128, help="documents of nlp.pipe")
+    p.add_argument("--warm-docs", type=int, default=480, help="where no pipeline is saved")
+    p.add_argument("--mixed-precision", action="store_true", help="bf16")
+    p.add_argument("--gpu-id", type=int, default=-1)
+    p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--memory", action="store_true", help="also memory, a fresh process a row")
+    p.add_argument("--memory-of", choices=ROWS, help=argparse.SUPPRESS)
+    args = p.parse_args(argv)
+    args.results = args.results or args.work / "speed.jsonl"
+    return args
+
+
+def pipeline(args: argparse.Namespace, data: str, row: str, warm: bool = True) -> Language:
+    """A saved pipeline, or a new one (warm: trained for a few steps)."""
+    from spacy.training.initialize import init_nlp
+    from spacy.training.loop import train
+
+    saved = args.work / "models" / f"{data}.{row}"
+    if saved.exists():
+        nlp = spacy.load(saved)
+        pipe: Any = nlp.get_pipe(COMPONENT)
+        encoder = next(x for x in pipe.model.walk() if x.name == "luke-encoder")
+        encoder.attrs["settings"].mixed_precision = args.mixed_precision
+    else:
+        corpora = prepare(data, args.data, args.work, limit=args.warm_docs)
+        settings = Settings(
+            epochs=1, mixed_precision=args.mixed_precision, encoder=str(args.encoder)
+        )
+        nlp = init_nlp(
+            make_config(row, corpora, settings, 0, args.gpu_id >= 0), use_gpu=args.gpu_id
+        )
+        if warm:
+            train(nlp, use_gpu=args.gpu_id, stdout=io.StringIO(), stderr=io.StringIO())
+    nlp.add_pipe("sentencizer", first=True)  # for texts; made documents have sentence starts
+    return nlp
+
+
+def sentences(docs: Sequence[Doc], limit: int) -> list[Words]:
+    return [([t.text for t in doc], [t.i == 0 for t in doc]) for doc in docs[:limit]]
+
+
+def long_documents(docs: Sequence[Doc], limit: int) -> list[Words]:
+    """Neighbouring sentences joined into documents of at least ``LONG_WORDS`` words; of a
+    smaller corpus one shorter document."""
+    made: list[Words] = []
+    words: list[str] = []
+    starts: list[bool | int | None] = []
+    for doc in docs:
+        words += [token.text for token in doc]
+        starts += [token.i == 0 for token in doc]
+        if len(words) >= LONG_WORDS:
+            made.append((words, starts))
+            words, starts = [], []
+        if len(made) == limit:
+            break
+    return made or [(words, starts)]
+
+
+@contextmanager
+def variant(nlp: Language, values: dict[str, Any]) -> Iterator[None]:
+    """Change settings of the span network for a while."""
+    if not values:
+        yield
+        return
+    settings: Any = nlp.get_pipe(COMPONENT).network.attrs["settings"]  # type: ignore[attr-defined]
+    old = {name: getattr(settings, name) for name in values}
+    for name, value in values.items():
+        setattr(settings, name, value)
+    try:
+        yield
+    finally:
+        for name, value in old.items():
+            setattr(settings, name, value)
+
+
+class Bench:
+    """The pipelines of one data set, all in memory."""
+
+    def __init__(self, args: argparse.Namespace, data: str):
+        self.args, self.data = args, data
+        self.pipelines = {row: pipeline(args, data, row) for row in args.rows}
+        self.rows: dict[str, tuple[str, dict[str, Any]]] = {row: (row, {}) for row in args.rows}
+        if args.variants:
+            self.rows |= {k: v for k, v in VARIANTS.items() if v[0] in args.rows}
+
+    def predict(self, case: str, texts: list[Words]) -> None:
+        """Time prediction from made documents (the component alone) and from texts (with
+        tokenizer and sentencizer)."""
+        args = self.args
+        size = args.batch_size if case == "sentences" else max(1, args.batch_size // 16)
+        n_words = sum(len(words) for words, _ in texts)
+
+        def from_docs(row: str, values: dict[str, Any]) -> runtime.Clock:
+            nlp = self.pipelines[row]
+            docs = [Doc(nlp.vocab, words=words, sent_starts=starts) for words, starts in texts]
+            with variant(nlp, values), runtime.Clock() as clock:
+                for _ in nlp.get_pipe(COMPONENT).pipe(docs, batch_size=size):  # type: ignore[attr-defined]
+                    pass
+            return clock
+
+        def from_texts(row: str, values: dict[str, Any]) -> runtime.Clock:
+            nlp = self.pipelines[row]
+            strings = [" ".join(words) for words, _ in texts]
+            with variant(nlp, values), runtime.Clock() as clock:
+                for _ in nlp.pipe(strings, batch_size=size):
+                    pass
+            return clock
+
+        self._interleave(case, "docs", n_words, args.rounds, from_docs)
+        self._interleave(case, "texts", n_words, args.rounds, from_texts)
+
+    def train(self) -> None:
+        """Time training steps on the same batches; changes the weights, so it comes last."""
+        args = self.args
+        corpora = prepare(self.data, args.data, args.work, limit=args.warm_docs)
+        gold = load(corpora.train)
+        batches = [gold[i : i + 16] for i in range(0, len(gold) - 15, 16)][: args.train_steps]
+        self.rows = {row: (row, {}) for row in args.rows}
+        turn = iter(range(len(self.rows) * (len(batches) + 1)))
+
+        def step(row: str, values: dict[str, Any]) -> runtime.Clock:
+            nlp = self.pipelines[row]
+            batch = batches[next(turn) // len(self.rows) % len(batches)]
+            examples = [Example(bare(nlp, doc), doc) for doc in batch]
+            pipe: Any = nlp.get_pipe(COMPONENT)
+            with runtime.Clock() as clock:
+                pipe.update(examples, drop=0.1, sgd=self.optimizers[row])
+            return clock
+
+        self.optimizers = {row: nlp.resume_training() for row, nlp in self.pipelines.items()}
+        n_words = sum(len(doc) for batch in batches for doc in batch) // max(len(batches), 1)
+        self._interleave("train", "docs", n_words, len(batches), step)
+
+    def _interleave(
+        self,
+        case: str,
+        source: str,
+        n_words: int,
+        rounds: int,
+        measure: Callable[[str, dict[str, Any]], runtime.Clock],
+    ) -> None:
+        """Warm up, then run every row once a round, starting with another row each time."""
+        args, names = self.args, list(self.rows)
+        wall: dict[str, list[float]] = {name: [] for name in names}
+        process: dict[str, list[float]] = {name: [] for name in names}
+        for name in names:
+            measure(*self.rows[name])
+        for i in range(rounds):
+            for name in names[i % len(names) :] + names[: i % len(names)]:
+                clock = measure(*self.rows[name])
+                wall[name].append(clock.wall)
+                process[name].append(clock.process)
+        for clock_name, seconds in (("process", process), ("wall", wall)):
+            record = {
+                "kind": "speed",
+                "data": self.data,
+                "case": case,
+                "input": source,
+                "clock": clock_name,
+                "gates": clock_name == ("wall" if args.gpu_id >= 0 else "process"),
+                "n_words": n_words,
+                "rounds": rounds,
+                "threads": args.threads,
+                "mixed_precision": args.mixed_precision,
+                "device": runtime.device_name(args.gpu_id),
+                "seconds": seconds,
+            }
+            results.append(args.results, record)
+        print(f"{self.data} {case} from {source}: done", flush=True)
+
+
+def measure_memory(args: argparse.Namespace, data: str, row: str) -> None:
+    """Print the memory record of one row; meant for a process of its own."""
+    nlp = pipeline(args, data, row, warm=False)
+    docs = load(prepare(data, args.data, args.work).test)
+    texts = long_documents(docs, args.long_docs)
+    made = [Doc(nlp.vocab, words=words, sent_starts=starts) for words, starts in texts]
+    runtime.reset_peak(args.gpu_id)
+    before = runtime.peak_memory(args.gpu_id)
+    if args.gpu_id < 0:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        before = pages * resource.getpagesize() / 2**20
+    for _ in nlp.get_pipe(COMPONENT).pipe(made, batch_size=args.batch_size // 16):  # type: ignore[attr-defined]
+        pass
+    peak = runtime.peak_memory(args.gpu_id)
+    record = {
+        "kind": "memory",
+        "data": data,
+        "row": row,
+        "device": runtime.device_name(args.gpu_id),
+        "peak_mib": peak,
+        "grown_mib": peak - before,
+    }
+    print(json.dumps(record))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    argv = list(sys.argv[1:] if argv is None else argv)
+    args = parse(argv)
+    runtime.start(args.gpu_id, args.threads)
+    if args.memory_of:
+        measure_memory(args, args.data_sets[0], args.memory_of)
+        return 0
+    for data in args.data_sets:
+        docs = load(prepare(data, args.data, args.work).test)
+        bench = Bench(args, data)
+        bench.predict("sentences", sentences(docs, args.sentences))
+        bench.predict("long", long_documents(docs, args.long_docs))
+        if args.train_steps:
+            bench.train()
+        for row in args.rows if args.memory else ():
+            command = [sys.executable, "-m", "benchmarks.ner_speed", *argv]
+            command += ["--data-sets", data, "--memory-of", row]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            results.append(args.results, json.loads(done.stdout.strip().split("\n")[-1]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

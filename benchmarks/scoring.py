@@ -1,0 +1,123 @@
+"""Scores of a trained row once, then predictions under any NIL bias."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import minibatch
+
+from spacy_luke.pipeline.decoding import decode
+
+from .baselines import TokenClassifier, decode_bio, first_tokens
+from .datasets import bare
+from .rows import COMPONENT, MODES
+
+Array = np.ndarray
+BIASES = [round(-3.0 + 0.25 * i, 2) for i in range(25)]
+
+
+class Entity(NamedTuple):
+    """An entity: document, first token, token after the last, label."""
+
+    doc: int
+    start: int
+    end: int
+    label: str
+
+
+class PRF(NamedTuple):
+    """Precision, recall and F1 in percent, strict span and label."""
+
+    p: float
+    r: float
+    f: float
+
+
+@dataclass
+class Scored:
+    """A model's scores on a corpus.
+
+    offsets: (n_docs + 1,) tokens. logits: (n, n_classes) of tokens (O first) where ``starts``
+    is None, else of the spans starts[i]:ends[i] (NIL last), counted through the corpus.
+    """
+
+    labels: tuple[str, ...]
+    offsets: Array
+    logits: Array
+    starts: Array | None = None
+    ends: Array | None = None
+
+    def entities(self, bias: float) -> list[Entity]:
+        """Flat entities when ``bias`` is taken off the logit of "no entity"."""
+        if self.starts is None or self.ends is None:
+            logits = self.logits - bias * (np.arange(self.logits.shape[1]) == 0)
+            starts, ends, labels = decode_bio(logits.argmax(-1), first_tokens(self.offsets))
+        else:
+            found = decode(self.logits, self.starts, self.ends, bias, 0.0, flat=True)
+            starts, ends = self.starts[found.candidates], self.ends[found.candidates]
+            labels = found.labels
+        docs = np.searchsorted(self.offsets, starts, side="right") - 1
+        base = self.offsets[docs]
+        rows = zip(docs.tolist(), (starts - base).tolist(), (ends - base).tolist())
+        return [Entity(*row, self.labels[label]) for row, label in zip(rows, labels)]
+
+    def recall(self, gold: Sequence[Entity]) -> float:
+        """Percent of gold spans that were asked about, whatever their label."""
+        if self.starts is None or self.ends is None:
+            return 100.0
+        asked = set(zip(self.starts.tolist(), self.ends.tolist()))
+        spans = [(self.offsets[x.doc] + x.start, self.offsets[x.doc] + x.end) for x in gold]
+        return 100.0 * sum(span in asked for span in spans) / max(len(spans), 1)
+
+
+def score_docs(nlp: Language, row: str, docs: Sequence[Doc], batch_size: int = 128) -> Scored:
+    """Run a trained row's component on gold words, without any gold entity."""
+    pipe: Any = nlp.get_pipe(COMPONENT)
+    offsets = np.concatenate([[0], np.cumsum([len(doc) for doc in docs])]).astype(np.int64)
+    logits, spans = [], []
+    base = 0
+    for batch in minibatch([bare(nlp, doc) for doc in docs], batch_size):
+        batch = list(batch)
+        if isinstance(pipe, TokenClassifier):
+            logits.append(pipe.predict(batch))
+        else:
+            candidates, scores = pipe.predict(batch)
+            asked, values = _span_logits(pipe, row, scores)
+            table = pipe.model.ops.to_numpy(candidates.dataXd).reshape(-1, 2).astype(np.int64)
+            starts = np.concatenate([[0], np.cumsum([len(doc) for doc in batch])])[:-1] + base
+            lengths = pipe.model.ops.to_numpy(candidates.lengths)
+            spans.append((table + np.repeat(starts, lengths)[:, None])[asked])
+            logits.append(values)
+        base += sum(len(doc) for doc in batch)
+    values = np.concatenate(logits)
+    if not spans:
+        return Scored(pipe.labels, offsets, values)
+    table = np.concatenate(spans)
+    return Scored(pipe.labels, offsets, values, table[:, 0], table[:, 1])
+
+
+def _span_logits(pipe: Any, row: str, scores: Any) -> tuple[Any, Array]:
+    """Which candidates have a score, and their logits with NIL last. For stock ``spancat`` the
+    logits are log-probabilities, which rank spans as its own flat decoding does."""
+    if row in MODES:
+        return scores.asked, pipe.model.ops.to_numpy(scores.logits)
+    return slice(None), np.log(np.maximum(pipe.model.ops.to_numpy(scores), 1e-30))
+
+
+def gold_entities(docs: Sequence[Doc]) -> list[Entity]:
+    return [Entity(i, x.start, x.end, x.label_) for i, doc in enumerate(docs) for x in doc.ents]
+
+
+def prf(predicted: Sequence[Entity], gold: Sequence[Entity]) -> PRF:
+    right = len(set(predicted) & set(gold))
+    p, r = 100.0 * right / max(len(predicted), 1), 100.0 * right / max(len(gold), 1)
+    return PRF(p, r, 200.0 * right / max(len(predicted) + len(gold), 1))
+
+
+def choose_bias(scored: Scored, gold: Sequence[Entity]) -> float:
+    """The bias with the best F1; among equals the one nearest to 0."""
+    best = {bias: prf(scored.entities(bias), gold).f for bias in BIASES}
+    return max(BIASES, key=lambda bias: (best[bias], -abs(bias), bias))

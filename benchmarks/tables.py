@@ -1,0 +1,223 @@
+"""Results files to Markdown tables.
+
+python -m benchmarks.tables results.jsonl speed.jsonl > tables.md
+"""
+
+import argparse
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from . import results
+from .bootstrap import Counts, Interval, count, paired_bootstrap
+from .markdown import spread, table
+from .results import Record
+from .rows import ROWS
+from .speed_tables import case_tables, memory_table, primary, ratios_for, select
+
+ALL_SPANS = ("full", "probe")
+OURS = ("two-stage", "probe", "full")
+
+
+def chosen_runs(records: Iterable[Record]) -> dict[str, dict[str, list[Record]]]:
+    """data set -> row -> one run a seed, with the settings that won on dev.
+
+    Of a row's settings those count that most seeds have; among equals those with the best dev F1.
+    """
+    groups: dict[tuple[str, str], dict[str, dict[int, Record]]] = defaultdict(dict)
+    for record in records:
+        if record["kind"] == "run":
+            settings = results.run_key({**record, "seed": 0})
+            seeds = groups[record["data"], record["row"]].setdefault(settings, {})
+            seeds[record["seed"]] = record
+    chosen: dict[str, dict[str, list[Record]]] = defaultdict(dict)
+    for (data, row), by_settings in groups.items():
+        best = max(by_settings.values(), key=lambda x: (len(x), mean(x.values(), "dev")))
+        chosen[data][row] = [best[seed] for seed in sorted(best)]
+    return chosen
+
+
+def mean(runs: Iterable[Record], part: str) -> float:
+    return statistics.fmean(run[part]["f"] for run in runs)
+
+
+def f1_table(rows: dict[str, list[Record]], speed: Sequence[Record]) -> str:
+    """The main table of a data set."""
+    ratios = ratios_for(speed, "sentences")
+    body = []
+    for row in [name for name in ROWS if name in rows]:
+        runs = rows[row]
+
+        def values(get: Callable[[Record], float], runs: list[Record] = runs) -> str:
+            return spread([get(run) for run in runs])
+
+        recall = "-" if row == "token" else values(lambda x: x["recall_test"])
+        words, ratio = ratios.get(row, ("-", "-"))
+        body.append(
+            [
+                row,
+                values(lambda x: x["test"]["f"]),
+                values(lambda x: x["test_raw"]["f"]),
+                values(lambda x: x["test"]["p"]) + " / " + values(lambda x: x["test"]["r"]),
+                values(lambda x: x["dev"]["f"]),
+                ", ".join(f"{run['bias']:g}" for run in runs),
+                recall,
+                _settings(runs[0]),
+                _train_seconds(runs, speed),
+                _train_peak(runs),
+                words,
+                ratio,
+            ]
+        )
+    header = ["row", "test F1", "without bias", "test P / R", "dev F1", "bias of each seed"]
+    header += ["candidate recall", "chosen on dev", "train s", "train peak MiB"]
+    header += ["words/s", "time against token"]
+    return table(header, body)
+
+
+def _train_seconds(runs: Sequence[Record], speed: Sequence[Record]) -> str:
+    """Steps times the median step timed with the rows interleaved; where that was not measured,
+    the time of the runs themselves, which other processes may have slowed down."""
+    timed = primary(speed, "train")
+    if timed is not None and runs[0]["row"] in timed["seconds"]:
+        return f"{runs[0]['steps'] * statistics.median(timed['seconds'][runs[0]['row']]):.0f}"
+    jobs = max(run["jobs"] for run in runs)
+    note = f" ({jobs} at once)" if jobs > 1 else ""
+    return spread([run["train_seconds"] for run in runs], 0) + note
+
+
+def _train_peak(runs: Sequence[Record]) -> str:
+    """On the CPU the high-water mark is that of all runs of a process, so it says nothing."""
+    if runs[0]["device"].startswith("CPU"):
+        return "-"
+    return spread([run["train_peak_mib"] for run in runs], 0)
+
+
+def _settings(run: Record) -> str:
+    rate = f"rate {run['settings']['learn_rate']:g}"
+    weight = run["settings"].get("negative_weight")
+    return rate if weight is None else f"{rate}, negative_weight {weight:g}"
+
+
+def tuning_table(records: Iterable[Record]) -> str:
+    """Dev F1 of every setting tried."""
+    rows = []
+    for record in records:
+        if record["kind"] == "run":
+            cells = [record["data"], record["row"], _settings(record), str(record["seed"])]
+            rows.append([*cells, f"{record['dev']['f']:.2f}", f"{record['test']['f']:.2f}"])
+    return table(["data", "row", "settings", "seed", "dev F1", "test F1"], sorted(rows))
+
+
+def k_table(runs: Sequence[Record]) -> str:
+    """Two-stage with more or fewer candidates at inference, same weights and bias."""
+    body = []
+    for k in sorted({k for run in runs for k in run.get("at_k", {})}, key=float):
+        at = [run["at_k"][k] for run in runs if k in run.get("at_k", {})]
+        cells = [f"k = {float(k):g} x words"]
+        for part in ("dev", "test"):
+            cells.append(spread([x[part]["f"] for x in at]))
+            cells.append(spread([x[part]["recall"] for x in at]))
+        body.append(cells)
+    return table(["kept", "dev F1", "dev recall", "test F1", "test recall"], body)
+
+
+def counts(runs: Sequence[Record]) -> Counts:
+    gold = results.unpack_entities(runs[0]["gold"], runs[0]["labels"])
+    found = [results.unpack_entities(run["predicted"], run["labels"]) for run in runs]
+    return count(found, gold, runs[0]["n_docs"])
+
+
+def comparisons(rows: dict[str, list[Record]], n_samples: int) -> list[tuple[str, str, Interval]]:
+    """(ours, other, F1(ours) - F1(other)) for what the aims compare."""
+    ours = [row for row in OURS if row in rows]
+    pairs = []
+    if "two-stage" in rows:
+        pairs += [(other, "two-stage") for other in ROWS if other in rows and other != "two-stage"]
+    if ours:
+        best = max(ours, key=lambda row: mean(rows[row], "test"))
+        pairs += [(x, best) for x in ("token", "spancat") if x in rows and best != "two-stage"]
+    return [(b, a, paired_bootstrap(counts(rows[a]), counts(rows[b]), n_samples)) for a, b in pairs]
+
+
+def verdicts(rows: dict[str, list[Record]], speed: Sequence[Record]) -> list[str]:
+    """The aims, each with its figure and whether it is met."""
+    lines = []
+
+    def add(what: str, value: str, met: bool) -> None:
+        lines.append(f"- {what}: {value}; {'met' if met else '**not met**'}.")
+
+    spans = [row for row in ALL_SPANS if row in rows]
+    if "two-stage" in rows and spans:
+        best = max(spans, key=lambda row: mean(rows[row], "test"))
+        gap = mean(rows["two-stage"], "test") - mean(rows[best], "test")
+        add(
+            f"two-stage against the best all-spans mode ({best}), >= -0.5 F1",
+            f"{gap:+.2f}",
+            gap >= -0.5,
+        )
+    ours = [row for row in OURS if row in rows]
+    if ours:
+        best = max(ours, key=lambda row: mean(rows[row], "test"))
+        for other in [row for row in ("token", "spancat") if row in rows]:
+            gap = mean(rows[best], "test") - mean(rows[other], "test")
+            add(f"best of our modes ({best}) above {other}", f"{gap:+.2f} F1", gap > 0)
+    for case in ("sentences", "long"):
+        for what, top, bottom, limit, above in (
+            ("words/s of two-stage against full, >= 6", "full", "two-stage", 6.0, True),
+            ("time of two-stage against token, <= 1.9", "two-stage", "token", 1.9, False),
+        ):
+            found = select(speed, case, top, bottom)
+            if found is not None:
+                met = found >= limit if above else found <= limit
+                add(f"{what} ({case})", f"{found:.2f}", met)
+    return lines
+
+
+def render(records: Sequence[Record], n_samples: int = 10_000) -> str:
+    """All tables, one section a data set."""
+    out: list[str] = []
+    runs = chosen_runs(records)
+    for data, rows in runs.items():
+        speed = [x for x in records if x["kind"] == "speed" and x["data"] == data]
+        first = next(iter(rows.values()))[0]
+        seeds = sorted({run["seed"] for group in rows.values() for run in group})
+        out += [f"## {data}", ""]
+        out.append(
+            f"{first['device']}, {first['steps']} steps of {first['settings']['batch_size']} "
+            f"documents, {'bf16' if first['settings']['mixed_precision'] else 'fp32'}, seeds "
+            f"{', '.join(map(str, seeds))}; mean ± standard deviation over seeds."
+        )
+        out += ["", f1_table(rows, speed), ""]
+        pairs = comparisons(rows, n_samples)
+        if pairs:
+            out += ["Paired bootstrap over documents, 95 %, mean of the seeds:", ""]
+            body = [
+                [f"{b} - {a}", f"{x.difference:+.2f}", f"[{x.low:+.2f}, {x.high:+.2f}]"]
+                for b, a, x in pairs
+            ]
+            out += [table(["difference", "test F1", "interval"], body), ""]
+        if any(run.get("at_k") for run in rows.get("two-stage", [])):
+            out += ["Candidates kept at inference:", "", k_table(rows["two-stage"]), ""]
+        out += ["Aims:", "", *verdicts(rows, speed), ""]
+    for title, text in case_tables([x for x in records if x["kind"] == "speed"]):
+        out += [f"### {title}", "", text, ""]
+    memory = [x for x in records if x["kind"] == "memory"]
+    if memory:
+        out += ["### Memory", "", memory_table(memory), ""]
+    if runs:
+        out += ["### Every run", "", tuning_table(records), ""]
+    return "\n".join(out)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    p = argparse.ArgumentParser(prog="python -m benchmarks.tables", description=__doc__)
+    p.add_argument("results", nargs="+", type=Path)
+    p.add_argument("--samples", type=int, default=10_000, help="of the bootstrap")
+    args = p.parse_args(argv)
+    print(render(results.read(args.results), args.samples))
+
+
+if __name__ == "__main__":
+    main()

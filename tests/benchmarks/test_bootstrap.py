@@ -1,0 +1,48 @@
+"""The paired bootstrap and the scores it rests on."""
+
+import numpy as np
+import pytest
+
+from benchmarks.bootstrap import count, mean_f1, paired_bootstrap
+from benchmarks.scoring import Entity, Scored, choose_bias, prf
+
+GOLD = [Entity(i, 0, 1, "A") for i in range(40)]
+HALF = GOLD[:20]
+
+
+def test_mean_f1_on_all_documents_is_the_mean_of_the_seeds():
+    counts = count([GOLD, HALF], GOLD, 40)
+    expected = (prf(GOLD, GOLD).f + prf(HALF, GOLD).f) / 2
+    assert mean_f1(counts, np.ones((1, 40)))[0] == pytest.approx(expected)
+
+
+def test_equal_systems_differ_by_nothing():
+    counts = count([HALF], GOLD, 40)
+    assert paired_bootstrap(counts, counts, 200)[:3] == (0.0, 0.0, 0.0)
+
+
+def test_a_clear_gain_excludes_zero_and_has_the_sign_of_the_second():
+    found = paired_bootstrap(count([HALF], GOLD, 40), count([GOLD], GOLD, 40), 1500)
+    assert found.difference == pytest.approx(100 - prf(HALF, GOLD).f)
+    assert 0 < found.low < found.difference < found.high
+
+
+def test_a_wrong_label_or_document_is_wrong():
+    predicted = [Entity(0, 0, 1, "B"), Entity(1, 0, 2, "A"), Entity(2, 0, 1, "A")]
+    assert prf(predicted, GOLD[:4]) == pytest.approx((100 / 3, 25, 200 / 7))
+
+
+def test_the_bias_is_taken_off_no_entity_and_chosen_by_f1():
+    scored = Scored(
+        labels=("A",),
+        offsets=np.asarray([0, 2, 4]),
+        logits=np.asarray([[0.0, 1.0], [0.0, 2.6]]),
+        starts=np.asarray([0, 2]),
+        ends=np.asarray([1, 4]),
+    )
+    gold = [Entity(0, 0, 1, "A"), Entity(1, 0, 1, "A")]
+    assert scored.entities(0.0) == []
+    assert scored.entities(1.25) == [Entity(0, 0, 1, "A")]
+    assert scored.entities(3.0) == [Entity(0, 0, 1, "A"), Entity(1, 0, 2, "A")]
+    assert choose_bias(scored, gold) == 1.25
+    assert scored.recall(gold) == 50.0

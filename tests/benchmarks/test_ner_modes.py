@@ -1,0 +1,95 @@
+"""Every row trains, is scored as its own pipeline predicts, and reaches the tables."""
+
+import pytest
+import spacy
+
+from benchmarks import ner_modes, ner_speed, results, tables
+from benchmarks.datasets import DATA_SETS, load
+from benchmarks.rows import COMPONENT, ROWS
+from benchmarks.scoring import gold_entities
+
+SENTENCES = [
+    "Ada/B-person Lovelace/I-person was/O born/O in/O London/B-location",
+    "Tokyo/B-location is/O the/O capital/O of/O Japan/B-location",
+    "The/O band/O sang/O in/O Paris/B-location",
+    "Charles/B-person Babbage/I-person disagreed/O ,/O of/O course/O !/O",
+]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory, bert_dir):
+    """A work folder in which every row was trained on a few sentences, at two rates."""
+    folder = tmp_path_factory.mktemp("work")
+    text = "\n\n".join(line.replace(" ", "\n").replace("/", "\t") for line in SENTENCES * 4)
+    for part in ("train", "dev", "test"):
+        path = folder / "data" / getattr(DATA_SETS["wnut17"], part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n", encoding="utf8")
+    assert ner_modes.main(arguments(folder, bert_dir)) == 0
+    return folder
+
+
+def arguments(folder, encoder):
+    places = ["--encoder", encoder, "--data", folder / "data", "--work", folder / "work"]
+    options = "--data-sets wnut17 --seeds 0 1 --epochs 2 --batch-size 8 --save"
+    options += " --learn-rate 0.002 0.001 --max-words 4"
+    return [*map(str, places), *options.split()]
+
+
+def records(folder):
+    return results.read([folder / "work" / "results.jsonl"])
+
+
+def test_each_row_has_its_tried_rates_and_a_run_for_every_seed(work):
+    found = records(work)
+    for row in ROWS:
+        runs = [x for x in found if x["row"] == row]
+        assert len([x for x in runs if x["seed"] == 0]) == (3 if row == "spancat" else 2)
+        assert len([x for x in runs if x["seed"] == 1]) == 1
+        assert all(x["steps"] == 4 and x["recall_test"] <= 100 for x in runs)
+
+
+def test_finished_runs_are_skipped(work, bert_dir):
+    before = records(work)
+    assert ner_modes.main(arguments(work, bert_dir)) == 0
+    assert records(work) == before
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_scored_entities_are_those_the_pipeline_writes(work, row):
+    record = [x for x in records(work) if x["row"] == row and x["seed"] == 1][-1]
+    nlp = spacy.load(work / "work" / "models" / f"wnut17.{row}")
+    pipe = nlp.get_pipe(COMPONENT)
+    if row == "spancat":
+        record_at_zero = record["test_raw"]
+    else:
+        pipe.cfg["o_bias" if row == "token" else "nil_bias"] = record["bias"]
+        record_at_zero = None
+    path = next((work / "work" / "corpora").rglob("test.spacy"))
+    docs = [spacy.tokens.Doc(nlp.vocab, words=[t.text for t in doc]) for doc in load(path)]
+    docs = list(pipe.pipe(docs, batch_size=8))
+    if record_at_zero is not None:
+        for doc in docs:
+            doc.set_ents(doc.spans["sc"])
+        right = set(gold_entities(docs)) & set(gold_entities(load(path)))
+        n = sum(len(doc.ents) for doc in docs)
+        assert record_at_zero["p"] == pytest.approx(100 * len(right) / max(n, 1))
+    else:
+        written = results.pack_entities(gold_entities(docs), record["labels"])
+        assert sorted(written) == sorted(record["predicted"])
+
+
+def test_speed_of_all_rows_is_measured_and_the_tables_name_them(work, bert_dir):
+    options = "--rounds 2 --sentences 8 --long-docs 1 --train-steps 2 --warm-docs 16 --variants"
+    speed = work / "work" / "speed.jsonl"
+    argv = arguments(work, bert_dir)[:6]
+    assert ner_speed.main([*argv, "--batch-size", "16", *options.split()]) == 0
+    measured = results.read([speed])
+    cases = {(x["case"], x["input"]) for x in measured}
+    assert cases == {(a, b) for a in ("sentences", "long") for b in ("docs", "texts")} | {
+        ("train", "docs")
+    }
+    assert all(len(times) == x["rounds"] for x in measured for times in x["seconds"].values())
+    text = tables.render([*records(work), *measured], n_samples=100)
+    assert all(f"| {row} |" in text for row in ROWS)
+    assert "two-stage - token" in text and "k = 0.5 x words" in text
