@@ -66,5 +66,5 @@ def network_config(raw: dict[str, Any], directory: Path) -> LukeConfig:
     values["extra"] = {key: value for key, value in raw.items() if key not in values}
     try:
         return LukeConfig.from_dict(values)
-    except (TypeError, ZeroDivisionError) as err:
-        raise ConfigError(f"{where}: {err}.") from err
+    except ConfigError as err:
+        raise ConfigError(f"{where}: {err}") from err

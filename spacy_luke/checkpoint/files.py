@@ -46,12 +46,13 @@ def read_weights(directory: Path) -> Weights:
 
 def _read_shards(index: Path) -> Weights:
     try:
-        shards = sorted(set(json.loads(index.read_text(encoding="utf8"))["weight_map"].values()))
+        weight_map = json.loads(index.read_text(encoding="utf8"))["weight_map"]
+        shards = sorted({str(shard) for shard in weight_map.values()})
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as err:
         raise CheckpointError(f"{index} is no index of weight files: {err!r}.") from err
     weights: Weights = {}
     for shard in shards:
-        if Path(shard).name != shard:
+        if Path(shard).name != shard or shard in ("", ".."):
             raise CheckpointError(f"{index} points outside its directory: {shard!r}.")
         if not (index.parent / shard).exists():
             raise CheckpointError(f"{index} names {shard!r}, which is missing.")

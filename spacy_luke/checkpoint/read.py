@@ -58,6 +58,11 @@ def read_checkpoint(directory: Path, entity_aware: bool | None = None) -> Checkp
     config = network_config(raw, directory)
     is_luke = raw["model_type"] in LUKE_TYPES
     pieces = PieceTokenizer.from_directory(directory)
+    if len(pieces) > config.vocab_size:
+        raise CheckpointError(
+            f"{directory}: the tokenizer has {len(pieces)} pieces, but config.json has "
+            f"vocab_size {config.vocab_size}."
+        )
     found = read_weights(directory)
     short = strip_prefix(found)
     published = {short[name]: tensor for name, tensor in found.items()}

@@ -128,11 +128,13 @@ def _token_parts(doc: Doc, spaces_matter: bool) -> list[str]:
 def _by_mentions(doc: Doc, tokenizer: PieceTokenizer, spans: Array) -> _DocPieces:
     text = doc.text
     token_starts = np.asarray([token.idx for token in doc], dtype=np.int64)
-    token_ends = np.asarray([token.idx + len(token) for token in doc], dtype=np.int64)
-    cuts: set[int] = set()
-    for start, end in spans.tolist():
-        cuts.update((int(token_starts[start]), int(token_ends[end - 1])))
-    bounds = sorted({cut - (cut > 0 and text[cut - 1] == " ") for cut in cuts} | {0, len(text)})
+    token_ends = token_starts + np.asarray([len(token) for token in doc], dtype=np.int64)
+    # A space before a token is the token's, also where it is a piece of its own.
+    token_starts, token_ends = _before_space(text, token_starts), _before_space(text, token_ends)
+    inside = (spans[:, 0] >= 0) & (spans[:, 0] < spans[:, 1]) & (spans[:, 1] <= len(doc))
+    spans = spans[inside]
+    cuts = [token_starts[spans[:, 0]], token_ends[spans[:, 1] - 1], [0, len(text)]]
+    bounds = np.unique(np.concatenate(cuts)).tolist()
     encoded = tokenizer.encode_parts([text[a:b] for a, b in zip(bounds, bounds[1:])])
     ids = _concat([part for part, _ in encoded])
     chars = [offsets + start for (_, offsets), start in zip(encoded, bounds)]
@@ -140,6 +142,12 @@ def _by_mentions(doc: Doc, tokenizer: PieceTokenizer, spans: Array) -> _DocPiece
     first = np.searchsorted(offsets[:, 1], token_starts, side="right")
     last = np.maximum(np.searchsorted(offsets[:, 0], token_ends, side="left"), first)
     return ids, first, last, 0
+
+
+def _before_space(text: str, positions: Array) -> Array:
+    """(n,) character positions, moved to before the space where one precedes them."""
+    moved = [at > 0 and text[at - 1] == " " for at in positions.tolist()]
+    return positions - np.asarray(moved, dtype=np.int64)
 
 
 def _offsets(lengths: Sequence[int]) -> Array:

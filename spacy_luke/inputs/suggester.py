@@ -30,7 +30,10 @@ def build_sentence_spans_suggester(max_words: int) -> Suggester:
 def suggest_sentence_spans(
     docs: Iterable[Doc], *, max_words: int, ops: Ops | None = None
 ) -> Ragged:
-    """(start, end) token ranges of each document, ordered by start, then end."""
+    """(start, end) token ranges of each document, ordered by start, then end.
+
+    None begins or ends with a white-space token.
+    """
     ops = ops or get_current_ops()
     tables = [_spans(doc, max_words) for doc in docs]
     lengths = ops.asarray1i([len(table) for table in tables])
@@ -47,4 +50,7 @@ def _spans(doc: Doc, max_words: int) -> np.ndarray:
     first = np.arange(len(doc), dtype=np.int32)[:, None]
     end = first + 1 + np.arange(max_words, dtype=np.int32)[None, :]
     inside = end <= sentence_end[:, None]
+    if inside.size:  # no entity begins or ends with white space, as in spaCy's own NER
+        space = doc.to_array("IS_SPACE").astype(bool)
+        inside &= ~space[first] & ~space[np.minimum(end, len(doc)) - 1]
     return np.stack(np.broadcast_arrays(first, end), -1)[inside]

@@ -139,8 +139,12 @@ def _split(
         if stop >= end:
             break
         following = _at_most(bounds, stop - overlap)
-        if following <= at:
-            following = stop - overlap if stop - overlap > at else stop
+        # The next window must show more than this one: start late enough for the next token.
+        least = max(_at_least(bounds, stop + 1) - size, at + 1)
+        if following < least:
+            following = _at_least(bounds, least)
+            if following > stop:  # inside, or just before, a token longer than a window
+                following = stop - overlap if stop not in bounds and stop - overlap > at else stop
         # A span this window cuts must be whole in a later one, if it fits a window at all.
         cut = (span_starts > at) & (span_starts < stop) & (span_ends > stop)
         cut &= span_ends - span_starts <= size
@@ -153,6 +157,11 @@ def _split(
 
 def _at_most(bounds: Array, position: int) -> int:
     return int(bounds[max(np.searchsorted(bounds, position, side="right") - 1, 0)])
+
+
+def _at_least(bounds: Array, position: int) -> int:
+    """The first bound from a position on, which is not after the last."""
+    return int(bounds[np.searchsorted(bounds, position)])
 
 
 def _fill(start: int, end: int, low: int, high: int, size: int) -> tuple[int, int]:

@@ -256,6 +256,9 @@ def _load(data: bytes) -> Encoder:
         network.load_state_dict(tensors)
     except RuntimeError as err:
         raise CheckpointError(f"The saved encoder does not fit its configuration: {err}") from err
+    missing = {"pieces", "entities"} - set(files)
+    if missing:
+        raise CheckpointError(f"The saved encoder lacks its vocabularies: {sorted(missing)}.")
     return Encoder(
         network,
         PieceTokenizer.from_dict(files["pieces"]),

@@ -7,6 +7,20 @@ from ..errors import ConfigError
 
 EncoderKind = Literal["roberta", "bert"]
 
+_COUNTS = (
+    "vocab_size",
+    "entity_vocab_size",
+    "hidden_size",
+    "entity_emb_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "pad_token_id",
+)
+_RATES = {"layer_norm_eps": 1.0, "hidden_dropout_prob": 1.0, "initializer_range": 10.0}
+
 
 @dataclass
 class LukeConfig:
@@ -43,6 +57,20 @@ class LukeConfig:
     def __post_init__(self) -> None:
         if self.kind not in ("roberta", "bert"):
             raise ConfigError(f"LukeConfig.kind is {self.kind!r}; use 'roberta' or 'bert'.")
+        if not isinstance(self.use_entity_aware_attention, bool):
+            raise ConfigError(
+                f"use_entity_aware_attention is {self.use_entity_aware_attention!r}; use true or "
+                "false."
+            )
+        for name in _COUNTS:
+            value = getattr(self, name)
+            least = 0 if name == "pad_token_id" else 1
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ConfigError(f"{name} is {value!r}; use a whole number from {least}.")
+        for name, most in _RATES.items():
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not 0 <= value <= most:
+                raise ConfigError(f"{name} is {value!r}; use a number from 0 to {most}.")
         if self.hidden_size % self.num_attention_heads:
             raise ConfigError(
                 f"hidden_size ({self.hidden_size}) must be a multiple of "

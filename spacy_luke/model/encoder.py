@@ -65,7 +65,8 @@ class Layer(nn.Module):
             on_words, on_entities = attend_full(block_words, block_entities, dropout)
             word_contexts.append(self._unpad(word_block, on_words))
             entity_contexts.append(self._unpad(entity_block, on_entities))
-        words = self._finish(words, torch.cat(word_contexts))
+        if word_contexts:
+            words = self._finish(words, torch.cat(word_contexts))
         if entity_contexts:
             entities = self._finish(entities, torch.cat(entity_contexts))
         return words, entities
@@ -79,7 +80,7 @@ class Layer(nn.Module):
             self._unpad(block, attend_words(self._rows(block, q, q, k, v), dropout))
             for block in blocks
         ]
-        return self._finish(words, torch.cat(contexts)), k, v
+        return self._finish(words, torch.cat(contexts)) if contexts else words, k, v
 
     def probe(
         self,

@@ -99,7 +99,7 @@ class EntityVocab:
         source = str(path)
         if text.lstrip().startswith("{"):
             whole = _as_object(text)
-            if whole is not None and "entities" not in whole:
+            if whole is not None and not isinstance(whole.get("entities"), list):
                 return cls(whole, source)
             return cls(_collect(_json_lines(text, source), source), source)
         return cls(_collect(_tsv(text, source), source), source)
@@ -113,8 +113,11 @@ def _as_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _json_lines(text: str, source: str) -> Iterator[tuple[str, int]]:
-    for number, line in enumerate(text.splitlines(), 1):
+_Entry = tuple[int, str, int]  # line number, name, id
+
+
+def _json_lines(text: str, source: str) -> Iterator[_Entry]:
+    for number, line in enumerate(text.split("\n"), 1):  # a title may hold other line breaks
         if not line.strip():
             continue
         try:
@@ -125,20 +128,22 @@ def _json_lines(text: str, source: str) -> Iterator[tuple[str, int]]:
             raise VocabError(f"{source}, line {number}: not an entity entry ({err!r}).") from err
         for title, language in entities:
             special = title in (PAD, UNK, MASK, MASK2)
-            yield title if special else f"{language}:{title}", index
+            yield number, title if special else f"{language}:{title}", index
 
 
-def _tsv(text: str, source: str) -> Iterator[tuple[str, int]]:
+def _tsv(text: str, source: str) -> Iterator[_Entry]:
     for index, line in enumerate(text.rstrip("\n").split("\n")):
         title, tab, count = line.rstrip("\r").partition("\t")
         if not title or (tab and not count.strip().isdigit()):
             raise VocabError(f"{source}, line {index + 1}: expected title<TAB>count, got {line!r}.")
-        yield title, index
+        yield index + 1, title, index
 
 
-def _collect(pairs: Iterable[tuple[str, int]], source: str) -> dict[str, int]:
+def _collect(entries: Iterable[_Entry], source: str) -> dict[str, int]:
     names: dict[str, int] = {}
-    for name, index in pairs:
+    for number, name, index in entries:
         if names.setdefault(name, index) != index:
-            raise VocabError(f"{source}: entity {name!r} has two ids, {names[name]} and {index}.")
+            raise VocabError(
+                f"{source}, line {number}: entity {name!r} has two ids, {names[name]} and {index}."
+            )
     return names

@@ -24,8 +24,6 @@ _NAMES = {
 }
 # Parts are mostly single words, and words repeat: remember this many of them.
 _CACHE_SIZE = 200_000
-# Below the score of any real piece, so that Viterbi never chooses a special piece.
-_NEVER = -1e6
 
 
 class PieceTokenizer:
@@ -33,7 +31,7 @@ class PieceTokenizer:
 
     tokenizer: a ``tokenizers.Tokenizer`` without post-processing or added tokens.
     special_ids: ids of cls, sep, mask, pad and unk.
-    added: further pieces by name, such as ``<ent>``; never found in text.
+    added: special and further pieces, such as ``<ent>``, by name; never found in text.
     """
 
     def __init__(self, tokenizer: Tokenizer, special_ids: dict[str, int], added: dict[str, int]):
@@ -140,34 +138,36 @@ class PieceTokenizer:
                 f"No tokenizer in {path}: expected tokenizer.json, vocab.json with merges.txt, "
                 "or vocab.txt."
             )
-        added = {token["content"]: int(token["id"]) for token in data.get("added_tokens") or []}
-        added.update(_read_json(path / "added_tokens.json", optional=True))
+        further = _read_json(path / "added_tokens.json", optional=True)
+        try:
+            listed = {token["content"]: token["id"] for token in data.get("added_tokens") or []}
+            added = {piece: int(index) for piece, index in {**listed, **further}.items()}
+            ids = {**_piece_ids(data), **added}
+        except (KeyError, TypeError, ValueError) as err:
+            raise CheckpointError(
+                f"The tokenizer files in {path} cannot be read: {err!r}."
+            ) from err
         data.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
-        names = _special_names(config, data, added)
-        _hide_from_unigram(data, [*names.values(), *added])
+        names = _special_names(config, ids)
+        special_ids = {}
+        for role in SPECIALS:
+            if names[role] not in ids:
+                raise VocabError(
+                    f"The tokenizer in {path} has no {names[role]} piece (its {role} piece)."
+                )
+            special_ids[role] = ids[names[role]]
+        hidden = {*names.values(), *added}
+        _hide_from_unigram(data, hidden)
         try:
             tokenizer = Tokenizer.from_str(json.dumps(data))
         except Exception as err:  # the Rust library raises bare Exception
             raise CheckpointError(f"The tokenizer files in {path} cannot be read: {err}.") from err
-        special_ids = {}
-        for role in SPECIALS:
-            found = added.get(names[role], tokenizer.token_to_id(names[role]))
-            if found is None:
-                raise VocabError(
-                    f"The tokenizer in {path} has no {names[role]} piece (its {role} piece)."
-                )
-            special_ids[role] = found
-        specials = set(names.values())
-        return cls(tokenizer, special_ids, {k: v for k, v in added.items() if k not in specials})
+        return cls(tokenizer, special_ids, {name: ids[name] for name in sorted(hidden)})
 
 
-def _special_names(
-    config: dict[str, Any], data: dict[str, Any], added: dict[str, int]
-) -> dict[str, str]:
+def _special_names(config: dict[str, Any], ids: dict[str, int]) -> dict[str, str]:
     """The strings of the special pieces: as configured, else by the family's habit."""
-    vocab = data["model"].get("vocab", {})
-    pieces = set(vocab) if isinstance(vocab, dict) else {piece for piece, _ in vocab}
-    names = dict(_NAMES["bracket" if "[CLS]" in pieces or "[CLS]" in added else "angle"])
+    names = dict(_NAMES["bracket" if "[CLS]" in ids else "angle"])
     for role in SPECIALS:
         value = config.get(f"{role}_token")
         if isinstance(value, dict):  # an AddedToken, serialised
@@ -177,13 +177,22 @@ def _special_names(
     return names
 
 
-def _hide_from_unigram(data: dict[str, Any], names: list[str]) -> None:
-    """Unigram would find ``</s>`` in a user's text: give special pieces a hopeless score."""
+def _piece_ids(data: dict[str, Any]) -> dict[str, int]:
+    """piece -> id of a serialised tokenizer; Unigram lists its pieces in order of their ids."""
+    vocab = data["model"]["vocab"]
+    return vocab if isinstance(vocab, dict) else {piece: i for i, (piece, _) in enumerate(vocab)}
+
+
+def _hide_from_unigram(data: dict[str, Any], names: set[str]) -> None:
+    """Unigram would find ``</s>`` in a user's text: give special pieces a string no text has.
+
+    Scores stay as they are, because unknown characters are scored by the lowest of them. No
+    text reaches the model with a space in it: it is a ``\u2581`` by then.
+    """
     model = data["model"]
     if model.get("type") == "Unigram":
-        hidden = set(names)
         model["vocab"] = [
-            [piece, _NEVER if piece in hidden else score] for piece, score in model["vocab"]
+            [f" {piece} " if piece in names else piece, score] for piece, score in model["vocab"]
         ]
 
 
