@@ -82,13 +82,17 @@ class LukeShim(PyTorchShim):
             if parameter.grad is None or not parameter.requires_grad:
                 continue
             optimizer.L2 = decay if self.rates.decays(name, parameter) else 0.0
+            weights: Any = torch2xp(parameter.data)
             updated, _ = optimizer(
                 (self.id, name),
-                torch2xp(parameter.data),  # type: ignore[arg-type]
+                weights,
                 torch2xp(parameter.grad),  # type: ignore[arg-type]
                 lr_scale=self.rates.scale(name),
             )
-            parameter.data = xp2torch(updated, device=parameter.device)
+            # Thinc's optimizers work in place, on the parameter's own memory. Wrapping the
+            # result anew at every step would chain wrappers up without end.
+            if updated is not weights and not _same_memory(updated, weights):
+                parameter.data.copy_(xp2torch(updated))
             parameter.grad = None
         optimizer.L2 = decay
 
@@ -107,3 +111,10 @@ class LukeShim(PyTorchShim):
         if bytes_data:
             self.set(self.format.load(bytes_data))
         return self
+
+
+def _same_memory(one: Any, other: Any) -> bool:
+    def address(array: Any) -> int:
+        return array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
+
+    return address(one) == address(other)

@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import pytest
 import torch
 from thinc.api import SGD, Adam
@@ -70,3 +73,22 @@ def test_a_shim_without_a_module_does_nothing():
     shim.finish_update(SGD(0.1))
     assert shim.to_bytes() == b""
     assert shim.from_bytes(b"").module is None
+
+
+def test_steps_do_not_pile_up_memory():
+    module = torch.nn.Linear(1000, 2000)
+    shim = LukeShim(module, Format(lambda m: b"", lambda b: module))
+    optimizer = Adam(0.001, use_averages=False)
+    where = module.weight.data_ptr()
+
+    def step() -> int:
+        module.weight.grad = torch.ones_like(module.weight)
+        shim.finish_update(optimizer)
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("resident memory is read from /proc")
+    start = [step() for _ in range(5)][-1]
+    grown = [step() for _ in range(25)][-1] - start
+    assert grown < 5 * module.weight.numel() * 4
+    assert module.weight.data_ptr() == where
