@@ -59,7 +59,7 @@ def prepare(annotations: Path, out_dir: Path, lang: str, msg: Printer) -> None:
     rows = [(split, *(counts[split][column] for column in columns)) for split in SPLITS]
     msg.table(rows, header=("", *columns), aligns=("l", *"rrrr"))
     if cut:
-        msg.warn(f"{cut} mentions end inside a token and were left out.")
+        msg.warn(f"Mentions that begin or end inside a token, left out: {cut}")
     msg.good(f"Wrote {', '.join(f'{split}.spacy' for split in SPLITS)} to {out_dir}")
 
 

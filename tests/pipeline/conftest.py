@@ -9,7 +9,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.api import Adam
+from thinc.api import Adam, fix_random_seed
 
 ANNOTATED = [
     ("Ada Lovelace was born in London .", [(0, 2, "PER"), (5, 6, "LOC")]),
@@ -33,6 +33,7 @@ def make_examples(nlp: Language, data: Sequence[tuple[str, list]] = ANNOTATED) -
 
 def make_ner(directory: Path, encoder: dict[str, Any] | None = None, **config: Any) -> Language:
     """A blank pipeline with luke_ner; keys of the model's config may be given at top level."""
+    fix_random_seed(0)
     nlp = spacy.blank("en")
     model = {
         key: config.pop(key)

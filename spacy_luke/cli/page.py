@@ -1,0 +1,314 @@
+"""``spacy luke page``: documents with predicted and gold entities as one HTML page."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from tqdm import tqdm
+from wasabi import Printer
+
+from ..errors import ConfigError, LukeError
+from . import app
+from .loading import load_examples, load_pipeline, use_device
+from .page_template import TEMPLATE
+
+N_BINS = 20
+"""Bars of the histogram of scores, from 0 to 1."""
+
+
+class Entity(NamedTuple):
+    """A labelled range of characters. score: its probability, if the pipeline gives one."""
+
+    start: int
+    end: int
+    label: str
+    score: float | None = None
+
+    @property
+    def key(self) -> tuple[int, int, str]:
+        return self.start, self.end, self.label
+
+
+@dataclass
+class Counts:
+    """Entities that agree, are only predicted (spurious) or only annotated (missed)."""
+
+    agreed: int = 0
+    spurious: int = 0
+    missed: int = 0
+
+    def add(self, other: "Counts") -> None:
+        self.agreed += other.agreed
+        self.spurious += other.spurious
+        self.missed += other.missed
+
+    @property
+    def gold(self) -> int:
+        return self.agreed + self.missed
+
+    @property
+    def predicted(self) -> int:
+        return self.agreed + self.spurious
+
+    @property
+    def p(self) -> float | None:
+        return self.agreed / self.predicted if self.predicted else None
+
+    @property
+    def r(self) -> float | None:
+        return self.agreed / self.gold if self.gold else None
+
+    @property
+    def f(self) -> float | None:
+        both = self.predicted + self.gold
+        return 2 * self.agreed / both if both else None
+
+
+@dataclass
+class Piece:
+    """A stretch of text in which no entity begins or ends.
+
+    kind: "", "agreed", "spurious", "missed", or "both" where a spurious and a missed entity
+    lie over each other. label: of the predicted entity; gold_label: of the annotated one.
+    tags: what is written behind it, of the entities that end here.
+    """
+
+    text: str
+    kind: str = ""
+    label: str = ""
+    gold_label: str = ""
+    tags: list["Tag"] = field(default_factory=list)
+
+
+class Tag(NamedTuple):
+    """The name behind an entity."""
+
+    kind: str
+    label: str
+    score: float | None
+
+
+@dataclass
+class Shown:
+    """A document of the page. counts is None where it has no annotation."""
+
+    title: str
+    pieces: list[Piece]
+    counts: Counts | None
+    n_words: int
+
+
+class Bar(NamedTuple):
+    """A bar of the histogram: entities with a score in it that agree, and that do not."""
+
+    low: float
+    agreed: int
+    spurious: int
+
+
+@dataclass
+class Page:
+    """Everything the template shows. n_docs: documents counted; those shown may be fewer."""
+
+    title: str
+    meta: list[tuple[str, str]]
+    n_docs: int
+    documents: list[Shown]
+    total: Counts
+    labels: dict[str, Counts]
+    bars: list[Bar]
+
+
+@app.command("page")
+def page_cli(
+    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A trained pipeline.")],
+    docs: Annotated[Path, typer.Argument(metavar="DOCS", help="Annotated documents, .spacy.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The .html file to write.")],
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", help="Most documents shown; 0 for all.")
+    ] = 20,
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "Entities",
+    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
+) -> None:
+    """Write a page of documents with predicted and annotated entities and their scores.
+
+    One file that loads nothing else. All documents count; --limit only shortens what is shown.
+    """
+    msg = Printer()
+    try:
+        if limit < 0:
+            raise ConfigError(f"--limit is {limit}; it has to be 0 (all) or more.")
+        use_device(gpu_id)
+        nlp = load_pipeline(pipeline)
+        page = make_page(nlp, load_examples(docs, nlp), limit, title)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(render(page), encoding="utf8")
+    except (LukeError, OSError) as err:
+        msg.fail(str(err))
+        raise typer.Exit(1) from None
+    msg.good(f"Wrote {target}: {len(page.documents)} of {page.n_docs} documents")
+
+
+def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str) -> Page:
+    """Predict every example's entities and set them beside its annotation.
+
+    limit: most documents shown, 0 for all. Raises ConfigError where the pipeline writes no
+    ``Doc.ents``.
+    """
+    _check(nlp)
+    page = Page(title, _meta(nlp), len(examples), [], Counts(), {}, [])
+    scored: list[tuple[float, bool]] = []
+    found = nlp.pipe([eg.predicted for eg in examples])
+    bar = tqdm(found, "predict", total=len(examples), leave=False, disable=None)
+    for number, (doc, example) in enumerate(zip(bar, examples), start=1):
+        gold = gold_entities(example.reference)
+        predicted = predicted_entities(doc)
+        if not limit or number <= limit:
+            page.documents.append(show(doc, example.reference, predicted, gold, number))
+        if gold is None:
+            continue
+        keys = {entity.key for entity in gold}
+        scored += [(e.score, e.key in keys) for e in predicted if e.score is not None]
+        for label in sorted({entity.label for entity in (*predicted, *gold)}):
+            part = count(of_label(predicted, label), of_label(gold, label))
+            page.labels.setdefault(label, Counts()).add(part)
+            page.total.add(part)
+    page.labels = dict(sorted(page.labels.items(), key=lambda item: (-item[1].gold, item[0])))
+    page.bars = histogram(scored)
+    return page
+
+
+def gold_entities(doc: Doc) -> list[Entity] | None:
+    """The annotated entities, or None where a document has no annotation of them."""
+    if not doc.has_annotation("ENT_IOB"):
+        return None
+    return [Entity(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents]
+
+
+def predicted_entities(doc: Doc) -> list[Entity]:
+    """The entities, with the scores of whichever spans group holds them."""
+    scores = {}
+    for group in doc.spans.values():
+        values = group.attrs.get("scores")
+        if values is not None and len(values) == len(group):
+            for span, value in zip(group, values):
+                scores[span.start, span.end, span.label] = float(value)
+    return [
+        Entity(e.start_char, e.end_char, e.label_, scores.get((e.start, e.end, e.label)))
+        for e in doc.ents
+    ]
+
+
+def of_label(entities: Iterable[Entity], label: str) -> list[Entity]:
+    return [entity for entity in entities if entity.label == label]
+
+
+def count(predicted: Iterable[Entity], gold: Iterable[Entity]) -> Counts:
+    """An entity agrees if both ends and the label do."""
+    ours, theirs = Counter(e.key for e in predicted), Counter(e.key for e in gold)
+    agreed = (ours & theirs).total()
+    return Counts(agreed, ours.total() - agreed, theirs.total() - agreed)
+
+
+def show(
+    doc: Doc,
+    reference: Doc,
+    predicted: Sequence[Entity],
+    gold: Sequence[Entity] | None,
+    number: int,
+) -> Shown:
+    """One document, cut into pieces at every end of an entity."""
+    title = str(reference.user_data.get("title") or f"Document {number}")
+    counts = None if gold is None else count(predicted, gold)
+    return Shown(title, cut(doc.text, predicted, gold), counts, len(doc))
+
+
+def cut(text: str, predicted: Sequence[Entity], gold: Sequence[Entity] | None) -> list[Piece]:
+    """The text in pieces; entities of one side do not overlap, those of the two sides may."""
+    if gold is None:  # nothing to compare with: no prediction is right or wrong
+        gold = predicted
+    keys, theirs = {e.key for e in predicted}, {e.key for e in gold}
+    kinds = [(e, "agreed" if e.key in theirs else "spurious") for e in predicted]
+    kinds += [(e, "missed") for e in gold if e.key not in keys]
+    bounds = sorted({0, len(text), *(at for e, _ in kinds for at in (e.start, e.end))})
+    pieces = []
+    for start, end in zip(bounds, bounds[1:]):
+        piece = Piece(text[start:end])
+        for entity, kind in kinds:
+            if entity.start <= start and end <= entity.end:
+                piece.kind = "both" if piece.kind else kind
+                if kind == "missed":
+                    piece.gold_label = entity.label
+                else:
+                    piece.label = entity.label
+            if entity.end == end and entity.start <= start:
+                piece.tags.append(Tag(kind, entity.label, entity.score))
+        pieces.append(piece)
+    return pieces
+
+
+def histogram(scored: Iterable[tuple[float, bool]]) -> list[Bar]:
+    """Scores and whether the entity agrees, counted in N_BINS bars; none without scores."""
+    counts = Counter((min(int(score * N_BINS), N_BINS - 1), right) for score, right in scored)
+    if not counts:
+        return []
+    return [Bar(i / N_BINS, counts[i, True], counts[i, False]) for i in range(N_BINS)]
+
+
+def render(page: Page) -> str:
+    """The page as HTML; all text is escaped."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    environment.filters["percent"] = _percent
+    labels = {entity for shown in page.documents for entity in _labels(shown)} | set(page.labels)
+    hues = {
+        label: round(25 + i * 360 / len(labels)) % 360 for i, label in enumerate(sorted(labels))
+    }
+    most = max((bar.agreed + bar.spurious for bar in page.bars), default=0)
+    return environment.from_string(TEMPLATE).render(page=page, hues=hues, most=most)
+
+
+def _labels(shown: Shown) -> set[str]:
+    return {tag.label for piece in shown.pieces for tag in piece.tags}
+
+
+def _percent(value: float | None) -> str:
+    return "\N{EN DASH}" if value is None else f"{100 * value:.1f}"
+
+
+def _check(nlp: Language) -> None:
+    flat = False
+    for name, pipe in nlp.pipeline:
+        cfg: Any = getattr(pipe, "cfg", None) or {}
+        flat |= "doc.ents" in nlp.get_pipe_meta(name).assigns and not cfg.get("nested")
+    if not flat:
+        raise ConfigError(
+            f"No component of the pipeline ({', '.join(nlp.pipe_names) or 'empty'}) writes "
+            "Doc.ents, which the page shows; a luke_ner with nested = true does not."
+        )
+
+
+def _meta(nlp: Language) -> list[tuple[str, str]]:
+    rows = [
+        ("Pipeline", f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"),
+        ("Components", ", ".join(nlp.pipe_names)),
+    ]
+    settings: dict[str, Callable[[Any], str]] = {
+        "nil_bias": "{:g}".format,
+        "threshold": "{:g}".format,
+    }
+    for name, pipe in nlp.pipeline:
+        cfg: Any = getattr(pipe, "cfg", None) or {}
+        rows += [
+            (f"{name}.{key}", shape(cfg[key])) for key, shape in settings.items() if key in cfg
+        ]
+    return rows

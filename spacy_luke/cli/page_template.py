@@ -1,0 +1,197 @@
+"""The HTML of ``spacy luke page``: one Jinja template, with its style, and no script."""
+
+TEMPLATE = """\
+{% macro tag_text(tag) %}
+{{ tag.label }}{% if tag.score is not none %} <b>{{ "%.2f" % tag.score }}</b>{% endif %}
+{%- endmacro %}
+{% macro scores(counts) %}
+<span><i>P</i> {{ counts.p | percent }}</span>
+<span><i>R</i> {{ counts.r | percent }}</span>
+<span><i>F</i> {{ counts.f | percent }}</span>
+{% endmacro %}
+{% set words = {
+  "agreed": "agreement", "spurious": "spurious", "missed": "missed"} %}
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{{ page.title }}</title>
+<style>
+:root { --ink: #1f2430; --soft: #667085; --line: #dfe3ea; --paper: #fff; --ground: #f5f6f8;
+  --good: #2f6f4f; --bad: #c2410c; }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--ground); color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
+main { max-width: 60rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .25rem; }
+h2 { font-size: 1.05rem; margin: 0 0 .75rem; }
+h3 { font-size: 1.15rem; margin: 0; }
+.lead { color: var(--soft); margin: 0 0 1.5rem; }
+.card { background: var(--paper); border: 1px solid var(--line); border-radius: .6rem;
+  padding: 1.25rem 1.4rem; margin: 0 0 1.25rem; }
+.two { display: grid; grid-template-columns: 1fr 1fr; gap: 0 1.25rem;
+  align-items: start; }
+.two > * { min-width: 0; }
+@media (max-width: 46rem) { .two { grid-template-columns: 1fr; gap: 0; } }
+.big { display: flex; flex-wrap: wrap; gap: 1.25rem 2.25rem; }
+.big div { line-height: 1.15; }
+.big b { display: block; font-size: 1.9rem; font-weight: 600; font-variant-numeric: tabular-nums; }
+.big span { color: var(--soft); font-size: .85rem; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums;
+  font-size: .92rem; }
+th { color: var(--soft); font-weight: 500; text-align: right; padding: .2rem .4rem; }
+td { text-align: right; padding: .3rem .4rem; border-top: 1px solid var(--line); }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td.name { overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: 0;
+  font-size: .92rem; }
+dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+.swatch { display: inline-block; width: .8em; height: .8em; border-radius: .2em;
+  margin-right: .45em; vertical-align: -.05em; background: hsl(var(--hue) 75% 82%);
+  border: 1px solid hsl(var(--hue) 45% 45%); }
+article header { display: flex; flex-wrap: wrap; gap: .2rem 1rem; align-items: baseline;
+  justify-content: space-between; margin-bottom: .6rem; }
+.scores { color: var(--soft); font-size: .88rem; font-variant-numeric: tabular-nums; }
+.scores span { margin-left: .8em; } .scores i { font-style: normal; opacity: .75; }
+.text { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 2.15; margin: 0;
+  font-family: Charter, Georgia, "DejaVu Serif", serif; font-size: 1.03rem; }
+mark { color: inherit; background: none; padding: .14em .1em; border-radius: .2em;
+  -webkit-box-decoration-break: clone; box-decoration-break: clone; }
+mark.agreed { background: hsl(var(--hue) 75% 86%);
+  border-bottom: 2px solid hsl(var(--hue) 50% 40%); }
+mark.spurious, mark.both { border: 1.5px solid var(--bad);
+  background: repeating-linear-gradient(135deg, hsl(var(--hue) 75% 86%) 0 5px, #fff 5px 9px); }
+mark.missed { border: 1.5px dashed hsl(var(--hue) 60% 35%); }
+mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
+.tag { font: 600 .66rem/1 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
+  letter-spacing: .02em; white-space: nowrap; margin: 0 .3em 0 .35em; vertical-align: .1em;
+  color: hsl(var(--hue) 55% 28%); }
+.tag b { font-weight: 400; font-variant-numeric: tabular-nums; }
+.tag.spurious::before { content: "\\2717\\00a0"; color: var(--bad); }
+.tag.missed::before { content: "missed\\00a0"; color: var(--bad); font-weight: 400; }
+.legend { display: flex; flex-wrap: wrap; gap: .1rem 1.6rem; margin: 0; line-height: 2.1;
+  font-size: .95rem; }
+.note { color: var(--soft); font-size: .85rem; margin: .6rem 0 0; }
+svg { display: block; width: 100%; height: auto; }
+svg text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif; fill: var(--soft); }
+@media print { body { background: #fff; } .card { break-inside: avoid; } }
+</style>
+</head>
+<body>
+<main>
+<h1>{{ page.title }}</h1>
+<p class="lead">Predicted and annotated entities of
+{% if page.documents | length < page.n_docs %}
+{{ page.n_docs }} documents; the first {{ page.documents | length }} are shown, all are counted.
+{% else %}
+{{ page.n_docs }} document{{ "" if page.n_docs == 1 else "s" }}.
+{% endif %}</p>
+
+<section class="card big" aria-label="Scores of all documents">
+<div><b>{{ page.total.f | percent }}</b><span>F</span></div>
+<div><b>{{ page.total.p | percent }}</b><span>precision</span></div>
+<div><b>{{ page.total.r | percent }}</b><span>recall</span></div>
+<div><b>{{ page.total.agreed }}</b><span>agreements</span></div>
+<div><b>{{ page.total.spurious }}</b><span>spurious</span></div>
+<div><b>{{ page.total.missed }}</b><span>missed</span></div>
+</section>
+
+<div class="two">
+<section class="card">
+<h2>Labels</h2>
+<table>
+<tr><th></th><th>gold</th><th>found</th><th>right</th><th>P</th><th>R</th><th>F</th></tr>
+{% for label, counts in page.labels.items() %}
+<tr><td class="name"><span class="swatch" style="--hue:{{ hues[label] }}"></span>{{ label }}</td>
+<td>{{ counts.gold }}</td><td>{{ counts.predicted }}</td><td>{{ counts.agreed }}</td>
+<td>{{ counts.p | percent }}</td><td>{{ counts.r | percent }}</td>
+<td>{{ counts.f | percent }}</td></tr>
+{% endfor %}
+</table>
+</section>
+<div>
+{% if page.bars %}
+<section class="card">
+<h2>Probabilities of predicted entities</h2>
+<svg viewBox="0 -8 320 140" role="img"
+  aria-label="Histogram of probabilities; right ones, spurious ones on top">
+{% for bar in page.bars %}
+{% set n = bar.agreed + bar.spurious %}
+{% if n %}
+{# The bar's height is the root of its count, so that a few entities can be seen beside many. #}
+{% set height = [(n / most) ** 0.5 * 100, 2] | max %}
+{% set bad = height * bar.spurious / n %}
+<g><title>{{ "%.2f" % bar.low }} and up: {{ bar.agreed }} right, {{ bar.spurious }} spurious</title>
+<rect x="{{ 1 + loop.index0 * 16 }}" y="{{ "%.1f" % (114 - height + bad) }}" width="14"
+  height="{{ "%.1f" % (height - bad) }}" fill="#2f6f4f"/>
+<rect x="{{ 1 + loop.index0 * 16 }}" y="{{ "%.1f" % (114 - height) }}" width="14"
+  height="{{ "%.1f" % bad }}" fill="#e8590c"/>
+<text x="{{ 8 + loop.index0 * 16 }}" y="{{ "%.1f" % (111 - height) }}"
+  text-anchor="middle">{{ n }}</text></g>
+{% endif %}
+{% endfor %}
+<line x1="0" y1="114.5" x2="320" y2="114.5" stroke="#98a2b3"/>
+<text x="0" y="127">0</text><text x="160" y="127" text-anchor="middle">0.5</text>
+<text x="320" y="127" text-anchor="end">1</text>
+</svg>
+<p class="note"><span style="color:#2f6f4f">&#9632;</span> right &nbsp;
+<span style="color:#e8590c">&#9632;</span> spurious &nbsp; (heights: square root of the count)</p>
+</section>
+{% endif %}
+<section class="card">
+<h2>Pipeline</h2>
+<dl>
+{% for name, value in page.meta %}
+<dt>{{ name }}</dt><dd>{{ value }}</dd>
+{% endfor %}
+</dl>
+</section>
+</div>
+</div>
+
+<section class="card" style="--hue:210;--gold:210">
+<h2>Legend</h2>
+<p class="legend">
+<span><mark class="agreed">text</mark><span class="tag">LABEL <b>0.98</b></span> predicted and
+annotated alike</span>
+<span><mark class="spurious">text</mark><span class="tag spurious">LABEL <b>0.61</b></span>
+spurious: only predicted</span>
+<span><mark class="missed">text</mark><span class="tag missed">LABEL</span> only annotated</span>
+</p>
+<p class="note">The number is the probability of the label. An entity agrees where both its ends
+and its label do: one with another label or another end is spurious, and what it should have been
+is missed.</p>
+</section>
+
+{% for doc in page.documents %}
+<article class="card">
+<header><h3>{{ doc.title }}</h3>
+<div class="scores">{{ doc.n_words }} tokens
+{% if doc.counts is none %}
+<span>not annotated</span>
+{% else %}
+{{ scores(doc.counts) }}
+{% endif %}
+</div></header>
+<p class="text">
+{%- for piece in doc.pieces -%}
+{%- if piece.kind -%}
+<mark class="{{ piece.kind }}" style="--hue:{{ hues[piece.label or piece.gold_label] }}
+{%- if piece.kind == "both" %};--gold:{{ hues[piece.gold_label] }}{% endif %}">
+{{- piece.text }}</mark>
+{%- else -%}
+{{ piece.text }}
+{%- endif -%}
+{%- for tag in piece.tags -%}
+<span class="tag {{ tag.kind }}" style="--hue:{{ hues[tag.label] }}" title="{{ words[tag.kind] }}">
+{{- tag_text(tag) | trim }}</span>
+{%- endfor -%}
+{%- endfor -%}
+</p>
+</article>
+{% endfor %}
+</main>
+</body>
+</html>
+"""

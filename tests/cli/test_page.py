@@ -1,0 +1,188 @@
+"""``spacy luke page``: one HTML file with predicted and annotated entities side by side."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+import spacy
+from spacy.cli import app
+from spacy.tokens import Doc, DocBin, Span
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
+from spacy_luke.cli.page import Counts, Entity, count, cut, histogram, make_page, render
+from tests.pipeline.conftest import fit, make_examples, make_ner
+
+VOID = {"meta", "line", "rect"}
+
+
+class Reader(HTMLParser):
+    """Checks that tags are balanced; collects text and the addresses that a page names."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.addresses = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.addresses += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(html):
+    reader = Reader()
+    reader.feed(html)
+    assert not reader.open and not reader.addresses
+    assert "<script" not in html and "http" not in html and "url(" not in html
+    return re.sub(r"\s+", " ", "".join(reader.text))
+
+
+def marked(pieces):
+    return [(piece.kind, piece.text) for piece in pieces]
+
+
+def test_agreement_missed_and_spurious_are_told_apart():
+    predicted = [Entity(0, 3, "PER", 0.9), Entity(8, 12, "ORG", 0.6)]
+    gold = [Entity(0, 3, "PER"), Entity(4, 7, "LOC")]
+    pieces = cut("Ada saw Acme", predicted, gold)
+    assert marked(pieces) == [
+        ("agreed", "Ada"),
+        ("", " "),
+        ("missed", "saw"),
+        ("", " "),
+        ("spurious", "Acme"),
+    ]
+    assert [tag for piece in pieces for tag in piece.tags] == [
+        ("agreed", "PER", 0.9),
+        ("missed", "LOC", None),
+        ("spurious", "ORG", 0.6),
+    ]
+
+
+def test_entities_that_cross_keep_the_text_whole():
+    pieces = cut("the Port of Ada", [Entity(0, 8, "PLACE")], [Entity(4, 15, "PLACE")])
+    assert marked(pieces) == [("spurious", "the "), ("both", "Port"), ("missed", " of Ada")]
+
+
+def test_a_wrong_label_is_spurious_and_missed():
+    (piece,) = cut("Ada", [Entity(0, 3, "PER")], [Entity(0, 3, "LOC")])
+    assert (piece.kind, piece.label, piece.gold_label) == ("both", "PER", "LOC")
+    assert count([Entity(0, 3, "PER")], [Entity(0, 3, "LOC")]) == Counts(0, 1, 1)
+
+
+def test_without_annotation_nothing_is_right_or_wrong():
+    (piece,) = cut("Ada", [Entity(0, 3, "PER", 0.5)], None)
+    assert piece.kind == "agreed"
+
+
+def test_scores_of_nothing_are_no_numbers():
+    counts = Counts()
+    assert (counts.p, counts.r, counts.f) == (None, None, None)
+    counts.add(Counts(agreed=1, spurious=1, missed=3))
+    assert (counts.p, counts.r, counts.f) == (1 / 2, 1 / 4, 1 / 3)
+
+
+def test_the_histogram_counts_every_score():
+    bars = histogram([(0.0, True), (0.049, False), (1.0, True), (0.97, True)])
+    assert bars[0][1:] == (1, 1) and bars[-1][1:] == (2, 0)
+    assert histogram([]) == []
+
+
+@pytest.fixture(scope="module")
+def nlp(bert_dir):
+    nlp = make_ner(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
+    return nlp
+
+
+def test_totals_are_those_of_the_scorer_and_all_documents_count(nlp):
+    examples = make_examples(nlp)
+    examples[1].reference.set_ents([], default="outside")
+    page = make_page(nlp, examples, limit=2, title="Test")
+    expected = nlp.evaluate(examples)
+    assert page.total.p == expected["ents_p"] < 1.0
+    assert (page.total.r, page.total.f) == (expected["ents_r"], expected["ents_f"])
+    assert {label: part.f for label, part in page.labels.items()} == {
+        label: part["f"] for label, part in expected["ents_per_type"].items()
+    }
+    assert (len(page.documents), page.n_docs) == (2, 5)
+    assert sum(bar.agreed + bar.spurious for bar in page.bars) == page.total.predicted
+    assert "5 documents; the first 2 are shown" in read(render(page))
+
+
+def test_a_document_without_annotation_is_shown_and_not_counted(nlp):
+    (example, *_) = make_examples(nlp)
+    bare = spacy.training.Example(example.predicted, Doc(nlp.vocab, words=["Ada"]))
+    page = make_page(nlp, [bare], limit=0, title="Test")
+    assert page.documents[0].counts is None and page.total == Counts()
+    assert "not annotated" in read(render(page))
+
+
+def test_all_text_is_escaped(nlp):
+    words = ["<b>Ada</b>", "&amp;", "<script>alert(1)</script>"]
+    reference = Doc(nlp.vocab, words=words)
+    reference.user_data["title"] = "<i>title</i>"
+    reference.set_ents([Span(reference, 0, 1, label="<u>")], default="outside")
+    example = spacy.training.Example(Doc(nlp.vocab, words=words), reference)
+    html = render(make_page(nlp, [example], limit=0, title='"<title>'))
+    text = read(html)
+    assert all(part in text for part in (*words, "<i>title</i>", "<u>", '"<title>'))
+
+
+def test_other_components_without_scores_are_shown():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Ada"}])
+    reference = nlp("Ada left.")
+    example = spacy.training.Example(nlp.make_doc(reference.text), reference)
+    page = make_page(nlp, [example], limit=0, title="Test")
+    assert page.total == Counts(agreed=1) and page.bars == []
+    assert "Ada" in read(render(page)) and "Histogram" not in render(page)
+
+
+@pytest.fixture
+def run(nlp, tmp_path, monkeypatch):
+    nlp.to_disk(tmp_path / "model")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    DocBin(docs=[eg.reference for eg in make_examples(nlp)]).to_disk(tmp_path / "docs.spacy")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def invoke(*args):
+        result = CliRunner().invoke(app, ["luke", "page", *args])
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result.exit_code, " ".join(result.output.split())
+
+    return invoke
+
+
+def test_the_page_is_written(run, tmp_path):
+    code, output = run("model", "docs.spacy", "deep/out.html", "--limit", "3", "--title", "My page")
+    assert code == 0 and "3 of 5 documents" in output
+    text = read((tmp_path / "deep" / "out.html").read_text(encoding="utf8"))
+    assert "My page" in text and "Document 3" in text and "Document 4" not in text
+
+
+@pytest.mark.parametrize(
+    ("args", "fault"),
+    [
+        (["gone", "docs.spacy", "out.html"], "gone is not the directory of a trained pipeline"),
+        (["model", "gone.spacy", "out.html"], "gone.spacy does not exist"),
+        (["blank", "docs.spacy", "out.html"], "(empty) writes Doc.ents"),
+        (["model", "docs.spacy", "out.html", "--limit", "-1"], "--limit is -1"),
+    ],
+)
+def test_bad_input_is_one_error(run, tmp_path, args, fault):
+    code, output = run(*args)
+    assert code == 1 and fault in output
+    assert not (tmp_path / "out.html").exists()
