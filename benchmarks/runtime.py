@@ -13,8 +13,7 @@ from thinc.api import set_gpu_allocator
 
 # Imported for the names they register, so that a checkout works without being installed.
 _REGISTERING = (
-    "spacy_luke.layers.encoder",
-    "spacy_luke.layers.listener",
+    "spacy_luke.layers.architectures",
     "spacy_luke.layers.span_scorer",
     "spacy_luke.inputs.suggester",
     "spacy_luke.pipeline.luke_ner",

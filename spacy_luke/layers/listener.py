@@ -1,4 +1,4 @@
-"""``spacy-luke.LukeListener.v1``: ask an upstream component's encoder instead of one's own.
+"""Listeners: ask an upstream component's encoder instead of one's own.
 
 Entity states depend on which entities are asked about, so sharing means sharing weights, not
 outputs: a listener is a way to reach the upstream's encoder node. Gradients of all listeners
@@ -6,13 +6,12 @@ add up in its parameters, and the upstream's ``finish_update`` takes the step.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-from spacy.util import registry
 from thinc.api import Model, Optimizer
 
 from ..errors import ConfigError
-from .encoder import ENCODER
+from .encoder import ENCODER, Pooling
 
 LISTENER = "luke-listener"
 
@@ -38,14 +37,8 @@ class UpstreamLink:
         return UpstreamLink()
 
 
-@registry.architectures("spacy-luke.LukeListener.v1")
-def LukeListener_v1(upstream: str = "*", pooling: Literal["mean", "first"] = "mean") -> Model:
-    """Share the encoder of the ``luke`` component called ``upstream`` (``*``: any).
-
-    pooling: pieces to tokens where this is used as a ``tok2vec`` layer.
-    """
-    from .token_vectors import forward
-
+def build_listener(upstream: str, pooling: Pooling, forward: Callable) -> Model:
+    """A ``luke-listener`` node; ``forward`` is what it does as a layer."""
     return Model(
         LISTENER,
         forward,

@@ -15,29 +15,24 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Ragged
 from thinc.util import torch2xp, xp2torch
-from torch import nn
 
-from ..errors import CheckpointError, ConfigError
+from ..errors import ConfigError
 from ..inputs.alignment import Pieces
 from ..inputs.batch import Batch, pack, span_pieces
 from ..inputs.windows import Layout, Windows
-from ..model.encoder import init_weights
-from ..model.heads import SpanFilter, SpanHead
 from ..model.packing import Array, LukeInputs
-from .blob import from_blob, to_blob
-from .encoder import module_of, published_head
-from .listener import encoder_node
 from .session import Session, packed_entities
 from .shim import Format, LearnRates, LukeShim
+from .span_module import (
+    SpanModule,
+    initialize_head,
+    load_span_module,
+    save_span_module,
+    span_module,
+)
 
 Mode = Literal["two-stage", "probe", "full"]
 NETWORK = "luke-span-network"
-NIL = "NIL"
-"""The published name of "no entity"; in our class order it comes last, as in ``spancat``."""
-
-_MAX_WIDTH = 32
-# A fresh filter should call few spans entities, or the first steps are spent unlearning it.
-_FILTER_BIAS = -2.0
 
 
 class SpanQuery(NamedTuple):
@@ -77,6 +72,11 @@ class SpanSettings:
     filter_size: int = 128
     rates: LearnRates | None = None
 
+    @property
+    def filter_width(self) -> int:
+        """0 where there is no filter."""
+        return self.filter_size if self.mode == "two-stage" else 0
+
     def __post_init__(self) -> None:
         if self.layout is None:
             self.layout = "context" if self.mode == "full" else "document"
@@ -97,44 +97,9 @@ class SpanSettings:
                 raise ConfigError(f"SpanScorer.{name} must be at least 1.")
 
 
-class SpanModule(nn.Module):
-    """The span head and, in two-stage mode, the filter."""
-
-    def __init__(self, hidden: int, n_classes: int, filter_size: int):
-        super().__init__()
-        self.config = {"hidden": hidden, "n_classes": n_classes, "filter_size": filter_size}
-        self.head = SpanHead(hidden, n_classes)
-        self.filter = SpanFilter(hidden, filter_size, _MAX_WIDTH) if filter_size else None
-        init_weights(self, 0.02)
-        if self.filter is not None:
-            nn.init.constant_(self.filter.output.bias, _FILTER_BIAS)
-
-    @property
-    def n_classes(self) -> int:
-        return self.config["n_classes"]
-
-    def set_dropout(self, rate: float) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = rate
-
-    def resize(self, rows: Sequence[int | None]) -> "SpanModule":
-        """A module whose class i is the present class rows[i], or fresh where that is None."""
-        config = {**self.config, "n_classes": len(rows)}
-        result = SpanModule(**config)
-        kept = [(new, old) for new, old in enumerate(rows) if old is not None]
-        with torch.no_grad():
-            for new, old in kept:
-                result.head.classifier.weight[new] = self.head.classifier.weight[old]
-                result.head.classifier.bias[new] = self.head.classifier.bias[old]
-        if self.filter is not None and result.filter is not None:
-            result.filter.load_state_dict(self.filter.state_dict())
-        return result
-
-
 def span_network(encoder: Model, settings: SpanSettings) -> Model[SpanQuery, SpanScores]:
     """The layer: one encoder (or listener) node, and a shim with the span module."""
-    shim = LukeShim(None, Format(_save, _load))
+    shim = LukeShim(None, Format(save_span_module, load_span_module))
     shim.rates = settings.rates or LearnRates()
     return Model(
         NETWORK,
@@ -147,73 +112,12 @@ def span_network(encoder: Model, settings: SpanSettings) -> Model[SpanQuery, Spa
     )
 
 
-def span_module(network: Model) -> SpanModule:
-    """The span module of a network node. Raises ConfigError where it was not initialised."""
-    shim = network.shims[0]
-    assert isinstance(shim, LukeShim)
-    if shim.module is None:
-        raise ConfigError("The span scorer has no weights yet: call nlp.initialize().")
-    assert isinstance(shim.module, SpanModule)
-    return shim.module
-
-
-def set_span_module(network: Model, module: SpanModule) -> None:
-    shim = network.shims[0]
-    assert isinstance(shim, LukeShim)
-    shim.set(module)
-    network.set_dim("nO", module.n_classes, force=True)
-
-
-def load_published_head(network: Model, labels: Sequence[str]) -> list[str]:
-    """Copy the rows of a published span classifier for ``labels`` and NIL (our last class).
-
-    Returns the labels found in the checkpoint; none where it has no such head. Raises
-    CheckpointError where the head does not fit its own configuration.
-    """
-    published = published_head(encoder_node(network.layers[0])).weights
-    weight, bias = published.get("classifier.weight"), published.get("classifier.bias")
-    classes = published_labels(network)
-    module = span_module(network)
-    if weight is None or bias is None or not classes:
-        return []
-    if weight.shape != (len(classes), 3 * module.config["hidden"]):
-        raise CheckpointError(
-            f"classifier.weight has the shape {list(weight.shape)}; a span classifier with "
-            f"{len(classes)} labels in id2label needs "
-            f"{[len(classes), 3 * module.config['hidden']]}."
-        )
-    found = [label for label in labels if label in classes]
-    with torch.no_grad():
-        for i, label in enumerate([*labels, NIL]):
-            if label in classes:
-                row = classes.index(label)
-                module.head.classifier.weight[i] = weight[row]
-                module.head.classifier.bias[i] = bias[row]
-    return found
-
-
-def published_labels(network: Model) -> list[str]:
-    """The classes of the span classifier in the checkpoint just read, NIL included; or none."""
-    head = published_head(encoder_node(network.layers[0]))
-    names = head.raw_config.get("id2label") or {}
-    classes = [str(names[key]) for key in sorted(names, key=int)]
-    return classes if "classifier.weight" in head.weights and NIL in classes else []
-
-
 def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
     n_classes = Y.shape[1] if Y is not None else model.maybe_get_dim("nO")
     if not n_classes:
         raise ConfigError("The span scorer needs labels before it can be initialised.")
     model.layers[0].initialize()
     initialize_head(model, n_classes)
-
-
-def initialize_head(network: Model, n_classes: int) -> None:
-    """Draw a fresh head (and filter) on an encoder that has its weights."""
-    settings: SpanSettings = network.attrs["settings"]
-    hidden = module_of(encoder_node(network.layers[0])).hidden_size
-    size = settings.filter_size if settings.mode == "two-stage" else 0
-    set_span_module(network, SpanModule(hidden, n_classes, size))
 
 
 def _forward(
@@ -389,17 +293,3 @@ def _spans(spans: Ragged) -> Array:
 
 def _numpy(array: Any) -> Array:
     return array.get() if hasattr(array, "get") else np.asarray(array)
-
-
-def _save(module: SpanModule) -> bytes:
-    return to_blob("span head", module.config, module.state_dict())
-
-
-def _load(data: bytes) -> SpanModule:
-    config, tensors, _ = from_blob("span head", data)
-    module = SpanModule(**config)
-    try:
-        module.load_state_dict(tensors)
-    except RuntimeError as err:
-        raise CheckpointError(f"The saved span head does not fit its sizes: {err}") from err
-    return module

@@ -15,22 +15,20 @@ from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from thinc.types import Ragged
 
 from ..errors import ConfigError
-from ..layers.span_network import (
-    NETWORK,
+from ..layers.span_module import (
     NIL,
-    SpanQuery,
-    SpanScores,
-    askable,
     initialize_head,
     load_published_head,
     published_labels,
     set_span_module,
     span_module,
 )
+from ..layers.span_network import NETWORK, SpanQuery, SpanScores, askable
 from ..report import LOGGER
 from .base import TaskPipe
 from .decoding import Decoded, decode
 from .gold import gold_spans, match_gold, touches_missing
+from .span_loss import span_loss
 
 Array = np.ndarray
 
@@ -170,6 +168,11 @@ class LukeNER(TaskPipe):
         return True
 
     @property
+    def _nil(self) -> int:
+        """The class of "no entity": the last."""
+        return len(self.labels)
+
+    @property
     def network(self) -> Model:
         return self.model.get_ref("network")
 
@@ -261,9 +264,10 @@ class LukeNER(TaskPipe):
         set_dropout_rate(self.model, drop)
         spans = self.suggester(docs, ops=self.model.ops)
         targets, annotated = self._targets(examples, spans)
-        keep = (targets != len(self.labels)) & annotated
+        keep = (targets != self._nil) & annotated
         scores, backprop = self.network.begin_update(SpanQuery(docs, spans, keep))
-        loss, d_scores = self._loss(scores, targets, annotated, sum(len(doc) for doc in docs))
+        n_tokens = sum(len(doc) for doc in docs)
+        loss, d_scores = span_loss(self.model.ops, scores, targets, annotated, self._nil, n_tokens)
         backprop(d_scores)
         if sgd not in (None, False):
             self.finish_update(sgd)
@@ -278,14 +282,14 @@ class LukeNER(TaskPipe):
         spans, values = scores
         targets, annotated = self._targets(examples, spans)
         n_tokens = sum(len(eg.predicted) for eg in examples)
-        return self._loss(values, targets, annotated, n_tokens)
+        return span_loss(self.model.ops, values, targets, annotated, self._nil, n_tokens)
 
     def _targets(self, examples: Sequence[Example], spans: Ragged) -> tuple[Array, Array]:
         """(n_candidates,) class of each candidate, and whether its tokens are annotated."""
         gold = gold_spans(examples, self.cfg["spans_key"] if self.cfg["nested"] else None)
         table, lengths = self._table(spans), self._lengths(spans)
         docs = np.repeat(np.arange(len(examples)), lengths)
-        targets = np.full(len(table), len(self.labels), dtype=np.int64)
+        targets = np.full(len(table), self._nil, dtype=np.int64)
         matched = match_gold(docs, table, gold, [len(eg.predicted) for eg in examples])
         classes = {label: i for i, label in enumerate(self.labels)}
         unknown = sorted(set(gold.labels) - set(classes))
@@ -298,30 +302,6 @@ class LukeNER(TaskPipe):
         of_gold = np.asarray([classes[label] for label in gold.labels], dtype=np.int64)
         targets[found] = of_gold[matched[found]]
         return targets, ~touches_missing(docs, table, gold.missing)
-
-    def _loss(
-        self, scores: SpanScores, targets: Array, annotated: Array, n_tokens: int
-    ) -> tuple[float, SpanScores]:
-        ops, xp = self.model.ops, self.model.ops.xp
-        scale = 1.0 / max(n_tokens, 1)
-        weights = xp.asarray(annotated[scores.asked], dtype="f") * scale
-        classes = xp.asarray(targets[scores.asked])
-        rows = xp.arange(len(classes))
-        d_logits = ops.softmax(scores.logits) if len(classes) else xp.zeros_like(scores.logits)
-        chosen = d_logits[rows, classes]
-        loss = -(xp.log(xp.maximum(chosen, 1e-30)) * weights).sum()
-        d_logits[rows, classes] -= 1.0
-        d_logits *= weights[:, None]
-        positive = xp.asarray(targets[scores.filtered] != len(self.labels), dtype="f")
-        filter_weights = xp.asarray(annotated[scores.filtered], dtype="f") * scale
-        x = scores.filter_logits
-        # Binary cross-entropy on logits, in the form that cannot overflow.
-        cost = xp.maximum(x, 0) - x * positive + xp.log1p(xp.exp(-xp.abs(x)))
-        loss = loss + (cost * filter_weights).sum()
-        d_filter = (1.0 / (1.0 + xp.exp(-x)) - positive) * filter_weights
-        return float(loss), SpanScores(
-            scores.asked, d_logits, scores.filtered, d_filter, scores.n_unfit
-        )
 
     def initialize(
         self,

@@ -7,7 +7,8 @@ from spacy.util import registry
 from thinc.api import Model, set_dropout_rate
 
 from spacy_luke.errors import CheckpointError, ConfigError
-from spacy_luke.layers.encoder import LukeEncoder_v1, module_of
+from spacy_luke.layers.architectures import LukeEncoder_v1
+from spacy_luke.layers.encoder import module_of
 
 TEXTS = ["Ada Lovelace was born in London.", "", "   ", "Tokyo"]
 ARCHITECTURES = [

@@ -1,0 +1,87 @@
+"""The registered encoder layers: an encoder of one's own, and a listener to another's.
+
+Called by itself either is a ``tok2vec`` layer, ``Model[List[Doc], List[Floats2d]]``, for any spaCy
+component.
+"""
+
+from typing import Literal
+
+from spacy.util import registry
+from thinc.api import Model
+
+from .encoder import FRESH, EncoderSettings, build_encoder
+from .listener import build_listener
+from .shim import LearnRates
+from .token_vectors import forward
+
+
+@registry.architectures("spacy-luke.LukeEncoder.v1")
+def LukeEncoder_v1(
+    name: str = "studio-ousia/luke-base",
+    *,
+    tokenization: Literal["tokens", "mentions"] = "tokens",
+    window: int | None = None,
+    overlap: int = 128,
+    entity_aware: bool | None = None,
+    word_shapes: bool = False,
+    entity_labels: list[str] | None = None,
+    freeze_word_embeddings: bool = False,
+    mixed_precision: bool = False,
+    gradient_checkpointing: bool = False,
+    attention_dropout: float = 0.0,
+    pooling: Literal["mean", "first"] = "mean",
+    learn_rate_factor: float = 1.0,
+    new_learn_rate_factor: float = 1.0,
+    layer_decay: float = 1.0,
+    decay_everything: bool = False,
+) -> Model:
+    """An encoder of words and entities with weights of its own.
+
+    name: a directory or a hub name: a published LUKE, or a plain BERT, RoBERTa or XLM-R
+        encoder, which is warm-started into LUKE. Read when the pipeline is *initialised*; a
+        saved pipeline holds the weights and never reads it again.
+    tokenization: ``tokens`` cuts the text at every spaCy token, ``mentions`` only around the
+        spans asked about, as published models were trained.
+    window, overlap: pieces of a sequence (by default what the network holds, at most 510)
+        and pieces that neighbouring windows of a long text share.
+    entity_aware: entity-aware attention; by default as the checkpoint has it.
+    word_shapes: add a word-shape embedding (for uncased encoders).
+    entity_labels: coarse labels that get an embedding beside the entity's.
+    freeze_word_embeddings: do not train the word table (most of a small encoder).
+    mixed_precision: bf16 autocast. gradient_checkpointing: trade time for memory.
+    attention_dropout: dropout of attention weights; other dropout is ``[training] dropout``.
+    pooling: pieces to tokens where this is used as a ``tok2vec`` layer.
+    learn_rate_factor, new_learn_rate_factor, layer_decay, decay_everything: see
+        :class:`spacy_luke.layers.shim.LearnRates`; "new" are word shapes and entity labels.
+    """
+    settings = EncoderSettings(
+        name,
+        tokenization,
+        window,
+        overlap,
+        entity_aware,
+        word_shapes,
+        list(entity_labels or []),
+        freeze_word_embeddings,
+        mixed_precision,
+        gradient_checkpointing,
+        attention_dropout,
+        pooling,
+        LearnRates(
+            learn_rate_factor,
+            new_learn_rate_factor,
+            FRESH,
+            layer_decay,
+            decay_everything=decay_everything,
+        ),
+    )
+    return build_encoder(settings, forward)
+
+
+@registry.architectures("spacy-luke.LukeListener.v1")
+def LukeListener_v1(upstream: str = "*", pooling: Literal["mean", "first"] = "mean") -> Model:
+    """Share the encoder of the ``luke`` component called ``upstream`` (``*``: any).
+
+    pooling: pieces to tokens where this is used as a ``tok2vec`` layer.
+    """
+    return build_listener(upstream, pooling, forward)
