@@ -1,6 +1,5 @@
 """A training corpus whose predicted documents already carry the gold entities."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -10,8 +9,7 @@ from spacy.training import Corpus, Example
 from spacy.util import registry
 
 from ..errors import ConfigError
-
-logger = logging.getLogger(__name__)
+from ..report import LOGGER
 
 ExampleReader = Callable[[Language], Iterable[Example]]
 
@@ -89,7 +87,7 @@ class Tally:
     def log(self, spans_key: str | None) -> bool:
         """Warn of what was left out; return whether there was anything to warn of."""
         if self.misaligned:
-            logger.warning(
+            LOGGER.warning(
                 "%d of %d gold entities and spans do not align with the tokens of the predicted "
                 "documents and are not preset (the first: %s). gold_preproc keeps the gold tokens.",
                 self.misaligned,
@@ -97,7 +95,7 @@ class Tally:
                 self.first,
             )
         if self.docs_without_group:
-            logger.warning(
+            LOGGER.warning(
                 "%d of %d documents have no spans group %r; they get an empty one.",
                 self.docs_without_group,
                 self.docs,

@@ -49,7 +49,7 @@ def encode_docs(
     attention: AttentionPattern,
 ) -> list[DocStates]:
     """Vectors of all tokens and given entities, without gradients."""
-    session = Session(encoder, is_train=False)
+    session = Session(encoder, docs, is_train=False)
     spans = np.concatenate([given.spans.reshape(-1, 2) for given in entities])
     ids = np.concatenate([given.ids for given in entities])
     labels = np.concatenate([given.labels for given in entities])

@@ -96,7 +96,7 @@ def build_encoder(settings: EncoderSettings, forward: Callable) -> Model:
         forward,
         init=_initialize,
         dims={"nO": None},
-        attrs={"settings": settings, "dropout_rate": 0.1},
+        attrs={"settings": settings, "dropout_rate": 0.1, "replace_listener": _replacement},
         shims=[LukeShim(None, Format(_save, _load))],
     )
 
@@ -180,6 +180,16 @@ def _prepare(model: Model, module: Encoder) -> None:
     rates.n_layers = network.config.num_hidden_layers
     model.set_dim("nO", network.config.hidden_size, force=True)
     shim_of(model).prepared = True
+
+
+def _replacement(copied: Model, listener: Model, component: Any) -> Model:
+    """What ``nlp.replace_listeners`` puts in a listener's place: the encoder's copy."""
+    if hasattr(listener, "upstream_name"):
+        raise ConfigError(
+            "A spacy-transformers TransformerListener cannot be replaced by a LUKE encoder of its "
+            "own; use spacy-luke.LukeListener.v1 as tok2vec, which can."
+        )
+    return copied
 
 
 def _save(module: Encoder) -> bytes:

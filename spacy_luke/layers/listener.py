@@ -5,10 +5,12 @@ outputs: a listener is a way to reach the upstream's encoder node. Gradients of 
 add up in its parameters, and the upstream's ``finish_update`` takes the step.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
-from thinc.api import Model, Optimizer
+from spacy.tokens import Doc
+from thinc.api import Model
 
 from ..errors import ConfigError
 from .encoder import ENCODER, Pooling
@@ -19,19 +21,20 @@ LISTENER = "luke-listener"
 class UpstreamLink:
     """Where a listener finds its encoder. It does not travel with copies or files.
 
-    encoder: the upstream's ``luke-encoder`` node. live: the upstream takes part in the
-    present update, so gradients should flow; a frozen upstream never sets it. settle: lets
-    the upstream take the step it could not take before its listeners had run.
+    encoder: the upstream's ``luke-encoder`` node. batch: the first document of the batch whose
+    gradients may reach it; a frozen upstream names none. report: tells the upstream that the
+    gradients of its batch have arrived.
     """
 
     def __init__(self) -> None:
         self.encoder: Model | None = None
-        self.live = False
-        self.settle: Callable[[Optimizer], None] | None = None
+        self.batch: ref[Doc] | None = None
+        self.report: Callable[[], None] | None = None
 
-    def take_live(self) -> bool:
-        live, self.live = self.live, False
-        return live
+    def take(self, docs: Sequence[Doc]) -> bool:
+        """Is this the batch the upstream is open for? It can be asked once."""
+        batch, self.batch = self.batch, None
+        return batch is not None and len(docs) > 0 and batch() is docs[0]
 
     def __deepcopy__(self, memo: Any) -> "UpstreamLink":
         return UpstreamLink()

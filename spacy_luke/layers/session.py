@@ -19,7 +19,7 @@ from ..model.encoder import AttentionPattern, WordPass
 from ..model.packing import Array, Entities, LukeInputs, LukeStates, Words
 from ..report import LOGGER
 from .encoder import Encoder, EncoderSettings, module_of
-from .listener import encoder_node, is_listener
+from .listener import UpstreamLink, encoder_node, is_listener
 
 MAX_ROWS = 8192
 """Pieces plus entities of one network call at prediction: bounds memory, not results."""
@@ -29,16 +29,23 @@ class Session:
     """What a task layer needs of an encoder for one batch of documents.
 
     node: the task's encoder or listener node. is_train: whether the *task* is training.
+    trains: whether gradients reach the encoder.
     """
 
-    def __init__(self, node: Model, is_train: bool):
+    def __init__(self, node: Model, docs: Sequence[Doc], is_train: bool):
         owner = encoder_node(node)
         self.settings: EncoderSettings = owner.attrs["settings"]
         self.module: Encoder = module_of(owner)
         self.is_train = is_train
-        self.trains = is_train and (not is_listener(node) or node.attrs["link"].take_live())
+        self._link: UpstreamLink | None = node.attrs["link"] if is_listener(node) else None
+        self.trains = is_train and (self._link is None or self._link.take(docs))
         self.module.train(self.trains)
         self.module.network.set_dropout(float(node.attrs["dropout_rate"]))
+
+    def done(self) -> None:
+        """The task's gradients have reached the encoder."""
+        if self.trains and self._link is not None and self._link.report is not None:
+            self._link.report()
 
     @property
     def device(self) -> torch.device:

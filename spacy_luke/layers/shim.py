@@ -70,8 +70,16 @@ class LukeShim(PyTorchShim):
         return self._model
 
     def set(self, module: torch.nn.Module) -> None:
+        """Take a module in. It gets a new identity, because optimizers keep their moments by
+        that, and those of another module would not fit."""
         self._model = module.to(get_torch_default_device())
         self.prepared = False
+        self._renew_id()
+
+    def _renew_id(self) -> None:
+        with Shim.global_id_lock:
+            Shim.global_id += 1
+            self.id = Shim.global_id
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """One optimizer step on every parameter that has a gradient; gradients become zero."""
@@ -99,9 +107,7 @@ class LukeShim(PyTorchShim):
     def copy(self) -> "LukeShim":
         """A copy with an identity of its own: optimizers keep their moments by it."""
         result = copy.deepcopy(self)
-        with Shim.global_id_lock:
-            Shim.global_id += 1
-            result.id = Shim.global_id
+        result._renew_id()
         return result
 
     def to_bytes(self) -> bytes:

@@ -127,7 +127,7 @@ def _forward(
     module = span_module(model)
     module.train(is_train)
     module.set_dropout(float(model.attrs["dropout_rate"]))
-    session = Session(model.layers[0], is_train)
+    session = Session(model.layers[0], query.docs, is_train)
     asking = _Asking(session, settings, module, query)
     with session.task():
         parts = [asking.group(*bounds) for bounds in asking.groups()]
@@ -154,6 +154,7 @@ def _forward(
                 gradients.append(xp2torch(gradient).to(output.device, output.dtype))
         if outputs:
             torch.autograd.backward(outputs, gradients)
+        session.done()
         return []
 
     return scores, backprop
@@ -162,7 +163,7 @@ def _forward(
 def askable(network: Model, query: SpanQuery) -> Array:
     """(n_candidates,) whether the limits in pieces and the window let a candidate be asked."""
     settings: SpanSettings = network.attrs["settings"]
-    session = Session(network.layers[0], is_train=False)
+    session = Session(network.layers[0], query.docs, is_train=False)
     return _Asking(session, settings, span_module(network), query).owner >= 0
 
 

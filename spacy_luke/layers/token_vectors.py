@@ -76,7 +76,7 @@ def forward(
     model: Model, docs: Sequence[Doc], is_train: bool
 ) -> tuple[list[Any], Callable[[list[Any]], list]]:
     """Token vectors of each document, (n_tokens, hidden); zeros for a token without pieces."""
-    session = Session(model, is_train)
+    session = Session(model, docs, is_train)
     pooling = model.attrs.get("pooling") or session.settings.pooling
     with session.task():
         encoded = encode_pieces(session, docs)
@@ -89,6 +89,7 @@ def forward(
         if session.trains and vectors.requires_grad:
             gradient = torch.cat([xp2torch(d).to(vectors.device) for d in d_outputs])
             vectors.backward(gradient.to(vectors.dtype))
+        session.done()
         return []
 
     return [outputs[a:b] for a, b in zip(bounds, bounds[1:])], backprop

@@ -3,7 +3,7 @@
 The only module that imports ``spacy_transformers``, and only when such a listener is there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,14 @@ class WordStates:
     """
 
     def __init__(self, encoder: Model, docs: Sequence[Doc], is_train: bool):
-        session = Session(encoder, is_train)
+        session = Session(encoder, docs, is_train)
         with session.task():
             encoded = encode_pieces(session, docs)
         self._states = encoded.states
         self._pieces = encoded.pieces
         self._gradient: torch.Tensor | None = None
         states = torch2xp(encoded.states.detach())
-        self._has_gradient = [
+        self._answered = [
             i
             for i, doc in enumerate(docs)
             if len(doc)  # the stock layer returns nothing for an empty document
@@ -81,24 +81,17 @@ class WordStates:
             return
         if self._gradient is None:
             self._gradient = torch.zeros_like(self._states)
-        for i, data in zip(self._has_gradient, d_doc_data):
+        for i, data in zip(self._answered, d_doc_data):
             low, high = (int(self._pieces.piece_offsets[i + j]) for j in (0, 1))
             if high > low:
                 gradient = xp2torch(data.model_output.last_hidden_state)
                 self._gradient[low:high] += gradient.reshape(high - low, -1).to(self._gradient)
 
+    @property
+    def has_gradient(self) -> bool:
+        return self._gradient is not None
+
     def backprop(self) -> None:
         if self._gradient is not None:
             self._states.backward(self._gradient)
             self._gradient = None
-
-
-def receiver(states: WordStates, done: Callable[[], None]) -> Callable[[Sequence[Any]], list]:
-    """The callback a stock listener calls with its gradients."""
-
-    def receive(d_doc_data: Sequence[Any]) -> list:
-        states.receive(d_doc_data)
-        done()
-        return []
-
-    return receive

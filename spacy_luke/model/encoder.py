@@ -231,7 +231,7 @@ class LukeModel(nn.Module):
 
     def _run(self, function: Callable, *args):  # type: ignore[no-untyped-def]
         if self.gradient_checkpointing and self.training and torch.is_grad_enabled():
-            return checkpoint(function, *args, use_reentrant=False)
+            return checkpoint(_as_now(function), *args, use_reentrant=False)
         return function(*args)
 
     def _embed_words(self, words: Words, plan: Plan) -> tuple[torch.Tensor, Array]:
@@ -262,6 +262,25 @@ class LukeModel(nn.Module):
 
     def _tensor(self, array: Array) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)).to(self.device)
+
+
+def _as_now(function: Callable) -> Callable:
+    """A layer's method with its present mode and dropout, whenever it runs: it is run again in
+    the backward pass, and a prediction may have come between."""
+    layer: Layer = function.__self__  # type: ignore[attr-defined]
+    training, rate = layer.training, layer.dropout.p
+
+    def run(*args):  # type: ignore[no-untyped-def]
+        before = layer.training, layer.dropout.p
+        layer.train(training)
+        layer.dropout.p = rate
+        try:
+            return function(*args)
+        finally:
+            layer.train(before[0])
+            layer.dropout.p = before[1]
+
+    return run
 
 
 def init_weights(module: nn.Module, std: float) -> None:

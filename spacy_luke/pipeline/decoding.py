@@ -47,7 +47,10 @@ def decode(
     if flat:
         order = rows[np.lexsort((ends[rows], starts[rows], -top[rows]))]
         rows = order[select_disjoint(starts[order], ends[order], taken)]
-    rows = rows[np.lexsort((ends[rows], starts[rows]))]
+    rows = rows[np.lexsort((-top[rows], ends[rows], starts[rows]))]
+    if len(rows):  # a suggester may propose a span twice
+        again = (np.diff(starts[rows]) == 0) & (np.diff(ends[rows]) == 0)
+        rows = rows[np.concatenate([[True], ~again])]
     return Decoded(rows, best[rows], probability[rows])
 
 

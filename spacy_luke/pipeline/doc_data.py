@@ -6,6 +6,7 @@ stay behind in serialisation, unless the component's ``keep_vectors`` stores the
 sees them.
 """
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from ..errors import InputError
 
 STORED = "luke_vectors"
 
-EntityKey = tuple[tuple[int, int, int, int], ...]
+DocKey = tuple[int, ...]
 Compute = Callable[[Doc, list[Span]], "LukeDocData"]
 
 
@@ -30,9 +31,14 @@ class LukeDocData:
     entity_vectors: Any
 
 
-def entity_key(doc: Doc) -> EntityKey:
-    """What the vectors of a document depend on, beside its words."""
-    return tuple((ent.start, ent.end, ent.label, ent.kb_id) for ent in doc.ents)
+def doc_key(doc: Doc) -> DocKey:
+    """What the vectors of a document depend on: its tokens and its entities.
+
+    A flat tuple of whole numbers, the same in every process.
+    """
+    tokens = zlib.crc32(doc.to_array(["ORTH", "SPACY"]).tobytes())
+    ents = ((ent.start, ent.end, ent.label, ent.kb_id) for ent in doc.ents)
+    return (len(doc), tokens, *(number for ent in ents for number in ent))
 
 
 class VectorSource:
@@ -40,15 +46,15 @@ class VectorSource:
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
-        self._key: EntityKey | None = None
+        self._key: DocKey | None = None
         self._data: LukeDocData | None = None
-        self._spans: dict[tuple[int, int], Any] = {}
+        self._spans: dict[tuple[int, ...], Any] = {}
 
     def store(self, doc: Doc, data: LukeDocData) -> None:
-        self._key, self._data, self._spans = entity_key(doc), data, {}
+        self._key, self._data, self._spans = doc_key(doc), data, {}
 
     def data(self, doc: Doc) -> LukeDocData:
-        if self._data is None or self._key != entity_key(doc):
+        if self._data is None or self._key != doc_key(doc):
             self.store(doc, self._compute(doc, list(doc.ents)))
         assert self._data is not None
         return self._data
@@ -56,7 +62,7 @@ class VectorSource:
     def span_vector(self, span: Span) -> Any:
         """The vector of a span that is no entity: as one entity more."""
         self.data(span.doc)
-        key = (span.start, span.end)
+        key = (span.start, span.end, span.label, span.kb_id)
         if key not in self._spans:
             ents = [*span.doc.ents, span]
             self._spans[key] = self._compute(span.doc, ents).entity_vectors[-1]
@@ -85,20 +91,26 @@ def _doc_data(doc: Doc) -> LukeDocData | None:
     if source is not None:
         return source.data(doc)
     stored = doc.user_data.get(STORED)
-    if stored is not None and _flat(stored["entities"]) == _flat(entity_key(doc)):
+    if stored is not None and tuple(stored["key"]) == doc_key(doc):
         return LukeDocData(stored["token_vectors"], stored["entity_vectors"])
     return None
 
 
-def _flat(key: Any) -> list[int]:
-    """An entity key as serialisation may have left it: tuples become lists."""
-    return [int(value) for row in key for value in row]
+def vectors_of(doc: Doc) -> LukeDocData:
+    """The vectors of a document. Raises InputError where it has none."""
+    data = _doc_data(doc)
+    if data is None:
+        raise InputError(
+            "No luke component has processed this document here; vectors travel with documents "
+            "only where the component's keep_vectors is true."
+        )
+    return data
 
 
 def keep(doc: Doc, data: LukeDocData, to_numpy: Callable[[Any], Any]) -> None:
     """Store vectors in ``user_data``, where ``DocBin`` and pickling keep them."""
     doc.user_data[STORED] = {
-        "entities": [list(key) for key in entity_key(doc)],
+        "key": list(doc_key(doc)),
         "token_vectors": to_numpy(data.token_vectors),
         "entity_vectors": to_numpy(data.entity_vectors),
     }
@@ -106,15 +118,15 @@ def keep(doc: Doc, data: LukeDocData, to_numpy: Callable[[Any], Any]) -> None:
 
 def _span_vector(span: Span) -> Any:
     doc = span.doc
-    data = _doc_data(doc)
-    if data is not None:
-        for i, ent in enumerate(doc.ents):
-            if (ent.start, ent.end) == (span.start, span.end):
-                return data.entity_vectors[i]
+    data = vectors_of(doc)
+    for i, ent in enumerate(doc.ents):
+        alike = (span.label, span.kb_id) in ((ent.label, ent.kb_id), (0, 0))
+        if (ent.start, ent.end) == (span.start, span.end) and alike:
+            return data.entity_vectors[i]
     source = _SOURCES.get(doc)
     if source is None:
         raise InputError(
-            "Span._.luke_vector: no luke component has processed this document here; vectors "
-            "travel with documents only where the component's keep_vectors is true."
+            "Only the vectors of this document's entities were kept (keep_vectors); any other "
+            "span needs its luke component here."
         )
     return source.span_vector(span)

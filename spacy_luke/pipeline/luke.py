@@ -14,10 +14,17 @@ from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from ..errors import ConfigError
 from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import ENCODER, module_of
-from ..layers.listener import UpstreamLink, is_listener
-from ..layers.transformer_data import WordStates, is_stock_listener, receiver
+from ..layers.transformer_data import WordStates
 from ..model.encoder import AttentionPattern
-from .doc_data import LukeDocData, VectorSource, attach, install_extensions, keep
+from .doc_data import (
+    LukeDocData,
+    VectorSource,
+    attach,
+    install_extensions,
+    keep,
+    vectors_of,
+)
+from .upstream import Upstream
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -114,10 +121,7 @@ class Luke(TrainablePipe):
             "vector_hooks": vector_hooks,
             "titles": {},
         }
-        self.listener_map: dict[str, list[Model]] = {}
-        self._word_states: WordStates | None = None
-        self._waiting = 0
-        self._owed: Optimizer | None = None
+        self.upstream = Upstream(model, name)
         install_extensions()
 
     # Vectors
@@ -140,7 +144,7 @@ class Luke(TrainablePipe):
                     keep(doc, scores[i], self.model.ops.to_numpy)
             if self.cfg["vector_hooks"]:
                 _install_vector_hooks(doc)
-        if self._stock_listeners():
+        if self.upstream.stock:
             states = WordStates(self.model, docs, is_train=False)
             for doc, data in zip(docs, states.doc_data):
                 doc._.trf_data = data
@@ -181,56 +185,33 @@ class Luke(TrainablePipe):
                 return found
         return vocab.unk_id if self.cfg["unknown_entity"] == "[UNK]" else vocab.mask_id
 
-    # Listeners
+    # Listeners, by the names that spaCy calls
+
+    @property
+    def listener_map(self) -> dict[str, list[Model]]:
+        return self.upstream.listener_map
+
+    @listener_map.setter
+    def listener_map(self, value: dict[str, list[Model]]) -> None:
+        self.upstream.listener_map = value
 
     @property
     def listeners(self) -> list[Model]:
-        return [node for nodes in self.listener_map.values() for node in nodes]
+        return self.upstream.listeners
 
     @property
     def listening_components(self) -> list[str]:
         return list(self.listener_map)
 
     def add_listener(self, listener: Model, component_name: str) -> None:
-        nodes = self.listener_map.setdefault(component_name, [])
-        if listener not in nodes:
-            nodes.append(listener)
-        if is_listener(listener):
-            link: UpstreamLink = listener.attrs["link"]
-            link.encoder, link.settle = self.model, self._settle
-        else:
-            _install_trf_data()
-        nO = self.model.maybe_get_dim("nO")
-        if nO is not None:
-            listener.set_dim("nO", nO, force=True)
+        self.upstream.add(listener, component_name)
 
     def remove_listener(self, listener: Model, component_name: str) -> bool:
-        nodes = self.listener_map.get(component_name, [])
-        if listener not in nodes:
-            return False
-        nodes.remove(listener)
-        if not nodes:
-            del self.listener_map[component_name]
-        if is_listener(listener):
-            listener.attrs["link"].encoder = listener.attrs["link"].settle = None
-        return True
+        return self.upstream.remove(listener, component_name)
 
     def find_listeners(self, component: Any) -> None:
         """Connect the listeners of a later component that want this one, or any."""
-        names = ("*", self.name)
-        if isinstance(getattr(component, "model", None), Model):
-            for node in component.model.walk():
-                wanted = node.attrs.get("upstream") if is_listener(node) else None
-                if is_stock_listener(node):
-                    wanted = getattr(node, "upstream_name", None)
-                if wanted in names:
-                    self.add_listener(node, component.name)
-
-    def _links(self) -> list[UpstreamLink]:
-        return [node.attrs["link"] for node in self.listeners if is_listener(node)]
-
-    def _stock_listeners(self) -> list[Any]:
-        return [node for node in self.listeners if is_stock_listener(node)]
+        self.upstream.find(component)
 
     # Training
 
@@ -251,61 +232,15 @@ class Luke(TrainablePipe):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "Luke.update")
-        self._step_if_owed()
-        self._flush()
-        docs = [eg.predicted for eg in examples]
         set_dropout_rate(self.model, drop)
-        for link in self._links():
-            link.live = True
-        stock = self._stock_listeners()
-        if stock and any(len(doc) for doc in docs):
-            self._word_states = WordStates(self.model, docs, is_train=True)
-            self._waiting = len(stock)
-            receive = receiver(self._word_states, self._received)
-            for node in stock:
-                node.receive(node.get_batch_id(docs), self._word_states.doc_data, receive)
+        self.upstream.open([eg.predicted for eg in examples])
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Take the step, once for all listeners.
-
-        ``nlp.update`` with an optimizer finishes each component right after its own update,
-        that is before any listener has run: then the step is owed, and taken when the last
-        listener is done.
-        """
-        links = self._links()
-        n_open = sum(link.live for link in links) + self._waiting
-        if n_open and n_open == len(links) + len(self._stock_listeners()):
-            self._owed = sgd
-        else:
-            self._flush()
-            self.model.finish_update(sgd)
-
-    def _settle(self, sgd: Optimizer) -> None:
-        if not self._waiting and not any(link.live for link in self._links()):
-            self._step_if_owed()
-
-    def _step_if_owed(self) -> None:
-        if self._owed is not None:
-            self._flush()
-            self.model.finish_update(self._owed)
-            self._owed = None
-
-    def _received(self) -> None:
-        """A stock listener has handed over its gradients."""
-        self._waiting -= 1
-        if not self._waiting:
-            self._flush()
-            if self._owed is not None:
-                self._settle(self._owed)
-
-    def _flush(self) -> None:
-        """Let the stock listeners' gradients flow, also where some never reported."""
-        if self._word_states is not None:
-            self._word_states.backprop()
-            self._word_states, self._waiting = None, 0
+        """Take the step, once for all listeners (see :class:`.upstream.Upstream`)."""
+        self.upstream.finish(sgd)
 
     def get_loss(self, examples: Any, scores: Any) -> tuple[float, float]:
         """An encoder has no loss of its own."""
@@ -336,11 +271,6 @@ class Luke(TrainablePipe):
         raise ConfigError(f"{self.name} has no labels.")
 
 
-def _install_trf_data() -> None:
-    if not Doc.has_extension("trf_data"):
-        Doc.set_extension("trf_data", default=None)
-
-
 def _install_vector_hooks(doc: Doc) -> None:
     doc.user_span_hooks["vector"] = _span_vector
     doc.user_span_hooks["similarity"] = _similarity
@@ -358,11 +288,12 @@ def _span_vector(span: Span) -> Any:
 
 
 def _token_vector(token: Any) -> Any:
-    return token.doc._.luke.token_vectors[token.i]
+    return vectors_of(token.doc).token_vectors[token.i]
 
 
 def _doc_vector(doc: Doc) -> Any:
-    return doc._.luke.token_vectors.mean(axis=0)
+    vectors = vectors_of(doc).token_vectors
+    return vectors.sum(axis=0) / max(len(doc), 1)
 
 
 def _norm(item: Any) -> float:

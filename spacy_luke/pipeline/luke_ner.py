@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
+from spacy.pipeline import TrainablePipe
 from spacy.pipeline.spancat import spancat_score
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span, SpanGroup
@@ -25,7 +26,6 @@ from ..layers.span_module import (
 )
 from ..layers.span_network import NETWORK, SpanQuery, SpanScores, askable
 from ..report import LOGGER
-from .base import TaskPipe
 from .decoding import Decoded, decode
 from .gold import gold_spans, match_gold, touches_missing
 from .span_loss import span_loss
@@ -118,8 +118,10 @@ def make_luke_ner_scorer() -> Callable[..., dict[str, Any]]:
     return luke_ner_score
 
 
-class LukeNER(TaskPipe):
+class LukeNER(TrainablePipe):
     """Find entities by asking about candidate spans."""
+
+    model: Model
 
     def __init__(
         self,
@@ -144,7 +146,7 @@ class LukeNER(TaskPipe):
         self.suggester = suggester
         self.name = name
         self.scorer = scorer
-        self.cfg = {
+        self.cfg: dict[str, Any] = {
             "labels": [],
             "spans_key": spans_key,
             "nested": nested,
@@ -182,8 +184,7 @@ class LukeNER(TaskPipe):
         Returns 1, or 0 if the label was there. Raises ConfigError for "NIL", which is the
         published name of "no entity".
         """
-        if not isinstance(label, str) or not label or label == NIL:
-            raise ConfigError(f"{self.name}: {label!r} cannot be an entity label.")
+        self._check_label(label)
         if label in self.labels:
             return 0
         if self.network.maybe_get_dim("nO") is not None:
@@ -194,6 +195,10 @@ class LukeNER(TaskPipe):
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
         return 1
+
+    def _check_label(self, label: Any) -> None:
+        if not isinstance(label, str) or not label or label == NIL:
+            raise ConfigError(f"{self.name}: {label!r} cannot be an entity label.")
 
     # Prediction
 
@@ -327,6 +332,7 @@ class LukeNER(TaskPipe):
         if not names and not self.labels:
             names.update(label for label in published_labels(self.network) if label != NIL)
         for label in sorted(names):
+            self._check_label(label)
             if label not in self.labels:
                 self.cfg["labels"].append(label)
                 self.vocab.strings.add(label)
@@ -334,10 +340,25 @@ class LukeNER(TaskPipe):
             raise ConfigError(
                 f"{self.name}: no labels. The training data has no "
                 + (f"spans under {spans_key!r}" if spans_key else "entities")
-                + " and the encoder no published span classifier."
+                + " and the encoder no published span classifier. Labels may also be given as "
+                f"[initialize.components.{self.name}] labels."
             )
+        self._check_score_weights(nlp)
         self._initialize_head()
         self._report_limits(get_examples)
+
+    def _check_score_weights(self, nlp: Language | None) -> None:
+        """In nested mode the default weights, those of ``Doc.ents``, would choose nothing."""
+        score = f"spans_{self.cfg['spans_key']}_f"
+        weights = nlp.config["training"]["score_weights"] if nlp is not None else {score: 1.0}
+        if self.cfg["nested"] and not weights.get(score):
+            LOGGER.warning(
+                "%s is in nested mode, but [training.score_weights] has no weight for %s: the "
+                "best model of a training could not be told. Set %s = 1.0 and ents_f = null.",
+                self.name,
+                score,
+                score,
+            )
 
     def _initialize_head(self) -> None:
         initialize_head(self.network, len(self.labels) + 1)

@@ -71,6 +71,10 @@ class EntityVocab:
                     return self.names[key]
         return None
 
+    def name_of(self, index: int) -> str | None:
+        """A name of the entity with an id: the first of several; None where there is none."""
+        return next((name for name, found in self.names.items() if found == index), None)
+
     def to_dict(self) -> dict[str, Any]:
         return {"names": self.names}
 

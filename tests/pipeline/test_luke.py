@@ -8,7 +8,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
-from thinc.api import SGD, Adam
+from thinc.api import SGD, Adam, fix_random_seed
 
 from spacy_luke.errors import ConfigError, InputError
 from tests.pipeline.conftest import ANNOTATED, fit, make_examples
@@ -124,7 +124,7 @@ def test_a_document_no_component_has_seen_has_no_vectors(luke_dir):
     nlp = make_luke(luke_dir)
     doc = Doc(nlp.vocab, words=WORDS)
     assert doc._.luke is None
-    with pytest.raises(InputError, match="no luke component"):
+    with pytest.raises(InputError, match="No luke component"):
         _ = doc[0:1]._.luke_vector
     assert nlp(doc)[0:2].as_doc()._.luke is None
 
@@ -216,6 +216,7 @@ def test_a_saved_component_gives_the_same_vectors(luke_dir, tmp_path, way):
 
 
 def shared(directory: Path, n_ner: int = 1, tagger: bool = False) -> tuple[Language, list[Example]]:
+    fix_random_seed(0)
     nlp = spacy.blank("en")
     nlp.add_pipe("luke", config={"model": {"name": str(directory)}})
     if tagger:
@@ -319,7 +320,7 @@ def test_a_stock_tagger_trains_on_lukes_word_states(bert_dir, tmp_path):
     pytest.importorskip("spacy_transformers", reason="stock listeners need spacy-transformers")
     nlp, examples = shared(bert_dir, n_ner=1, tagger=True)
     before = parameters(nlp)
-    fit(nlp, examples, 60)
+    fit(nlp, examples, 100)
     assert np.abs(parameters(nlp) - before).max() > 0
     scores = nlp.evaluate(examples)
     assert scores["tag_acc"] > 0.95 and scores["ents_f"] > 0.95
@@ -376,3 +377,117 @@ def test_an_empty_batch_leaves_nothing_owed(bert_dir):
     nlp.update(empty, sgd=sgd)
     nlp.update(examples, sgd=sgd)
     assert not gradients(nlp).any()
+
+
+def test_a_stock_component_may_listen_through_a_luke_listener_and_steps_in_time(bert_dir):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": LISTENER}
+    nlp.add_pipe("tagger", config={"model": model})
+    examples = make_examples(nlp)
+    for eg in examples:
+        for token in eg.reference:
+            token.tag_ = "NNP" if token.is_title else "X"
+    nlp.initialize(lambda: examples)
+    sgd = SGD(0.05, use_averages=False)
+    nlp.update(examples, sgd=sgd)  # the tagger's own output layer starts with zeros
+    before = parameters(nlp)
+    nlp.update(examples, sgd=sgd)
+    assert np.abs(parameters(nlp) - before).max() > 0
+    assert not gradients(nlp).any()
+
+
+def test_an_excluded_listener_opens_no_door_to_a_frozen_encoder(bert_dir):
+    nlp, examples = shared(bert_dir, n_ner=2)
+    nlp.update(examples, sgd=False, exclude=["ner1"])
+    for p in nlp.get_pipe("luke").model.shims[0].module.parameters():
+        p.grad = None
+    nlp.update(examples, sgd=False, exclude=["luke"])
+    assert not gradients(nlp).any()
+
+
+def test_an_excluded_listener_is_waited_for_once_only(bert_dir):
+    nlp, examples = shared(bert_dir, n_ner=2)
+    sgd = SGD(0.05, use_averages=False)
+    for _ in range(2):
+        before = parameters(nlp)
+        nlp.update(examples, sgd=sgd, exclude=["ner1"])
+    assert np.abs(parameters(nlp) - before).max() > 0
+    assert not gradients(nlp).any()
+
+
+def test_an_empty_last_micro_batch_does_not_hold_the_step_back(bert_dir):
+    nlp, examples = shared(bert_dir)
+    sgd = SGD(0.05, use_averages=False)
+    before = parameters(nlp)
+    nlp.update(examples, sgd=False)
+    nlp.update([Example(nlp.make_doc(""), nlp.make_doc(""))], sgd=False)
+    for _, component in nlp.pipeline:
+        component.finish_update(sgd)
+    assert np.abs(parameters(nlp) - before).max() > 0
+
+
+def test_a_listener_belongs_to_the_last_upstream_before_it(bert_dir):
+    nlp = spacy.blank("en")
+    for name in ("first", "second"):
+        nlp.add_pipe("luke", name=name, config={"model": {"name": str(bert_dir)}})
+    nlp.add_pipe("luke_ner", config={"model": {"encoder": LISTENER}})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.update(examples, sgd=False, exclude=["second"])
+    for name in ("first", "second"):
+        module = nlp.get_pipe(name).model.shims[0].module
+        assert all(p.grad is None for p in module.parameters())
+    nlp.update(examples, sgd=False)
+    module = nlp.get_pipe("second").model.shims[0].module
+    assert any(p.grad is not None for p in module.parameters())
+
+
+def test_checkpointing_bears_a_prediction_between_forward_and_backward(bert_dir):
+    pytest.importorskip("spacy_transformers", reason="stock listeners need spacy-transformers")
+    nlp, examples = shared(bert_dir, n_ner=0, tagger=True)
+    nlp.get_pipe("luke").model.shims[0].module.network.gradient_checkpointing = True
+    nlp.get_pipe("luke").cfg["eager"] = True
+    for _ in range(2):
+        nlp.update(examples, sgd=Adam(1e-3), drop=0.5, annotates=["luke"])
+
+
+def test_a_stock_listener_cannot_be_replaced_and_says_what_can(bert_dir):
+    pytest.importorskip("spacy_transformers", reason="stock listeners need spacy-transformers")
+    nlp, _ = shared(bert_dir, tagger=True)
+    with pytest.raises(ConfigError, match="LukeListener"):
+        nlp.replace_listeners("luke", "tagger", ["model.tok2vec"])
+
+
+# What vectors depend on
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_vectors_follow_retokenisation(luke_dir, eager):
+    nlp = make_luke(luke_dir, eager=eager)
+    doc = nlp(Doc(nlp.vocab, words=WORDS))
+    assert doc._.luke.token_vectors.shape == (7, 32)
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    assert doc._.luke.token_vectors.shape == (6, 32)
+
+
+def test_kept_vectors_are_not_those_of_a_part_of_the_document(luke_dir):
+    nlp = make_luke(luke_dir, keep_vectors=True)
+    doc = nlp(Doc(nlp.vocab, words=WORDS))
+    assert doc[0:2].as_doc(copy_user_data=True)._.luke is None
+
+
+def test_a_spans_vector_depends_on_what_the_span_means(luke_dir):
+    nlp = make_luke(luke_dir)
+    doc = nlp(Doc(nlp.vocab, words=WORDS))
+    plain = Span(doc, 5, 6)._.luke_vector
+    london = Span(doc, 5, 6, kb_id="London")._.luke_vector
+    assert not np.allclose(plain, london, atol=1e-4)
+
+
+def test_hooks_of_an_empty_document_give_zeros_and_of_a_copy_a_clear_error(luke_dir):
+    nlp = make_luke(luke_dir, vector_hooks=True)
+    assert not np.asarray(nlp("").vector).any()
+    with pytest.raises(InputError, match="keep_vectors"):
+        _ = nlp("Ada").copy().vector

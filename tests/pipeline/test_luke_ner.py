@@ -370,3 +370,44 @@ assert any(expected) and found == expected
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_training_goes_on_with_the_same_optimizer_after_a_label_was_added(ner):
+    nlp = ner()
+    examples = make_examples(nlp, ANNOTATED[:2])
+    optimizer = nlp.initialize(lambda: examples)
+    nlp.update(examples, sgd=optimizer)
+    nlp.get_pipe("luke_ner").add_label("ORG")
+    nlp.update(make_examples(nlp, ANNOTATED), sgd=optimizer)
+
+
+@pytest.mark.parametrize("label", ["NIL", ""])
+def test_labels_that_mean_no_entity_are_refused_at_initialisation_too(ner, label):
+    nlp = ner()
+    nlp.config["initialize"]["components"]["luke_ner"] = {"labels": ["LOC", label]}
+    with pytest.raises(ConfigError, match="cannot be an entity label"):
+        nlp.initialize()
+
+
+def test_nested_mode_writes_a_span_once_and_says_what_training_should_be_scored_by(ner, caplog):
+    @spacy.registry.misc("test_twice_suggester")
+    def make():
+        def suggest(docs, *, ops):
+            rows = [[0, 2], [0, 2], [5, 6]]
+            return spacy.pipeline.spancat.Ragged(
+                ops.asarray2i(rows * len(docs)), ops.asarray1i([len(rows)] * len(docs))
+            )
+
+        return suggest
+
+    nlp = ner(nested=True, spans_key="both", suggester={"@misc": "test_twice_suggester"})
+    examples = make_examples(nlp, ANNOTATED[:1])
+    for eg in examples:
+        eg.reference.spans["both"] = list(eg.reference.ents)
+    spacy.util.logger.propagate = True
+    nlp.initialize(lambda: examples)
+    assert "spans_both_f = 1.0" in caplog.text
+    fit(nlp, examples, 40)
+    doc = nlp(Doc(nlp.vocab, words=ANNOTATED[0][0].split(" ")))
+    spans = [(s.start, s.end, s.label_) for s in doc.spans["both"]]
+    assert spans == ANNOTATED[0][1]

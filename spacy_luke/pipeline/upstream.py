@@ -1,0 +1,144 @@
+"""What a component does whose encoder others listen to: connect, open, add up, step once."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import ref
+
+from spacy.tokens import Doc
+from thinc.api import Model, Optimizer
+
+from ..layers.listener import UpstreamLink, is_listener
+from ..layers.transformer_data import WordStates, is_stock_listener
+
+
+class Upstream:
+    """The listeners of one encoder, and the steps it takes for them.
+
+    Our listeners ask for themselves, with gradients only for the batch that :meth:`open` named.
+    Stock listeners are handed word states. Gradients add up in the encoder's parameters.
+
+    ``spacy train`` finishes all components after their updates. ``nlp.update`` with an optimizer
+    finishes each right after its own update, that is before any listener has run: then the
+    step is owed, and taken when the listeners are done. A listener that was absent from the last
+    batch (excluded, disabled) is not waited for again until it comes back.
+    """
+
+    def __init__(self, model: Model, name: str) -> None:
+        self.model = model
+        self.name = name
+        self.listener_map: dict[str, list[Model]] = {}
+        self._waiting: set[int] = set()
+        self._absent: set[int] = set()
+        self._owed: Optimizer | None = None
+        self._word_states: WordStates | None = None
+
+    # Connections
+
+    def add(self, listener: Model, component: str) -> None:
+        nodes = self.listener_map.setdefault(component, [])
+        if listener not in nodes:
+            nodes.append(listener)
+        if is_listener(listener):
+            link: UpstreamLink = listener.attrs["link"]
+            link.encoder = self.model
+            link.report = lambda: self._reported(listener)
+        elif not Doc.has_extension("trf_data"):
+            Doc.set_extension("trf_data", default=None)
+        nO = self.model.maybe_get_dim("nO")
+        if nO is not None:
+            listener.set_dim("nO", nO, force=True)
+
+    def remove(self, listener: Model, component: str) -> bool:
+        nodes = self.listener_map.get(component, [])
+        if listener not in nodes:
+            return False
+        nodes.remove(listener)
+        if not nodes:
+            del self.listener_map[component]
+        if is_listener(listener) and listener.attrs["link"].encoder is self.model:
+            listener.attrs["link"].encoder = listener.attrs["link"].report = None
+        return True
+
+    def find(self, component: Any) -> None:
+        """Connect the listeners of a later component that want this upstream, or any."""
+        names = ("*", self.name)
+        if isinstance(getattr(component, "model", None), Model):
+            for node in component.model.walk():
+                wanted = node.attrs.get("upstream") if is_listener(node) else None
+                if is_stock_listener(node):
+                    wanted = getattr(node, "upstream_name", None)
+                if wanted in names:
+                    self.add(node, component.name)
+
+    @property
+    def listeners(self) -> list[Model]:
+        return [node for nodes in self.listener_map.values() for node in nodes]
+
+    @property
+    def stock(self) -> list[Any]:
+        return [node for node in self.listeners if is_stock_listener(node)]
+
+    def _ours(self) -> list[Model]:
+        """Our listeners, but for those that a later upstream has taken over."""
+        return [
+            node
+            for node in self.listeners
+            if is_listener(node) and node.attrs["link"].encoder is self.model
+        ]
+
+    # Updates
+
+    def open(self, docs: Sequence[Doc]) -> None:
+        """Let gradients of this batch reach the encoder."""
+        self._absent = set(self._waiting)
+        self._flush()
+        self._step_if_owed()
+        self._waiting = set()
+        if not any(len(doc) for doc in docs):
+            return
+        for node in self._ours():
+            node.attrs["link"].batch = ref(docs[0])
+            self._waiting.add(id(node))
+        if self.stock:
+            self._word_states = WordStates(self.model, docs, is_train=True)
+            for node in self.stock:
+                self._waiting.add(id(node))
+                receive = self._receiver(self._word_states, node)
+                node.receive(node.get_batch_id(docs), self._word_states.doc_data, receive)
+
+    def finish(self, sgd: Optimizer) -> None:
+        """Take the step, once for all listeners, or owe it where none has run yet."""
+        self._flush()
+        module = self.model.shims[0].module  # type: ignore[attr-defined]
+        has_gradient = module is not None and any(p.grad is not None for p in module.parameters())
+        if self._waiting and not has_gradient:
+            self._owed = sgd
+        else:
+            self.model.finish_update(sgd)
+
+    def _receiver(self, states: WordStates, node: Model) -> Callable[[Sequence[Any]], list]:
+        def receive(d_doc_data: Sequence[Any]) -> list:
+            states.receive(d_doc_data)
+            self._reported(node)
+            return []
+
+        return receive
+
+    def _reported(self, node: Model) -> None:
+        """A listener's gradients have arrived."""
+        self._waiting.discard(id(node))
+        self._absent.discard(id(node))
+        if not self._waiting - self._absent:
+            self._flush()
+            self._step_if_owed()
+
+    def _step_if_owed(self) -> None:
+        if self._owed is not None:
+            self.model.finish_update(self._owed)
+            self._owed = None
+
+    def _flush(self) -> None:
+        """Let the stock listeners' gradients flow; those that never reported count as zeros."""
+        if self._word_states is not None and self._word_states.has_gradient:
+            self._word_states.backprop()
+            self._word_states = None
