@@ -23,10 +23,14 @@ from typing import Any
 
 from . import results, runtime
 from .datasets import DATA_SETS, Corpora, default_folder, prepare
-from .rows import COMPONENT, ROWS, Settings, make_config
+from .rows import COMPONENT, ROWS, Settings, changed, make_config
 from .scoring import Scored, choose_bias, gold_entities, prf, score_docs
 
-K_AT_INFERENCE = (0.25, 0.5, 1.0, 2.0)
+# What two-stage may ask about at prediction, beside what it was trained with.
+AT_INFERENCE: dict[str, dict[str, float]] = {
+    **{f"k = {k:g} x words": {"candidates_per_word": k} for k in (0.5, 2.0)},
+    **{f"threshold {t:g}": {"filter_threshold": t} for t in (0.003, 0.01, 0.03)},
+}
 NEGATIVE_WEIGHTS = (0.5,)  # tried for stock spancat beside its default of 1.0
 
 
@@ -162,7 +166,7 @@ class Experiment:
             "threads": self.args.threads,
         }
         if self.row == "two-stage":
-            found["at_k"] = self._other_k(nlp, found["bias"])
+            found["at_inference"] = self._at_inference(nlp, found["bias"])
         if save:
             folder = self.args.work / "models" / f"{self.data}.{self.row}"
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -187,20 +191,20 @@ class Experiment:
             "predicted": results.pack_entities(predicted, self.labels),
         }
 
-    def _other_k(self, nlp: Any, bias: float) -> dict[str, Any]:
-        """Scores with the same weights and bias when the filter keeps more or fewer."""
+    def _at_inference(self, nlp: Any, bias: float) -> dict[str, Any]:
+        """Scores with the same weights and bias when the filter keeps more or fewer, and the
+        candidates asked about, a word."""
         settings = nlp.get_pipe(COMPONENT).network.attrs["settings"]
-        trained = settings.candidates_per_word
         found = {}
-        for k in K_AT_INFERENCE:
-            settings.candidates_per_word = k
+        for name, values in AT_INFERENCE.items():
             parts = {}
-            for part, docs in (("dev", self.dev), ("test", self.test)):
-                gold, scored = gold_entities(docs), score_docs(nlp, self.row, docs)
-                parts[part] = prf(scored.entities(bias), gold)._asdict()
-                parts[part]["recall"] = scored.recall(gold)
-            found[str(k)] = parts
-        settings.candidates_per_word = trained
+            with changed(settings, values):
+                for part, docs in (("dev", self.dev), ("test", self.test)):
+                    gold, scored = gold_entities(docs), score_docs(nlp, self.row, docs)
+                    parts[part] = prf(scored.entities(bias), gold)._asdict()
+                    parts[part]["recall"] = scored.recall(gold)
+                    parts[part]["asked"] = len(scored.logits) / scored.offsets[-1].item()
+            found[name] = parts
         return found
 
 

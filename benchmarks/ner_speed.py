@@ -15,8 +15,8 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,13 @@ from spacy.training import Example
 
 from . import results, runtime
 from .datasets import DATA_SETS, bare, default_folder, load, prepare
-from .rows import COMPONENT, ROWS, Settings, make_config
+from .rows import COMPONENT, ROWS, Settings, changed, make_config
 
 # Rows that are another row with other settings at prediction.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "two-stage, k = 0.5": ("two-stage", {"candidates_per_word": 0.5}),
     "two-stage, k = 2": ("two-stage", {"candidates_per_word": 2.0}),
+    "two-stage, threshold 0.01": ("two-stage", {"filter_threshold": 0.01}),
     "full, sentences alone": ("full", {"layout": "sentence"}),
 }
 LONG_WORDS = 400
@@ -111,21 +112,12 @@ def long_documents(docs: Sequence[Doc], limit: int) -> list[Words]:
     return made or [(words, starts)]
 
 
-@contextmanager
-def variant(nlp: Language, values: dict[str, Any]) -> Iterator[None]:
+def variant(nlp: Language, values: dict[str, Any]) -> AbstractContextManager[None]:
     """Change settings of the span network for a while."""
     if not values:
-        yield
-        return
-    settings: Any = nlp.get_pipe(COMPONENT).network.attrs["settings"]  # type: ignore[attr-defined]
-    old = {name: getattr(settings, name) for name in values}
-    for name, value in values.items():
-        setattr(settings, name, value)
-    try:
-        yield
-    finally:
-        for name, value in old.items():
-            setattr(settings, name, value)
+        return nullcontext()
+    pipe: Any = nlp.get_pipe(COMPONENT)
+    return changed(pipe.network.attrs["settings"], values)
 
 
 class Bench:

@@ -7,6 +7,8 @@ left out, because the corpora come in sentences.
 
 import copy
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,6 +151,19 @@ def _component(row: str, base: dict[str, Any], settings: Settings) -> dict[str, 
             "scorer": {"@layers": "Softmax.v2"},
         },
     }
+
+
+@contextmanager
+def changed(settings: Any, values: dict[str, Any]) -> Iterator[None]:
+    """Change attributes of a component's settings for a while."""
+    old = {name: getattr(settings, name) for name in values}
+    for name, value in values.items():
+        setattr(settings, name, value)
+    try:
+        yield
+    finally:
+        for name, value in old.items():
+            setattr(settings, name, value)
 
 
 def _override(config: Config, overrides: dict[str, Any]) -> Config:

@@ -110,17 +110,19 @@ def tuning_table(records: Iterable[Record]) -> str:
     return table(["data", "row", "settings", "seed", "dev F1", "test F1"], sorted(rows))
 
 
-def k_table(runs: Sequence[Record]) -> str:
+def inference_table(runs: Sequence[Record]) -> str:
     """Two-stage with more or fewer candidates at inference, same weights and bias."""
     body = []
-    for k in sorted({k for run in runs for k in run.get("at_k", {})}, key=float):
-        at = [run["at_k"][k] for run in runs if k in run.get("at_k", {})]
-        cells = [f"k = {float(k):g} x words"]
+    for name in dict.fromkeys(name for run in runs for name in run.get("at_inference", {})):
+        at = [run["at_inference"][name] for run in runs if name in run.get("at_inference", {})]
+        cells = [name]
         for part in ("dev", "test"):
             cells.append(spread([x[part]["f"] for x in at]))
             cells.append(spread([x[part]["recall"] for x in at]))
-        body.append(cells)
-    return table(["kept", "dev F1", "dev recall", "test F1", "test recall"], body)
+        asked = [x["test"]["asked"] for x in at if "asked" in x["test"]]
+        body.append([*cells, spread(asked, 2) if asked else "-"])
+    header = ["kept", "dev F1", "dev recall", "test F1", "test recall", "asked a word"]
+    return table(header, body)
 
 
 def counts(runs: Sequence[Record]) -> Counts:
@@ -198,8 +200,8 @@ def render(records: Sequence[Record], n_samples: int = 10_000) -> str:
                 for b, a, x in pairs
             ]
             out += [table(["difference", "test F1", "interval"], body), ""]
-        if any(run.get("at_k") for run in rows.get("two-stage", [])):
-            out += ["Candidates kept at inference:", "", k_table(rows["two-stage"]), ""]
+        if any(run.get("at_inference") for run in rows.get("two-stage", [])):
+            out += ["Candidates kept at inference:", "", inference_table(rows["two-stage"]), ""]
         out += ["Aims:", "", *verdicts(rows, speed), ""]
     for title, text in case_tables([x for x in records if x["kind"] == "speed"]):
         out += [f"### {title}", "", text, ""]

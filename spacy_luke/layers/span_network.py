@@ -66,6 +66,7 @@ class SpanSettings:
 
     mode: Mode = "two-stage"
     candidates_per_word: float = 1.0
+    filter_threshold: float = 0.0
     layout: Layout | None = None
     max_pieces: int = 16
     max_entities: int = 128
@@ -91,6 +92,11 @@ class SpanSettings:
         if not self.candidates_per_word > 0:
             raise ConfigError(
                 f"SpanScorer.candidates_per_word is {self.candidates_per_word}; it must be above 0."
+            )
+        if not 0.0 <= self.filter_threshold < 1.0:
+            raise ConfigError(
+                f"SpanScorer.filter_threshold is {self.filter_threshold}; it must be at least 0 "
+                "and below 1."
             )
         for name in ("max_pieces", "max_entities", "filter_size"):
             if getattr(self, name) < 1:
@@ -239,12 +245,25 @@ class _Asking:
         ).float()
         forced = None if self.keep is None else self.keep[questions.rows]
         best = best_per_sequence(
-            filter_logits.detach().cpu().numpy(), questions.sequences, n_words, forced
+            filter_logits.detach().cpu().numpy(),
+            questions.sequences,
+            n_words,
+            forced,
+            self._least_logit,
         )
         kept = Batch(batch.words, questions.take(best), batch.windows, batch.first_of_window)
         entities = session.encode_entities(word_pass, packed_entities(kept, session))
         logits = self._classify(kept, word_pass.states, entities)
         return _Part(kept.questions.rows, logits, questions.rows, filter_logits)
+
+    @property
+    def _least_logit(self) -> float:
+        """What a kept candidate's filter logit must reach. Training asks about k in any case:
+        the head learns "no entity" from what a filter of the first steps would drop."""
+        least = self.settings.filter_threshold
+        if self.session.is_train or not least:
+            return -np.inf
+        return float(np.log(least) - np.log1p(-least))
 
     def _classify(self, batch: Batch, words: torch.Tensor, entities: torch.Tensor) -> torch.Tensor:
         first, last = batch.questions.first, batch.questions.last
@@ -270,9 +289,14 @@ class _Asking:
 
 
 def best_per_sequence(
-    scores: Array, sequences: Array, limits: Array, forced: Array | None = None
+    scores: Array,
+    sequences: Array,
+    limits: Array,
+    forced: Array | None = None,
+    least: float = -np.inf,
 ) -> Array:
-    """Sorted indices of the ``limits[s]`` best scores of each sequence s, ties by position.
+    """Sorted indices of the ``limits[s]`` best scores of each sequence s that are at least
+    ``least``, ties by position.
 
     forced: (n,) candidates that are kept in any case, within the limit where it is large
         enough and beyond it where not.
@@ -281,7 +305,7 @@ def best_per_sequence(
     order = np.lexsort((-ranking, sequences))
     counts = np.bincount(sequences, minlength=len(limits))
     rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    kept = rank < limits[sequences[order]]
+    kept = (rank < limits[sequences[order]]) & (ranking[order] >= least)
     if forced is not None:
         kept |= forced[order]
     return np.sort(order[kept])

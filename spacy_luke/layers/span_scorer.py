@@ -27,6 +27,7 @@ def SpanScorer_v1(
     *,
     mode: Literal["two-stage", "probe", "full"] = "two-stage",
     candidates_per_word: float = 1.0,
+    filter_threshold: float = 0.0,
     layout: Literal["document", "sentence", "context"] | None = None,
     max_pieces: int = 16,
     max_entities: int = 128,
@@ -40,6 +41,8 @@ def SpanScorer_v1(
     mode: ``two-stage`` (a light filter keeps the best candidates; probe attention), ``probe``
         or ``full`` (every candidate is an entity token; ``full`` is the published attention).
     candidates_per_word: what the filter of ``two-stage`` keeps; may be changed after training.
+    filter_threshold: least probability, by the filter, of a candidate that is asked about at
+        prediction, within the best k; may be changed after training.
     layout: ``document`` windows, each ``sentence`` alone, or each sentence filled up with
         document ``context`` on both sides, as published. By default ``context`` for ``full``
         and ``document`` otherwise.
@@ -56,6 +59,7 @@ def SpanScorer_v1(
     settings = SpanSettings(
         mode,
         candidates_per_word,
+        filter_threshold,
         layout,
         max_pieces,
         max_entities,

@@ -7,6 +7,7 @@ import torch
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from spacy_luke.layers.span_network import SpanQuery
 from tests.pipeline.conftest import ANNOTATED, fit, make_examples, make_ner
 
 SUGGESTER = {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": 4}
@@ -122,13 +123,48 @@ def test_the_filter_keeps_k_candidates_a_word_and_k_may_change_later(bert_dir, t
         assert len(scores.asked) == expected
 
 
+def test_a_threshold_drops_what_the_filter_finds_unlikely_and_nothing_else(bert_dir, tmp_path):
+    nlp = make_ner(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    nlp.to_disk(tmp_path)
+    words = ANNOTATED[0][0].split(" ")
+
+    def scores(threshold: float):
+        key = "components.luke_ner.model.filter_threshold"
+        loaded = spacy.load(tmp_path, config={key: threshold})
+        return loaded.get_pipe("luke_ner").predict([Doc(loaded.vocab, words=words)])[1]
+
+    every = scores(0.0)
+    chance = 1 / (1 + np.exp(-every.filter_logits))
+    of_asked = chance[np.searchsorted(every.filtered, every.asked)]
+    threshold = float(np.median(of_asked))
+    some = scores(threshold)
+    assert 0 < len(some.asked) < len(every.asked)
+    assert some.asked.tolist() == every.asked[of_asked >= threshold].tolist()
+    assert np.allclose(some.logits, every.logits[of_asked >= threshold], atol=1e-5)
+    none = scores(0.999999)
+    assert none.asked.size == 0 and len(none.filtered) == len(every.filtered)
+
+
+def test_training_asks_about_k_candidates_whatever_the_threshold(bert_dir):
+    nlp = make_ner(bert_dir, filter_threshold=0.999999)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_ner")
+    docs = [eg.predicted for eg in examples]
+    spans = pipe.suggester(docs, ops=pipe.model.ops)
+    scores, _ = pipe.network.begin_update(SpanQuery(docs, spans))
+    assert len(scores.asked) == sum(len(doc) for doc in docs)
+    fit(nlp, examples, 1)
+    assert not nlp.get_pipe("luke_ner").predict(docs)[1].asked.size
+    assert list(nlp(docs[0].text).ents) == []
+
+
 def test_gold_is_forced_through_the_filter_while_training(bert_dir):
     nlp = make_ner(bert_dir, candidates_per_word=0.15)
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
     pipe = nlp.get_pipe("luke_ner")
-    from spacy_luke.layers.span_network import SpanQuery
-
     docs = [eg.predicted for eg in examples]
     spans = pipe.suggester(docs, ops=pipe.model.ops)
     targets, _ = pipe._targets(examples, spans)

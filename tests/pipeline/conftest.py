@@ -31,15 +31,21 @@ def make_examples(nlp: Language, data: Sequence[tuple[str, list]] = ANNOTATED) -
     return examples
 
 
+MODEL_SETTINGS = (
+    "mode",
+    "layout",
+    "max_pieces",
+    "max_entities",
+    "candidates_per_word",
+    "filter_threshold",
+)
+
+
 def make_ner(directory: Path, encoder: dict[str, Any] | None = None, **config: Any) -> Language:
     """A blank pipeline with luke_ner; keys of the model's config may be given at top level."""
     fix_random_seed(0)
     nlp = spacy.blank("en")
-    model = {
-        key: config.pop(key)
-        for key in ("mode", "layout", "max_pieces", "max_entities", "candidates_per_word")
-        if key in config
-    }
+    model = {key: config.pop(key) for key in MODEL_SETTINGS if key in config}
     model["encoder"] = {
         "@architectures": "spacy-luke.LukeEncoder.v1",
         "name": str(directory),

@@ -334,6 +334,7 @@ def test_a_published_span_classifier_brings_its_labels_and_head(make_checkpoint)
         ({"mode": "fast"}, "mode"),
         ({"layout": "page"}, "layout"),
         ({"candidates_per_word": 0.0}, "candidates_per_word"),
+        ({"filter_threshold": 1.0}, "filter_threshold"),
         ({"threshold": 2.0}, "threshold"),
         ({"encoder": {"overlap": 600, "window": 100}}, "overlap"),
     ],
