@@ -15,6 +15,7 @@ PACKAGE = ROOT / "spacy_luke"
 # A floor imports only from floors below it; pretraining has its own place beside them.
 FLOORS = [
     {"errors", "report"},
+    {"annotations"},
     {"model", "vocab"},
     {"inputs", "checkpoint", "corpora"},
     {"layers"},
