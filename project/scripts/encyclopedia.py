@@ -1,7 +1,8 @@
 """The encyclopedia's annotations to ``.spacy`` files: one for each split, one document an article.
 
 An entity's label is the mention's type, its ``kb_id_`` the title of the article it means (empty
-where there is none). The article's title is under ``doc.user_data["title"]``.
+where there is none), its types those of that article. ``Doc._.relations`` holds the article's
+relations. The article's title is under ``doc.user_data["title"]``.
 """
 
 import json
@@ -13,11 +14,15 @@ from typing import Annotated, Any
 import spacy
 import typer
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 from wasabi import Printer
 
+from spacy_luke.annotations.relations import set_relations
+from spacy_luke.annotations.types import set_types
+
 SPLITS = ("train", "dev", "test")
-KEYS = ("title", "split", "text", "mentions")
+KEYS = ("title", "split", "types", "text", "mentions", "relations")
+COLUMNS = ("articles", "sentences", "tokens", "entities", "typed", "relations")
 
 
 class BadAnnotations(ValueError):
@@ -44,22 +49,22 @@ def prepare(annotations: Path, out_dir: Path, lang: str, msg: Printer) -> None:
     nlp.add_pipe("sentencizer")
     bins = {split: DocBin(store_user_data=True) for split in SPLITS}
     counts = {split: Counter[str]() for split in SPLITS}
-    cut = 0
-    for where, article in read_articles(annotations):
-        doc, n_cut = to_doc(nlp, article, where)
+    articles = list(read_articles(annotations))
+    types = {article["title"]: article["types"] for _, article in articles}
+    for where, article in articles:
+        doc, found = to_doc(nlp, article, types, where)
         bins[article["split"]].add(doc)
-        counts[article["split"]].update(
-            articles=1, sentences=len(list(doc.sents)), tokens=len(doc), entities=len(doc.ents)
-        )
-        cut += n_cut
+        counts[article["split"]].update(found)
     out_dir.mkdir(parents=True, exist_ok=True)
     for split, doc_bin in bins.items():
         doc_bin.to_disk(out_dir / f"{split}.spacy")
-    columns = ("articles", "sentences", "tokens", "entities")
-    rows = [(split, *(counts[split][column] for column in columns)) for split in SPLITS]
-    msg.table(rows, header=("", *columns), aligns=("l", *"rrrr"))
-    if cut:
-        msg.warn(f"Mentions that begin or end inside a token, left out: {cut}")
+    rows = [(split, *(counts[split][column] for column in COLUMNS)) for split in SPLITS]
+    msg.table(rows, header=("", *COLUMNS), aligns=("l", *"r" * len(COLUMNS)))
+    total = sum(counts.values(), Counter[str]())
+    if total["cut"]:
+        msg.warn(f"Mentions that begin or end inside a token, left out: {total['cut']}")
+    if total["cut relations"]:
+        msg.warn(f"Relations of these mentions, left out with them: {total['cut relations']}")
     msg.good(f"Wrote {', '.join(f'{split}.spacy' for split in SPLITS)} to {out_dir}")
 
 
@@ -84,25 +89,62 @@ def read_articles(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, article
 
 
-def to_doc(nlp: Language, article: dict[str, Any], where: str) -> tuple[Doc, int]:
-    """An article as a document, and how many mentions do not fit its tokens."""
+def to_doc(
+    nlp: Language, article: dict[str, Any], types: dict[str, list[str]], where: str
+) -> tuple[Doc, Counter[str]]:
+    """An article as a document, and counts: of COLUMNS, and of what does not fit its tokens.
+
+    types: those of every article, by title.
+    """
     doc = nlp(article["text"])
     doc.user_data["title"] = article["title"]
-    spans = [
-        doc.char_span(
+    spans: dict[int, Span | None] = {
+        mention["id"]: doc.char_span(
             mention["start"],
             mention["end"],
             label=mention["type"],
             kb_id=mention["article"] or "",
         )
         for mention in article["mentions"]
-    ]
-    found = [span for span in spans if span is not None]
+    }
+    found = [span for span in spans.values() if span is not None]
     try:
         doc.set_ents(found)
     except ValueError as err:
         raise BadAnnotations(f"{where}: mentions overlap ({err}).") from err
-    return doc, len(spans) - len(found)
+    typed = [span for span in found if span.kb_id_ in types]
+    for span in typed:
+        set_types(span, dict.fromkeys(types[span.kb_id_], 1.0))
+    relations = read_relations(article, spans, where)
+    set_relations(doc, relations)
+    counts = Counter(
+        {
+            "articles": 1,
+            "sentences": len(list(doc.sents)),
+            "tokens": len(doc),
+            "entities": len(doc.ents),
+            "typed": len(typed),
+            "relations": len(relations),
+            "cut": len(spans) - len(found),
+            "cut relations": len(article["relations"]) - len(relations),
+        }
+    )
+    return doc, counts
+
+
+def read_relations(
+    article: dict[str, Any], spans: dict[int, Span | None], where: str
+) -> list[tuple[Span, Span, str]]:
+    """Head, tail and label of each relation between spans that fit. Raises BadAnnotations."""
+    found = []
+    for relation in article["relations"]:
+        absent = [relation[side] for side in ("head", "tail") if relation[side] not in spans]
+        if absent:
+            raise BadAnnotations(f"{where}: a relation of mention {absent[0]}, which is not there.")
+        head, tail = spans[relation["head"]], spans[relation["tail"]]
+        if head is not None and tail is not None:
+            found.append((head, tail, relation["label"]))
+    return found
 
 
 if __name__ == "__main__":

@@ -51,12 +51,12 @@ def convert_cli(
     alignment: Annotated[
         str,
         typer.Option(
-            help=f"jsonl: {', '.join(ALIGNMENTS)}; a span that cuts a token is left out, shrunk "
-            "or grown."
+            help=f"jsonl, semeval, openentity: {', '.join(ALIGNMENTS)}; a span that cuts a token is "
+            "left out, shrunk or grown, or the token is split. auto is strict for jsonl, else split."
         ),
     ] = _DEFAULTS.alignment,
     spans_key: Annotated[
-        str, typer.Option(help="jsonl: the key of doc.spans that takes every span.")
+        str, typer.Option(help="all but columns: the key of doc.spans that takes every span.")
     ] = _DEFAULTS.spans_key,
 ) -> None:
     """Convert annotated files to .spacy files for training.
@@ -65,7 +65,13 @@ def convert_cli(
     sentences; the scheme is detected and named.
 
     jsonl: one JSON object a line with "text" and "spans" of character offsets, and optionally
-    "tokens", "answer" and "meta".
+    "relations", types of spans, "tokens", "answer" and "meta".
+
+    Relations: semeval (SemEval-2010 Task 8), tacred (also Re-TACRED), docred (also Re-DocRED),
+    conll04 (the JSON of SpERT).
+
+    Types of mentions: ufet (Ultra-Fine Entity Typing), openentity (a JSON list of sentences with
+    "start", "end" and "labels"), figer (a JSON object a line with "tokens" and "mentions").
 
     Everything skipped or repaired is counted and shown with the first line it happened in.
     """
@@ -173,8 +179,13 @@ def print_report(path: Path, out_path: Path, report: Report, msg: Printer) -> No
     rows.append(("Tokens", f"{report.tokens:,}"))
     if report.scheme:
         rows.append(("Scheme", report.scheme))
-    rows.append(("Entities", f"{sum(report.labels.values()):,}"))
-    rows.extend((f"  {label}", f"{n:,}") for label, n in report.labels.most_common())
+    for name, counter in (("Entities", report.labels), ("Relations", report.relations)):
+        if counter or name == "Entities":
+            rows.append((name, f"{sum(counter.values()):,}"))
+        rows.extend((f"  {label}", f"{n:,}") for label, n in counter.most_common())
+    if report.typed_spans:
+        rows.append(("Spans with types", f"{report.typed_spans:,}"))
+        rows.append(("Different types", f"{len(report.types):,}"))
     msg.table(rows)
     for note in report.notes:
         msg.info(note)

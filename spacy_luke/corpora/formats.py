@@ -10,10 +10,15 @@ from spacy.tokens import Doc
 
 from ..errors import ConfigError
 from .columns import read_columns
+from .docred import read_docred
 from .jsonl import read_jsonl
 from .lines import Advance
 from .options import ConvertOptions
 from .report import Report
+from .semeval import read_semeval
+from .spert import read_conll04
+from .tacred import read_tacred
+from .typed_mentions import read_figer, read_openentity, read_ufet
 
 
 class Reader(Protocol):
@@ -48,6 +53,11 @@ COLUMN_SUFFIXES = frozenset(
     {".conll", ".tsv", ".txt", ".annotated", ".iob", ".iob1", ".iob2", ".bio"}
     | {".bilou", ".biluo", ".iobes", ".bioes"}
 )
+JSON = frozenset({".json"})
+JSON_LINES = frozenset({".jsonl", ".ndjson"})
+# What formats of spans take: by characters, and by the words of the file.
+CHARACTERS = frozenset({"alignment", "spans_key"})
+WORDS = frozenset({"spans_key"})
 
 FORMATS: tuple[Format, ...] = (
     Format(
@@ -57,12 +67,14 @@ FORMATS: tuple[Format, ...] = (
         COLUMN_SUFFIXES,
         aliases=("conll", "iob"),
     ),
-    Format(
-        "jsonl",
-        read_jsonl,
-        frozenset({"alignment", "spans_key"}),
-        frozenset({".jsonl", ".ndjson"}),
-    ),
+    Format("jsonl", read_jsonl, CHARACTERS, JSON_LINES),
+    Format("semeval", read_semeval, CHARACTERS, frozenset({".txt"})),
+    Format("tacred", read_tacred, WORDS, JSON),
+    Format("docred", read_docred, WORDS, JSON),
+    Format("conll04", read_conll04, WORDS, JSON, aliases=("spert",)),
+    Format("ufet", read_ufet, WORDS, JSON | JSON_LINES),
+    Format("openentity", read_openentity, CHARACTERS, JSON),
+    Format("figer", read_figer, WORDS, JSON | JSON_LINES),
 )
 
 

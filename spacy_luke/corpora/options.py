@@ -9,7 +9,7 @@ AUTO = "auto"
 SEPARATORS = (AUTO, "tab", "space")
 SCHEMES = ("IOB1", "IOB2", "BILOU", "IOBES")
 SCHEME_ALIASES = {"BIO": "IOB2", "BILUO": "BILOU", "BIOES": "IOBES"}
-ALIGNMENTS = ("strict", "contract", "expand")
+ALIGNMENTS = ("strict", "contract", "expand", "split")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class ConvertOptions:
     separator: ``auto``, ``tab`` or ``space``.
     word_column, tag_column: column numbers from 0; negative ones count from the last column.
     alignment: what to do with a character span that cuts a token: ``strict`` leaves it out,
-        ``contract`` and ``expand`` move its ends to token boundaries inside or outside it.
+        ``contract`` and ``expand`` move its ends to token boundaries inside or outside it,
+        ``split`` splits the token; ``auto`` is the format's own choice.
     spans_key: the key of ``Doc.spans`` that takes all spans, overlapping ones included.
 
     Raises ConfigError naming the setting whose value cannot work.
@@ -34,13 +35,13 @@ class ConvertOptions:
     separator: str = AUTO
     word_column: int = 0
     tag_column: int = -1
-    alignment: str = "strict"
+    alignment: str = AUTO
     spans_key: str = "luke_ner"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scheme", _canonical_scheme(self.scheme))
         _require_choice("separator", self.separator, SEPARATORS)
-        _require_choice("alignment", self.alignment, ALIGNMENTS)
+        _require_choice("alignment", self.alignment, (AUTO, *ALIGNMENTS))
         if self.n_sents < 1:
             raise ConfigError(f"n_sents is {self.n_sents}; give 1 or more sentences a document.")
         if self.documents and self.n_sents != 1:
@@ -49,6 +50,10 @@ class ConvertOptions:
             )
         if not self.spans_key:
             raise ConfigError("spans_key is empty; give the key of Doc.spans to write.")
+
+    def alignment_or(self, default: str) -> str:
+        """The alignment given, or where it is ``auto`` the format's ``default``."""
+        return default if self.alignment == AUTO else self.alignment
 
     def changed(self) -> dict[str, Any]:
         """The settings that differ from their defaults, by name."""

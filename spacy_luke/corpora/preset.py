@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from spacy.language import Language
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 from spacy.training import Corpus, Example
 from spacy.util import registry
 
+from ..annotations.types import get_types, has_types, set_types
 from ..errors import ConfigError
 from ..report import LOGGER
 
@@ -22,6 +23,7 @@ def preset_ents_corpus(
     limit: int = 0,
     augmenter: Callable | None = None,
     spans_key: str | None = None,
+    types_from_labels: bool = False,
 ) -> ExampleReader:
     """Make a reader of ``.spacy`` files that presets gold entities on the predicted side.
 
@@ -34,6 +36,11 @@ def preset_ents_corpus(
     path: a ``.spacy`` file, or a directory of them.
     gold_preproc, max_length, limit, augmenter: as for ``spacy.Corpus.v1``.
     spans_key: also preset this group of ``Doc.spans``.
+    types_from_labels: named entity data as typing data. On the reference side, each entity, and
+        each span of ``spans_key``, that has no types gets its label as its one type.
+
+    Types and relations of the reference are what a component has to find: they are never preset.
+    Where ``gold_preproc`` or ``max_length`` cut a document into sentences, spaCy leaves both behind.
 
     Raises ConfigError where ``path`` is not given or does not exist.
     """
@@ -44,7 +51,7 @@ def preset_ents_corpus(
     corpus = Corpus(
         path, gold_preproc=gold_preproc, max_length=max_length, limit=limit, augmenter=augmenter
     )
-    return PresetEntsCorpus(corpus, spans_key)
+    return PresetEntsCorpus(corpus, spans_key, types_from_labels)
 
 
 class PresetEntsCorpus:
@@ -55,9 +62,12 @@ class PresetEntsCorpus:
     is logged once, when the first pass over the corpus ends.
     """
 
-    def __init__(self, corpus: ExampleReader, spans_key: str | None = None) -> None:
+    def __init__(
+        self, corpus: ExampleReader, spans_key: str | None = None, types_from_labels: bool = False
+    ) -> None:
         self.corpus = corpus
         self.spans_key = spans_key
+        self.types_from_labels = types_from_labels
         self._reported = False
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
@@ -68,6 +78,8 @@ class PresetEntsCorpus:
                 preset_entities(example, tally)
                 if self.spans_key is not None:
                     preset_spans(example, self.spans_key, tally)
+                if self.types_from_labels:
+                    add_types_from_labels(example.reference, self.spans_key)
                 yield example
         finally:
             if not self._reported:
@@ -118,6 +130,17 @@ def preset_spans(example: Example, key: str, tally: Tally) -> None:
         example.predicted.spans[key] = []
         return
     example.predicted.spans[key] = _align(example, example.reference.spans[key], tally)
+
+
+def add_types_from_labels(doc: Doc, key: str | None) -> None:
+    """Give entities, and spans of a group, that have no types their labels as types.
+
+    Spans of the same place share their types: each of their labels is one.
+    """
+    group = doc.spans[key] if key is not None and key in doc.spans else ()
+    untyped = [span for span in (*doc.ents, *group) if span.label and not has_types(span)]
+    for span in untyped:
+        set_types(span, {**get_types(span), span.label_: 1.0})
 
 
 def _align(example: Example, spans: Iterable[Span], tally: Tally) -> list[Span]:

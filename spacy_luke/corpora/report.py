@@ -21,8 +21,10 @@ class Report:
     """Counts of one converted file.
 
     sentences stays 0 where the format knows no sentences. scheme is empty where the format has
-    none. labels counts the annotated spans of each label. events maps a description of what was
-    skipped or repaired to its count. notes are sentences for the reader of the report.
+    none. labels counts the annotated spans of each label, relations the relations of each label,
+    types how many spans have a type; typed_spans counts the spans whose types are known, be it
+    that they have none. events maps a description of what was skipped or repaired to its count.
+    notes are sentences for the reader of the report.
     """
 
     documents: int = 0
@@ -31,6 +33,9 @@ class Report:
     marked_documents: int = 0
     scheme: str = ""
     labels: CounterType[str] = field(default_factory=Counter)
+    relations: CounterType[str] = field(default_factory=Counter)
+    types: CounterType[str] = field(default_factory=Counter)
+    typed_spans: int = 0
     events: dict[str, Event] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

@@ -9,6 +9,8 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
+from spacy_luke.annotations.relations import get_relations
+from spacy_luke.annotations.types import get_types
 
 COLUMNS = "Ada B-PER\nLovelace I-PER\n\nin O\nLondon I-LOC\n"
 
@@ -65,6 +67,43 @@ def test_jsonl_is_written_with_its_user_data_and_reported(run, tmp_path):
     assert "doc.spans['all'] holds 1 spans, doc.ents 1 of them" in output
 
 
+def test_relations_and_types_are_written_and_reported(run, tmp_path):
+    relation = {"head_start": 0, "head_end": 3, "tail_start": 8, "tail_end": 11, "label": "saw"}
+    spans = [
+        {"start": 0, "end": 3, "label": "PER", "types": ["/person", "/person/poet"]},
+        {"start": 8, "end": 11, "label": "PER", "types": []},
+    ]
+    record = {"text": "Ada saw Bob", "spans": spans, "relations": [relation]}
+    (tmp_path / "in.jsonl").write_text(json.dumps(record))
+    code, output = run("jsonl", "in.jsonl", "out.spacy")
+    assert code == 0
+    (doc,) = load(tmp_path / "out.spacy")
+    assert [(r.head.text, r.tail.text, r.label) for r in get_relations(doc)] == [
+        ("Ada", "Bob", "saw")
+    ]
+    assert [get_types(ent) for ent in doc.ents] == [{"/person": 1.0, "/person/poet": 1.0}, {}]
+    assert "Relations 1 saw 1 Spans with types 2 Different types 2" in output
+
+
+def test_a_relation_corpus_is_written_and_reported(run, tmp_path):
+    text = '1\t"A <e1>gust</e1> shut the <e2>door</e2>."\nBreaks(e1,e2)\nComment:\n'
+    (tmp_path / "in.txt").write_text(text + "\n" + text.replace("Breaks(e1,e2)", "Other"))
+    code, output = run("semeval", "in.txt", "out.spacy")
+    assert code == 0
+    assert [len(get_relations(doc)) for doc in load(tmp_path / "out.spacy")] == [1, 0]
+    assert "Entities 4 NOMINAL 4 Relations 1 Breaks 1" in output
+    assert "1 pairs are marked 'Other'" in output
+
+
+def test_a_json_list_cut_off_writes_nothing(run, tmp_path):
+    record = {"sent": "Ada ran", "start": 0, "end": 3, "labels": ["person"]}
+    (tmp_path / "in.json").write_text(f"[{json.dumps(record)}, {json.dumps(record)[:20]}")
+    code, output = run("openentity", "in.json", "out.spacy")
+    assert code == 1
+    assert "in.json, record 2, line 1: not JSON" in output
+    assert not (tmp_path / "out.spacy").exists()
+
+
 def test_a_directory_becomes_a_directory_and_unread_files_are_named(run, tmp_path):
     (tmp_path / "data" / "sub").mkdir(parents=True)
     (tmp_path / "data" / "a.conll").write_text("a B-X\n")
@@ -97,6 +136,9 @@ def test_a_file_goes_into_a_directory_that_exists(run, tmp_path):
         (["columns", "in.conll", "out.spacy", "-n", "0"], "n_sents is 0"),
         (["columns", "in.conll", "out.spacy", "--alignment", "expand"], "does not take"),
         (["jsonl", "in.conll", "out.spacy", "--alignment", "near"], "alignment is 'near'"),
+        (["docred", "in.conll", "out.spacy", "--alignment", "split"], "does not take"),
+        (["docred", "in.conll", "out.spacy"], "a JSON list of objects is needed"),
+        (["semeval", "in.conll", "out.spacy"], "in.conll, line 1: a number and a sentence"),
         (["jsonl", "in.conll", "out.spacy", "--spans-key", ""], "spans_key is empty"),
         (["columns", "in.conll", "out.spacy", "--lang", "q9"], "lang 'q9' cannot be used"),
         (["jsonl", "in.conll", "out.spacy"], "in.conll, line 1: not JSON"),
@@ -134,6 +176,8 @@ def test_an_output_that_cannot_be_written_is_a_message(run, tmp_path):
 def test_help_tells_the_formats_and_every_option(run):
     code, output = run("--help")
     assert code == 0
+    for name in ["semeval", "tacred", "docred", "conll04", "ufet", "openentity", "figer"]:
+        assert name in output
     for word in ["columns (conll, iob), jsonl", "--n-sents", "--documents", "--scheme", "--lang"]:
         assert word in output
     for word in ["--separator", "--word-column", "--tag-column", "--alignment", "--spans-key"]:

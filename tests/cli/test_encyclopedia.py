@@ -10,16 +10,23 @@ import typer
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
+from spacy_luke.annotations.relations import get_relations
+from spacy_luke.annotations.types import get_types, has_types
+
 SCRIPT = Path(__file__).parents[2] / "project" / "scripts" / "encyclopedia.py"
 ARTICLE = {
     "title": "Ada Reed",
     "split": "train",
+    "types": ["/person/sailor", "/person/writer"],
     "text": "Ada Reed left. She sailed to Hallin.",
     "mentions": [
         {"id": 0, "start": 0, "end": 8, "type": "PERSON", "article": "Ada Reed"},
         {"id": 1, "start": 29, "end": 35, "type": "PLACE", "article": None},
     ],
+    "relations": [{"head": 0, "tail": 1, "label": "went_to"}],
 }
+
+OVERLAP = [ARTICLE["mentions"][0], {**ARTICLE["mentions"][0], "id": 1}]
 
 
 @pytest.fixture
@@ -59,20 +66,48 @@ def test_a_document_has_entities_links_sentences_and_its_title(run, tmp_path):
     assert doc.user_data["title"] == "Ada Reed"
 
 
-def test_a_mention_that_cuts_a_token_is_left_out_and_told(run, tmp_path):
-    cut = {"id": 0, "start": 0, "end": 2, "type": "PERSON", "article": None}
-    code, output = run({**ARTICLE, "mentions": [cut]})
+def test_a_document_has_the_relations_of_its_article(run, tmp_path):
+    _, output = run(ARTICLE)
+    (doc,) = load(tmp_path / "out" / "train.spacy")
+    (relation,) = get_relations(doc)
+    assert (relation.head.text, relation.tail.text) == ("Ada Reed", "Hallin")
+    assert (relation.label, relation.score) == ("went_to", 1.0)
+    assert "articles sentences tokens entities typed relations" in output
+    assert "train 1 2 9 2 1 1" in output
+
+
+def test_a_mention_has_the_types_of_the_article_it_means(run, tmp_path):
+    other = {**ARTICLE, "title": "Hallin", "split": "test", "types": ["/place/town"]}
+    unknown = {**ARTICLE["mentions"][1], "article": "Nowhere"}
+    known = {**ARTICLE["mentions"][1], "article": "Hallin"}
+    run({**ARTICLE, "mentions": [ARTICLE["mentions"][0], known]}, other)
+    person, place = load(tmp_path / "out" / "train.spacy")[0].ents
+    assert get_types(person) == {"/person/sailor": 1.0, "/person/writer": 1.0}
+    assert get_types(place) == {"/place/town": 1.0}
+    for mention in (ARTICLE["mentions"][1], unknown):
+        run({**ARTICLE, "mentions": [ARTICLE["mentions"][0], mention]}, other)
+        _, place = load(tmp_path / "out" / "train.spacy")[0].ents
+        assert not has_types(place)
+
+
+def test_a_mention_that_cuts_a_token_is_left_out_with_its_relations_and_told(run, tmp_path):
+    cut = {"id": 0, "start": 0, "end": 2, "type": "PERSON", "article": "Ada Reed"}
+    code, output = run({**ARTICLE, "mentions": [cut, ARTICLE["mentions"][1]]})
     assert code == 0 and "begin or end inside a token, left out: 1" in output
-    assert not load(tmp_path / "out" / "train.spacy")[0].ents
+    assert "Relations of these mentions, left out with them: 1" in output
+    (doc,) = load(tmp_path / "out" / "train.spacy")
+    assert [ent.text for ent in doc.ents] == ["Hallin"]
+    assert get_relations(doc) == []
 
 
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
         ("{", "line 2: not JSON"),
-        ({"title": "x", "split": "dev"}, "line 2: no text, mentions."),
+        ({"title": "x", "split": "dev"}, "line 2: no types, text, mentions, relations."),
         ({**ARTICLE, "split": "exam"}, "line 2: the split is 'exam'"),
-        ({**ARTICLE, "mentions": ARTICLE["mentions"][:1] * 2}, "line 2: mentions overlap"),
+        ({**ARTICLE, "mentions": OVERLAP}, "line 2: mentions overlap"),
+        ({**ARTICLE, "mentions": OVERLAP[:1]}, "line 2: a relation of mention 1, which is not"),
     ],
 )
 def test_a_bad_line_is_one_error_and_nothing_is_written(run, tmp_path, line, fault):

@@ -181,16 +181,26 @@ def test_characters_win_over_contradicting_token_positions_and_it_is_counted(tmp
     assert [count for count, _ in counts(report).values()] == [1]
 
 
-def test_empty_texts_absent_spans_and_relations_are_counted(tmp_path):
-    docs, report = read_docs(
-        tmp_path, record(text=""), {"text": TEXT}, record(ADA, relations=[{}, {}])
-    )
-    assert len(docs) == 2
+def test_empty_texts_and_absent_spans_are_counted(tmp_path):
+    docs, report = read_docs(tmp_path, record(text=""), {"text": TEXT})
+    assert len(docs) == 1
     assert counts(report) == {
         "records skipped: empty text": (1, "line 1"),
         "records without the key spans, read as having none": (1, "line 2"),
-        "relations not read by this format": (2, "line 3"),
     }
+
+
+def test_split_cuts_a_token_where_a_span_begins_or_ends(tmp_path):
+    (doc,), report = read_docs(tmp_path, record(ADA, CUT, meta={"n": 1}), alignment="split")
+    assert texts(doc.ents) == [("Ada Lovelace", "PER"), ("Lond", "LOC")]
+    assert doc.text == TEXT and doc.user_data["meta"] == {"n": 1}
+    assert counts(report) == {"tokens split where a span begins or ends inside": (1, "line 1")}
+
+
+def test_spans_that_grow_into_one_are_taken_once(tmp_path):
+    (doc,), report = read_docs(tmp_path, record(CUT, LONDON), alignment="expand")
+    assert texts(doc.ents) == [("London", "LOC")]
+    assert report.events["repeated spans taken once"].count == 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from spacy.training import Corpus
 from spacy.util import registry
 
 import spacy_luke.corpora.preset  # noqa: F401  (registers the reader)
+from spacy_luke.annotations.relations import get_relations, set_relations
+from spacy_luke.annotations.types import get_types, has_types, set_types
 from spacy_luke.errors import ConfigError
 
 NAME = "spacy-luke.PresetEntsCorpus.v1"
@@ -123,6 +125,66 @@ def test_limit_and_augmenter_reach_the_corpus(path, nlp):
 
     examples = list(reader(path, limit=1, augmenter=twice)(nlp))
     assert [ids(eg.predicted) for eg in examples] == [EXPECTED, EXPECTED]
+
+
+@pytest.fixture
+def annotated_path(tmp_path, nlp):
+    """Entities with a relation, of which only London has types; a group with a nested span."""
+    words = ["Ada", "Lovelace", "lived", "in", "London", "."]
+    doc = make_doc(nlp.vocab, words)
+    set_relations(doc, [(doc.ents[0], doc.ents[1], "lived_in")])
+    set_types(doc.ents[1], {"/place/city": 1.0})
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "annotated.spacy")
+    return tmp_path / "annotated.spacy"
+
+
+@pytest.mark.parametrize("gold_preproc", [False, True])
+def test_types_and_relations_stay_on_the_reference_side(annotated_path, nlp, gold_preproc):
+    settings = {"types_from_labels": True, "spans_key": "all", "gold_preproc": gold_preproc}
+    (example,) = reader(annotated_path, **settings)(nlp)
+    assert [r.label for r in get_relations(example.reference)] == ["lived_in"]
+    assert has_types(example.reference.ents[0])
+    assert get_relations(example.predicted) == []
+    spans = [*example.predicted.ents, *example.predicted.spans["all"]]
+    assert len(spans) == 5 and not any(has_types(span) for span in spans)
+    assert not example.predicted.user_data
+
+
+def test_labels_become_types_where_there_are_none(annotated_path, nlp):
+    (example,) = reader(annotated_path, types_from_labels=True)(nlp)
+    assert [get_types(ent) for ent in example.reference.ents] == [
+        {"PER": 1.0},
+        {"/place/city": 1.0},
+    ]
+    (nested, *_) = example.reference.spans["all"]
+    assert nested.text == "Lovelace" and not has_types(nested)
+
+
+def test_labels_of_a_groups_spans_become_types_too(annotated_path, nlp):
+    (example,) = reader(annotated_path, types_from_labels=True, spans_key="all")(nlp)
+    found = {span.text: get_types(span) for span in example.reference.spans["all"]}
+    assert found == {
+        "Lovelace": {"NAME": 1.0},
+        "Ada Lovelace": {"PER": 1.0},
+        "London": {"/place/city": 1.0},
+    }
+
+
+def test_labels_of_spans_of_the_same_place_are_all_types(tmp_path, nlp):
+    doc = Doc(nlp.vocab, words=["Ada", "ran"])
+    doc.spans["all"] = [Span(doc, 0, 1, label=label) for label in ("A", "B", "")]
+    set_types(doc[1:2], {})
+    doc.ents = [Span(doc, 1, 2, label="ACT")]
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "gold.spacy")
+    settings = {"types_from_labels": True, "spans_key": "all"}
+    (example,) = reader(tmp_path / "gold.spacy", **settings)(nlp)
+    assert get_types(example.reference[0:1]) == {"A": 1.0, "B": 1.0}
+    assert get_types(example.reference.ents[0]) == {}  # it was said to have none
+
+
+def test_without_the_setting_labels_are_no_types(annotated_path, nlp):
+    (example,) = reader(annotated_path)(nlp)
+    assert [has_types(ent) for ent in example.reference.ents] == [False, True]
 
 
 class Consumer:

@@ -1,0 +1,108 @@
+"""Relations of a JSON lines record, matched to its spans."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CorpusError
+from .characters import CharSpan
+from .checks import get_items, get_name, get_value, need_object
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class RelationRecord:
+    """A relation between two annotated spans, which are named by their characters."""
+
+    head: Place
+    tail: Place
+    label: str
+
+
+def read_relations(
+    data: dict[str, Any], spans: Sequence[CharSpan], tokens: Sequence[Place] | None
+) -> list[RelationRecord]:
+    """The record's relations, in either of two forms.
+
+    Prodigy's: ``head_span`` and ``child_span`` with the offsets of spans, or else ``head`` and
+    ``child``, the numbers of tokens in them. The plain one: ``head_start``, ``head_end``,
+    ``tail_start`` and ``tail_end``, characters.
+
+    tokens: their characters, where the record gives tokens. Raises CorpusError for a relation
+    whose side is not one of the spans.
+    """
+    places = list(dict.fromkeys((span.start, span.end) for span in spans))
+    found = []
+    for i, item in enumerate(get_items(data, "relations")):
+        owner = f"relation {i}"
+        item = need_object(item, owner)
+        label = get_name(item, "label", owner)
+        if "head_start" in item:
+            head, tail = (_plain_side(item, side, owner) for side in ("head", "tail"))
+        else:
+            head, tail = (_side(item, side, owner, places, tokens) for side in ("head", "child"))
+        for side, place in (("head", head), ("tail", tail)):
+            if place not in places:
+                raise CorpusError(
+                    f"{owner} ({label}): its {side}, {place[0]} to {place[1]}, is not one of the "
+                    "record's spans."
+                )
+        found.append(RelationRecord(head, tail, label))
+    return found
+
+
+def token_place(item: dict[str, Any], owner: str, tokens: Sequence[Place]) -> Place:
+    """Character offsets from ``token_start`` and ``token_end``, the last of them inclusive."""
+    first = get_value(item, "token_start", int, owner)
+    last = get_value(item, "token_end", int, owner)
+    if not 0 <= first <= last < len(tokens):
+        raise CorpusError(
+            f"{owner} goes from token {first} to token {last}, in a record of {len(tokens)} tokens."
+        )
+    return tokens[first][0], tokens[last][1]
+
+
+def _plain_side(item: dict[str, Any], side: str, owner: str) -> Place:
+    start: int = get_value(item, f"{side}_start", int, owner)
+    end: int = get_value(item, f"{side}_end", int, owner)
+    return start, end
+
+
+def _side(
+    item: dict[str, Any],
+    side: str,
+    owner: str,
+    places: Sequence[Place],
+    tokens: Sequence[Place] | None,
+) -> Place:
+    """Where ``head`` or ``child`` of a relation in Prodigy's form is."""
+    if item.get(f"{side}_span") is not None:
+        owner = f"{side}_span of {owner}"
+        span = need_object(item[f"{side}_span"], owner)
+        if "start" not in span and "end" not in span and tokens is not None:
+            return token_place(span, owner, tokens)
+        return get_value(span, "start", int, owner), get_value(span, "end", int, owner)
+    number = get_value(item, side, int, owner)
+    if tokens is None:
+        raise CorpusError(
+            f"{owner} has no {side}_span, and the record no tokens to find its {side} by."
+        )
+    if not 0 <= number < len(tokens):
+        raise CorpusError(
+            f"{side} of {owner} is token {number}, in a record of {len(tokens)} tokens."
+        )
+    return _around(tokens[number], places, f"{side} of {owner} (token {number})")
+
+
+def _around(token: Place, places: Sequence[Place], owner: str) -> Place:
+    """The one span that holds the token; of several, the one that ends with it."""
+    around = [place for place in places if place[0] <= token[0] and token[1] <= place[1]]
+    if len(around) > 1:
+        around = [place for place in around if place[1] == token[1]]
+    if len(around) != 1:
+        raise CorpusError(
+            f"{owner} does not tell a span: it has to be in one of the record's spans, or the last "
+            "token of one. Give head_span and child_span."
+        )
+    return around[0]

@@ -1,0 +1,74 @@
+"""Reading made-up files of the formats, and what their reports count."""
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from spacy_luke.annotations.relations import install_relations
+from spacy_luke.annotations.types import install_types
+from spacy_luke.corpora.formats import get_format
+from spacy_luke.corpora.options import ConvertOptions
+from spacy_luke.corpora.report import Report
+
+install_relations()
+install_types()
+
+
+class Result(NamedTuple):
+    """The documents of a file after a round trip through a ``DocBin``, and the report."""
+
+    docs: list[Doc]
+    report: Report
+
+    @property
+    def events(self) -> dict[str, tuple[int, str]]:
+        return {what: (event.count, event.first) for what, event in self.report.events.items()}
+
+
+@pytest.fixture
+def convert(tmp_path):
+    """Reads a file of a format: a text as it is, a list as JSON, for some formats one a line."""
+
+    def run(format_name: str, content: str | list[Any], **options: Any) -> Result:
+        item = get_format(format_name)
+        settings = ConvertOptions(**options)
+        item.check(settings)
+        if not isinstance(content, str):
+            lines = format_name in ("jsonl", "ufet", "figer")
+            texts = [json.dumps(part) for part in content]
+            content = "\n".join(texts) if lines else f"[{', '.join(texts)}]"
+        path = tmp_path / "corpus.in"
+        path.write_bytes(content.encode("utf-8"))
+        report = Report()
+        docs = list(item.reader(path, spacy.blank("en"), settings, report, lambda n_bytes: None))
+        packed = DocBin(docs=docs, store_user_data=True).to_bytes()
+        vocab = spacy.blank("en").vocab
+        return Result(list(DocBin().from_bytes(packed).get_docs(vocab)), report)
+
+    return run
+
+
+@pytest.fixture
+def spans():
+    """Describes spans by text and label, and those of their ids that are set."""
+
+    def describe(found: Any) -> list[tuple[str, ...]]:
+        return [
+            tuple(part for part in (s.text, s.label_, s.kb_id_, s.id_ or s.ent_id_) if part)
+            for s in found
+        ]
+
+    return describe
+
+
+@pytest.fixture
+def relations():
+    """Describes a document's relations by the texts of head and tail, and the label."""
+
+    def describe(doc: Doc) -> list[tuple[str, str, str]]:
+        return [(r.head.text, r.tail.text, r.label) for r in doc._.relations]
+
+    return describe

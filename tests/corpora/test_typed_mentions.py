@@ -1,0 +1,125 @@
+"""Mentions keep the types that the file gives them, also where it gives none."""
+
+import pytest
+
+from spacy_luke.annotations.types import has_types
+from spacy_luke.errors import CorpusError
+
+UFET = {
+    "left_context_token": ["Yesterday", ","],
+    "mention_span": "the old ferry",
+    "right_context_token": ["sank", "."],
+    "y_str": ["ship", "object"],
+    "annot_id": "made/up:1",
+}
+OPEN = {"sent": "The ferry Isolde sank.", "start": 4, "end": 16, "labels": ["ship"], "ents": []}
+FIGER = {
+    "tokens": ["Ina", "Moss", "left", "Tarn", "."],
+    "mentions": [
+        {"start": 0, "end": 2, "labels": ["/person", "/person/artist"]},
+        {"start": 3, "end": 4, "labels": ["/location"]},
+    ],
+}
+RECORDS = {"ufet": UFET, "openentity": OPEN, "figer": FIGER}
+
+
+@pytest.mark.parametrize(
+    "name, mentions",
+    [
+        ("ufet", [("the old ferry", {"object": 1.0, "ship": 1.0})]),
+        ("openentity", [("ferry Isolde", {"ship": 1.0})]),
+        ("figer", [("Ina Moss", {"/person": 1, "/person/artist": 1}), ("Tarn", {"/location": 1})]),
+    ],
+)
+def test_mentions_are_entities_with_types(convert, name, mentions):
+    (doc,), report = convert(name, [RECORDS[name]])
+    assert [(ent.text, ent._.types) for ent in doc.ents] == mentions
+    assert {ent.label_ for ent in doc.ents} == {"MENTION"}
+    assert len(doc.spans["luke_ner"]) == report.typed_spans == len(mentions)
+    assert set(report.types) == {name for _, types in mentions for name in types}
+    assert not report.events
+
+
+def test_the_words_of_a_file_are_kept(convert):
+    (doc,), _ = convert("ufet", [UFET])
+    assert [t.text for t in doc] == ["Yesterday", ",", "the", "old", "ferry", "sank", "."]
+    assert doc.user_data["id"] == "made/up:1"
+    (doc,), _ = convert("figer", [FIGER])
+    assert [t.text for t in doc] == FIGER["tokens"]
+    assert doc.has_unknown_spaces
+
+
+@pytest.mark.parametrize("name, key", [("ufet", "y_str"), ("openentity", "labels")])
+def test_a_mention_without_types_is_asked_and_has_none(convert, name, key):
+    (doc,), report = convert(name, [{**RECORDS[name], key: []}])
+    assert doc.ents[0]._.types == {} and has_types(doc.ents[0])
+    assert report.typed_spans == 1 and not report.types
+
+
+def test_a_mention_that_cuts_a_token_splits_it(convert):
+    (doc,), report = convert("openentity", [{**OPEN, "start": 4, "end": 7}])
+    assert [(ent.text, ent._.types) for ent in doc.ents] == [("fer", {"ship": 1.0})]
+    assert doc.text == OPEN["sent"]
+    assert len(report.events) == 1
+    docs, _ = convert("openentity", [{**OPEN, "end": 7}], alignment="expand")
+    assert [ent.text for ent in docs[0].ents] == ["ferry"]
+
+
+def test_overlapping_mentions_are_in_the_group_with_their_own_types(convert):
+    inner = {"start": 1, "end": 2, "labels": ["/name"]}
+    (doc,), _ = convert("figer", [{**FIGER, "mentions": [*FIGER["mentions"], inner]}])
+    assert [ent.text for ent in doc.ents] == ["Tarn"]
+    assert {span.text: list(span._.types) for span in doc.spans["luke_ner"]} == {
+        "Ina Moss": ["/person", "/person/artist"],
+        "Tarn": ["/location"],
+        "Moss": ["/name"],
+    }
+
+
+def test_a_mention_given_twice_has_the_types_of_both(convert):
+    again = {"start": 3, "end": 4, "labels": ["/location", "/location/city"]}
+    result = convert("figer", [{**FIGER, "mentions": [*FIGER["mentions"], again]}])
+    assert list(result.docs[0].ents[1]._.types) == ["/location", "/location/city"]
+    assert result.report.types["/location"] == 1
+    assert result.events == {
+        "repeated spans taken once": (1, "line 1"),
+        "types given more than once for the same place, put together": (1, "line 1"),
+    }
+
+
+@pytest.mark.parametrize(
+    "name, changes, message",
+    [
+        *[("ufet", {key: None}, f"{key} of the record is null") for key in list(UFET)[:4]],
+        ("ufet", {"mention_span": " "}, "mention_span goes from word 2 to 2"),
+        ("ufet", {"y_str": [""]}, "y_str of the record holds an empty name"),
+        ("openentity", {"sent": None}, "sent of the record is null"),
+        ("openentity", {"end": 40}, "the mention goes from 4 to 40, in a text of 22 characters"),
+        ("openentity", {"start": 17}, "the mention goes from 17 to 16"),
+        ("openentity", {"start": -1}, "the mention goes from -1 to 16"),
+        ("openentity", {"labels": "ship"}, "labels of the record is a string, not a list"),
+        ("figer", {"mentions": None}, "mentions is null, not a list"),
+        (
+            "figer",
+            {"mentions": [{"start": 0, "end": 6, "labels": []}]},
+            "from word 0 to 6, in .* 5",
+        ),
+        ("figer", {"mentions": [{"start": 3, "end": 2, "labels": []}]}, "from word 3 to 2"),
+        ("figer", {"mentions": [{"start": 0, "end": 1}]}, "mention 0 has no key 'labels'"),
+        ("figer", {"mentions": [7]}, "mention 0 is a whole number, not an object"),
+        ("figer", {"tokens": []}, "the record has no words"),
+    ],
+)
+def test_a_bad_record_is_one_error_that_names_it(convert, name, changes, message):
+    good = RECORDS[name]
+    with pytest.raises(CorpusError, match=f"corpus.in, (line|record) 2: .*{message}"):
+        convert(name, [good, {**good, **changes}])
+
+
+@pytest.mark.parametrize("name", ["ufet", "openentity", "figer"])
+def test_absent_keys_are_named(convert, name):
+    for key in RECORDS[name]:
+        if key not in ("annot_id", "ents"):
+            bad = {other: value for other, value in RECORDS[name].items() if other != key}
+            with pytest.raises(CorpusError, match=f"has no key '{key}'"):
+                convert(name, [bad])
