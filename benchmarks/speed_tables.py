@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from .markdown import median_range, table
 from .results import Record
@@ -92,3 +93,79 @@ def memory_table(memory: Sequence[Record]) -> str:
             for x in memory
         ],
     )
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a case of ``peer_speed`` is called, which side should take how much more of time or
+    memory than which, and the least ratio."""
+
+    name: str
+    top: str
+    bottom: str
+    least: float
+
+
+PEER_TARGETS = {
+    "equal": Target("exact forward, equal lengths", "transformers", "ours", 1.25),
+    "mixed": Target("exact forward, mixed lengths", "transformers", "ours", 2.2),
+    "train": Target("exact training step, equal lengths", "transformers", "ours", 1.2),
+    "sentences": Target("NER of sentences, two-stage", "transformers", "ours", 10.0),
+    "document": Target("NER of a 512-piece document, two-stage", "transformers", "ours", 40.0),
+    "inputs": Target("texts to inputs", "transformers", "ours", 25.0),
+    "pipe": Target("`nlp.pipe` against its network", "network alone", "nlp.pipe", 0.95),
+}
+PEER_MEMORY_TARGETS = {
+    "equal": Target("memory of a forward, equal lengths", "transformers", "ours", 3.0),
+    "mixed": Target("memory of a forward, mixed lengths", "transformers", "ours", 3.0),
+}
+
+
+def peer_tables(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """(title, table) of each size, span length and batch of ``transformers``; of every case the
+    latest record."""
+    latest: dict[tuple[str, int, int, str], dict[tuple[str, str], Record]] = {}
+    for record in records:
+        if record["kind"] == "peer-memory" or (record["kind"] == "peer" and record["gates"]):
+            settings = (record["size"], record["max_words"], record["peer_batch"], record["device"])
+            group = latest.setdefault(settings, {})
+            group[record["kind"], record["case"]] = record
+    order = [("peer", case) for case in PEER_TARGETS]
+    order += [("peer-memory", case) for case in PEER_MEMORY_TARGETS]
+    header = ["what", "transformers", "ours", "ratio", "target", "", "largest difference"]
+    for (size, max_words, batch, device), group in latest.items():
+        first = next(iter(group.values()))
+        title = (
+            f"{size} network, spans of up to {max_words} words of {first['data']}, "
+            f"{first['threads']} thread(s), {device}, fp32, transformers {first['transformers']} in batches of {batch}"
+        )
+        rows = (row for key in order if key in group for row in _peer_rows(group[key]))
+        yield title, table(header, rows)
+
+
+def _peer_rows(record: Record) -> Iterator[list[str]]:
+    """The row with a target, and one for every other way of either side."""
+    memory = record["kind"] == "peer-memory"
+    target = (PEER_MEMORY_TARGETS if memory else PEER_TARGETS)[record["case"]]
+    values = record["grown_mib" if memory else "seconds"]
+
+    def cell(side: str) -> str:
+        middle = statistics.median(values[side])
+        return f"{middle:.0f} MiB" if memory else f"{middle:.3g} s"
+
+    def row(name: str, top: str, bottom: str, target_cells: list[str]) -> list[str]:
+        ratios = [a / b for a, b in zip(values[top], values[bottom])]
+        found = median_range(ratios) if len(ratios) > 1 else f"{ratios[0]:.2f}"
+        return [name, cell(top), cell(bottom), found, *target_cells]
+
+    ratio = statistics.median(a / b for a, b in zip(values[target.top], values[target.bottom]))
+    verdict = "met" if ratio >= target.least else "**missed**"
+    difference = record.get("difference")
+    exact = "-" if difference is None else f"{difference:.0e}" if difference else "0"
+    cells = [f">= {target.least:g}", verdict, exact]
+    yield row(target.name, target.top, target.bottom, cells)
+    for side in values:
+        if side not in (target.top, target.bottom):
+            ours = side.startswith(target.bottom)
+            top, bottom = (target.top, side) if ours else (side, target.bottom)
+            yield row(f"- {side}", top, bottom, ["", "", ""])

@@ -14,7 +14,7 @@ from .bootstrap import Counts, Interval, count, paired_bootstrap
 from .markdown import spread, table
 from .results import Record
 from .rows import ROWS
-from .speed_tables import case_tables, memory_table, primary, ratios_for, select
+from .speed_tables import case_tables, memory_table, peer_tables, primary, ratios_for, select
 
 ALL_SPANS = ("full", "probe")
 OURS = ("two-stage", "probe", "full")
@@ -208,6 +208,8 @@ def render(records: Sequence[Record], n_samples: int = 10_000) -> str:
     memory = [x for x in records if x["kind"] == "memory"]
     if memory:
         out += ["### Memory", "", memory_table(memory), ""]
+    for title, text in peer_tables(records):
+        out += [f"### Against transformers: {title}", "", text, ""]
     if runs:
         out += ["### Every run", "", tuning_table(records), ""]
     return "\n".join(out)

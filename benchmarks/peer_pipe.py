@@ -1,0 +1,103 @@
+"""A two-stage ``luke_ner`` pipeline, and its network alone on inputs prepared beforehand."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+from thinc.api import fix_random_seed
+
+from spacy_luke.inputs.alignment import align
+from spacy_luke.inputs.batch import pack, span_pieces
+from spacy_luke.inputs.windows import cut_windows
+from spacy_luke.layers.encoder import module_of
+from spacy_luke.layers.listener import encoder_node
+from spacy_luke.layers.span_network import best_per_sequence
+
+from .peer_data import MAX_WINDOW, all_spans
+
+ENTITY_RATE = 0.05  # entities among the spans asked about: about one in twenty words
+
+
+def build_pipeline(checkpoint: Path, max_words: int) -> Language:
+    """Two stages at k = words, with the labels and the head of the checkpoint."""
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    model = {
+        "@architectures": "spacy-luke.SpanScorer.v1",
+        "mode": "two-stage",
+        "encoder": {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(checkpoint)},
+    }
+    suggester = {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": max_words}
+    nlp.add_pipe("luke_ner", config={"model": model, "suggester": suggester})
+    nlp.initialize()
+    return nlp
+
+
+def bare_docs(docs: Sequence[Doc]) -> list[Doc]:
+    """Fresh documents with the same words and sentence starts."""
+    return [
+        Doc(
+            doc.vocab,
+            words=[token.text for token in doc],
+            spaces=[bool(token.whitespace_) for token in doc],
+            sent_starts=[token.is_sent_start for token in doc],
+        )
+        for doc in docs
+    ]
+
+
+def set_nil_bias(pipe: Any, docs: Sequence[Doc]) -> float:
+    """Make random weights write about as many entities as text has; returns the bias."""
+    _, scores = pipe.predict(docs)
+    logits = pipe.model.ops.to_numpy(scores.logits)
+    bias = float(np.quantile(logits[:, -1] - logits[:, :-1].max(-1), ENTITY_RATE))
+    pipe.cfg["nil_bias"] = bias
+    return bias
+
+
+class BareNetwork:
+    """The network calls of a two-stage pipeline for one batch of short documents; everything
+    around them (candidates, pieces, packing, which spans the filter keeps) was done before."""
+
+    def __init__(self, pipe: Any, docs: Sequence[Doc], max_words: int):
+        encoder = module_of(encoder_node(pipe.network.layers[0]))
+        self.network, self.module = encoder.network.eval(), pipe.network.shims[0].module.eval()
+        spans = all_spans(docs, encoder.pieces, max_words)
+        pieces = align(docs, encoder.pieces)
+        table = np.concatenate(spans)
+        of_span = np.repeat(np.arange(len(docs)), [len(x) for x in spans])
+        starts, ends = span_pieces(pieces, table, of_span)
+        windows = cut_windows(docs, pieces, "document", MAX_WINDOW, 0, starts, ends)
+        owner = windows.of_spans(starts, ends)
+        batch = pack(pieces, windows, owner, starts, ends, encoder.pieces)
+        questions = batch.questions
+        self.words = batch.words
+        self.n_words = np.asarray([len(doc) for doc in docs], dtype=np.int64)
+        widths = (table[:, 1] - table[:, 0])[questions.rows]
+        self.candidates = self._tensors(questions.first, questions.last, widths)
+        with torch.inference_mode():
+            states = self.network.encode_words(self.words, self.n_words).states
+            ranking = self._filter(states).float().cpu().numpy()
+        kept = questions.take(best_per_sequence(ranking, questions.sequences, self.n_words))
+        mask = np.full(len(kept), encoder.entities.mask_id, dtype=np.int64)
+        self.entities = kept.entities(mask)
+        self.ends = self._tensors(kept.first, kept.last)
+
+    def logits(self) -> torch.Tensor:
+        """(n_asked, n_classes)."""
+        word_pass = self.network.encode_words(self.words, self.n_words)
+        self._filter(word_pass.states)
+        states = self.network.encode_entities(word_pass, self.entities)
+        return self.module.head(word_pass.states, states, *self.ends)
+
+    def _filter(self, states: torch.Tensor) -> torch.Tensor:
+        assert self.module.filter is not None
+        return self.module.filter(states, *self.candidates)
+
+    def _tensors(self, *arrays: np.ndarray) -> list[torch.Tensor]:
+        return [torch.from_numpy(x).to(self.network.device) for x in arrays]
