@@ -31,6 +31,26 @@ def has_types(span: Span) -> bool:
     return _key(span) in _data(span.doc)
 
 
+def with_ancestors(types: Mapping[str, float]) -> dict[str, float]:
+    """Add the types above a path (``/person`` to ``/person/artist``), which are at least as
+    likely as any below them."""
+    found = dict(types)
+    for name, score in types.items():
+        for above in _above(name):
+            found[above] = max(score, found.get(above, 0.0))
+    return found
+
+
+def without_ancestors(types: Mapping[str, float]) -> dict[str, float]:
+    """Leave out the types above another path: what :func:`with_ancestors` would add again."""
+    implied = {above for name in types for above in _above(name)}
+    return {name: score for name, score in types.items() if name not in implied}
+
+
+def _above(name: str) -> list[str]:
+    return [name[:at] for at in range(1, len(name)) if name[at] == "/"]
+
+
 def clear_types(doc: Doc) -> None:
     """Remove all types from a document."""
     data = _data(doc)

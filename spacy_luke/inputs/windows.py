@@ -86,7 +86,8 @@ def cut_windows(
                 cuts = _split(start, end, size, overlap, _token_bounds(pieces, i), *spans)
                 rows.extend((i, *window) for window in cuts)
             elif layout == "context":
-                rows.append((i, *_fill(start, end, low, high, size), start, end))
+                shown = fill(*np.asarray([[start], [end], [low], [high], [size]]))
+                rows.append((i, int(shown[0][0]), int(shown[1][0]), start, end))
             else:
                 rows.append((i, start, end, start, end))
     table = np.asarray(rows, dtype=np.int64).reshape(-1, 5)
@@ -164,15 +165,24 @@ def _at_least(bounds: Array, position: int) -> int:
     return int(bounds[np.searchsorted(bounds, position)])
 
 
-def _fill(start: int, end: int, low: int, high: int, size: int) -> tuple[int, int]:
-    """Extend a sentence by document text on both sides, as evenly as there is text
-    (the published NER procedure)."""
-    left, right = start - low, high - end
-    half = (size - (end - start)) // 2
-    if left < right:
-        left = min(left, half)
-        right = min(right, size - left - (end - start))
-    else:
-        right = min(right, half)
-        left = min(left, size - right - (end - start))
-    return start - left, end + right
+def fill(
+    starts: Array, ends: Array, lows: Array, highs: Array, sizes: Array
+) -> tuple[Array, Array]:
+    """Extend ranges by text on both sides, as evenly as there is text, to at most ``sizes`` (the
+    published NER procedure). All (n,); the text goes from ``lows`` to ``highs``."""
+    left, right, room = starts - lows, highs - ends, sizes - (ends - starts)
+    half = np.maximum(room, 0) // 2
+    shorter = np.minimum(np.minimum(left, right), half)
+    longer = np.minimum(np.maximum(left, right), np.maximum(room, 0) - shorter)
+    on_left = left < right
+    left, right = np.where(on_left, shorter, longer), np.where(on_left, longer, shorter)
+    return starts - left, ends + right
+
+
+def sentence_bounds(docs: Sequence[Doc], pieces: Pieces) -> Array:
+    """(n_bounds,) sorted piece indices at which the sentences of a batch start and end."""
+    bounds = [pieces.piece_offsets]
+    for i, doc in enumerate(docs):
+        base = int(pieces.token_offsets[i])
+        bounds.append(pieces.token_starts[[base + start for start in sentence_starts(doc)]])
+    return np.unique(np.concatenate(bounds))

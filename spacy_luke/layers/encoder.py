@@ -23,6 +23,7 @@ from ..vocab.pieces import PieceTokenizer
 from .blob import from_blob, to_blob
 from .forking import make_forks_safe
 from .shim import Format, LearnRates, LukeShim
+from .word_passes import WordPasses
 
 make_forks_safe()
 
@@ -41,6 +42,13 @@ class Encoder(nn.Module):
         self.network = network
         self.pieces = pieces
         self.entities = entities
+        self.passes = WordPasses()
+
+    def train(self, mode: bool = True) -> "Encoder":
+        """Training changes the weights behind the word passes."""
+        if mode:
+            self.passes.clear()
+        return super().train(mode)
 
     @property
     def hidden_size(self) -> int:

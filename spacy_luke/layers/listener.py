@@ -23,13 +23,14 @@ class UpstreamLink:
 
     encoder: the upstream's ``luke-encoder`` node. batch: the first document of the batch whose
     gradients may reach it; a frozen upstream names none. report: tells the upstream that the
-    gradients of its batch have arrived.
+    gradients of its batch have arrived. is_shared: whether others listen to the encoder too.
     """
 
     def __init__(self) -> None:
         self.encoder: Model | None = None
         self.batch: ref[Doc] | None = None
         self.report: Callable[[], None] | None = None
+        self.is_shared: Callable[[], bool] = _alone
 
     def take(self, docs: Sequence[Doc]) -> bool:
         """Is this the batch the upstream is open for? It can be asked once."""
@@ -38,6 +39,10 @@ class UpstreamLink:
 
     def __deepcopy__(self, memo: Any) -> "UpstreamLink":
         return UpstreamLink()
+
+
+def _alone() -> bool:
+    return False
 
 
 def build_listener(upstream: str, pooling: Pooling, forward: Callable) -> Model:

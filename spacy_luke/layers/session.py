@@ -6,11 +6,13 @@ in this update), and keeps dropout, precision and train/eval mode right.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model
+from thinc.util import xp2torch
 
 from ..inputs.alignment import MAX_TOKEN_PIECES, Pieces, align
 from ..inputs.batch import Batch, n_sequences
@@ -20,6 +22,7 @@ from ..model.packing import Array, Entities, LukeInputs, LukeStates, Words
 from ..report import LOGGER
 from .encoder import Encoder, EncoderSettings, module_of
 from .listener import UpstreamLink, encoder_node, is_listener
+from .word_passes import pass_key
 
 MAX_ROWS = 8192
 """Pieces plus entities of one network call at prediction: bounds memory, not results."""
@@ -39,8 +42,20 @@ class Session:
         self.is_train = is_train
         self._link: UpstreamLink | None = node.attrs["link"] if is_listener(node) else None
         self.trains = is_train and (self._link is None or self._link.take(docs))
+        self._shares = not is_train and self._link is not None and self._link.is_shared()
         self.module.train(self.trains)
         self.module.network.set_dropout(float(node.attrs["dropout_rate"]))
+
+    def backprop(self, outputs: Sequence[torch.Tensor], gradients: Sequence[Any]) -> None:
+        """Let the gradients of the task's outputs flow, and say that they have. Outputs that
+        nothing trainable made are left out."""
+        kept = [i for i, x in enumerate(outputs) if x.requires_grad and x.numel()]
+        if kept:
+            torch.autograd.backward(
+                [outputs[i] for i in kept],
+                [xp2torch(gradients[i]).to(outputs[i].device, outputs[i].dtype) for i in kept],
+            )
+        self.done()
 
     def done(self) -> None:
         """The task's gradients have reached the encoder."""
@@ -91,12 +106,30 @@ class Session:
             yield
 
     def encode(self, inputs: LukeInputs, attention: AttentionPattern) -> LukeStates:
+        if attention == "probe":
+            word_pass = self.encode_words(inputs.words, np.diff(inputs.entities.offsets))
+            return LukeStates(word_pass.states, self.encode_entities(word_pass, inputs.entities))
         with torch.set_grad_enabled(self.trains):
             return self.module.network(inputs, attention)
 
     def encode_words(self, words: Words, expected_entities: Array | None = None) -> WordPass:
-        with torch.set_grad_enabled(self.trains):
-            return self.module.network.encode_words(words, expected_entities)
+        network = self.module.network
+        if not self._shares:
+            with torch.set_grad_enabled(self.trains):
+                return network.encode_words(words, expected_entities)
+        key = pass_key(words, network)
+        word_pass = self.module.passes.find(key)
+        if word_pass is None:
+            with torch.no_grad():
+                word_pass = network.encode_words(words, expected_entities)
+            self.module.passes.keep(key, word_pass)
+        return word_pass
+
+    def knows(self, words: Words) -> bool:
+        """Whether another component has encoded these words just before."""
+        if not self._shares:
+            return False
+        return self.module.passes.find(pass_key(words, self.module.network)) is not None
 
     def encode_entities(self, word_pass: WordPass, entities: Entities) -> torch.Tensor:
         with torch.set_grad_enabled(self.trains):
@@ -115,15 +148,23 @@ class Session:
             yield 0, len(windows)
             return
         counts = np.bincount(owner[owner >= 0], minlength=len(windows))
+        lengths = windows.ends - windows.starts + 2
         repeats = np.maximum(n_sequences(counts, max_entities), 1)
-        costs = repeats * (windows.ends - windows.starts + 2) + counts
-        start, total = 0, 0
-        for i, cost in enumerate(costs.tolist()):
-            if total and total + cost > MAX_ROWS:
-                yield start, i
-                start, total = i, 0
-            total += cost
-        yield start, len(windows)
+        # Room for an entity a word in any case: then most tasks cut a batch at the same places,
+        # and can use each other's word passes.
+        yield from bounded(np.maximum(repeats * lengths + counts, 2 * lengths))
+
+
+def bounded(costs: Array) -> Iterator[tuple[int, int]]:
+    """Ranges of items that cost at most ``MAX_ROWS`` together, of one item at least."""
+    start, total = 0, 0
+    for i, cost in enumerate(costs.tolist()):
+        if total and total + cost > MAX_ROWS:
+            yield start, i
+            start, total = i, 0
+        total += cost
+    if len(costs):
+        yield start, len(costs)
 
 
 def packed_entities(batch: Batch, session: Session) -> Entities:

@@ -14,22 +14,17 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Ragged
-from thinc.util import torch2xp, xp2torch
+from thinc.util import torch2xp
 
 from ..errors import ConfigError
 from ..inputs.alignment import Pieces
 from ..inputs.batch import Batch, pack, span_pieces
 from ..inputs.windows import Layout, Windows
 from ..model.packing import Array, LukeInputs
+from .head_module import head_of, task_node
 from .session import Session, packed_entities
-from .shim import Format, LearnRates, LukeShim
-from .span_module import (
-    SpanModule,
-    initialize_head,
-    load_span_module,
-    save_span_module,
-    span_module,
-)
+from .shim import LearnRates
+from .span_module import SpanModule
 
 Mode = Literal["two-stage", "probe", "full"]
 NETWORK = "luke-span-network"
@@ -74,9 +69,12 @@ class SpanSettings:
     rates: LearnRates | None = None
 
     @property
-    def filter_width(self) -> int:
-        """0 where there is no filter."""
-        return self.filter_size if self.mode == "two-stage" else 0
+    def head_type(self) -> type[SpanModule]:
+        return SpanModule
+
+    def head_config(self, network: Model) -> dict[str, Any]:
+        """A filter of size 0 is none."""
+        return {"filter_size": self.filter_size if self.mode == "two-stage" else 0}
 
     def __post_init__(self) -> None:
         if self.layout is None:
@@ -105,32 +103,14 @@ class SpanSettings:
 
 def span_network(encoder: Model, settings: SpanSettings) -> Model[SpanQuery, SpanScores]:
     """The layer: one encoder (or listener) node, and a shim with the span module."""
-    shim = LukeShim(None, Format(save_span_module, load_span_module))
-    shim.rates = settings.rates or LearnRates()
-    return Model(
-        NETWORK,
-        _forward,
-        init=_initialize,
-        layers=[encoder],
-        dims={"nO": None},
-        attrs={"settings": settings, "dropout_rate": 0.1},
-        shims=[shim],
-    )
-
-
-def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
-    n_classes = Y.shape[1] if Y is not None else model.maybe_get_dim("nO")
-    if not n_classes:
-        raise ConfigError("The span scorer needs labels before it can be initialised.")
-    model.layers[0].initialize()
-    initialize_head(model, n_classes)
+    return task_node(NETWORK, encoder, settings, _forward, settings.rates or LearnRates())
 
 
 def _forward(
     model: Model, query: SpanQuery, is_train: bool
 ) -> tuple[SpanScores, Callable[[SpanScores], list]]:
     settings: SpanSettings = model.attrs["settings"]
-    module = span_module(model)
+    module: SpanModule = head_of(model)
     module.train(is_train)
     module.set_dropout(float(model.attrs["dropout_rate"]))
     session = Session(model.layers[0], query.docs, is_train)
@@ -150,17 +130,7 @@ def _forward(
     )
 
     def backprop(d_scores: SpanScores) -> list:
-        outputs, gradients = [], []
-        for output, gradient in (
-            (logits, d_scores.logits),
-            (filter_logits, d_scores.filter_logits),
-        ):
-            if output.requires_grad and output.numel():
-                outputs.append(output)
-                gradients.append(xp2torch(gradient).to(output.device, output.dtype))
-        if outputs:
-            torch.autograd.backward(outputs, gradients)
-        session.done()
+        session.backprop((logits, filter_logits), (d_scores.logits, d_scores.filter_logits))
         return []
 
     return scores, backprop
@@ -170,7 +140,7 @@ def askable(network: Model, query: SpanQuery) -> Array:
     """(n_candidates,) whether the limits in pieces and the window let a candidate be asked."""
     settings: SpanSettings = network.attrs["settings"]
     session = Session(network.layers[0], query.docs, is_train=False)
-    return _Asking(session, settings, span_module(network), query).owner >= 0
+    return _Asking(session, settings, head_of(network), query).owner >= 0
 
 
 class _Part(NamedTuple):

@@ -97,6 +97,55 @@ class RelationHead(nn.Module):
         return self.classifier(self.dropout(torch.cat([head, tail], -1)))
 
 
+class PairHead(nn.Module):
+    """Relations between entities that were encoded together, in ``probe``.
+
+    There no state knows which pair is asked about, and a linear layer on [head; tail] would
+    score the two apart. Ours: gelu(head + tail + head * tail + between + distance) -> C, each a
+    projection. What belongs to one entity or one word is computed once, not once a pair; ``between``
+    is a weighted mean of the words between the two (their likelihood to tell relations is learned).
+    """
+
+    def __init__(self, hidden: int, n_classes: int, n_distances: int, dropout: float = 0.1):
+        super().__init__()
+        self.head = nn.Linear(hidden, 2 * hidden)
+        self.tail = nn.Linear(hidden, 2 * hidden)
+        self.product = nn.Linear(hidden, hidden, bias=False)
+        self.words = nn.Linear(hidden, hidden + 1)
+        self.distance = nn.Embedding(n_distances, hidden)
+        self.classifier = nn.Linear(hidden, n_classes)
+        self.dropout = nn.Dropout(dropout)
+
+    def entities(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n_entities, H) -> what each is as a head and as a tail, (n_entities, 2H) both."""
+        states = self.dropout(states)
+        return self.head(states), self.tail(states)
+
+    def running(self, words: torch.Tensor) -> torch.Tensor:
+        """(n_pieces, H) -> (n_pieces + 1, H + 1) running sums of weighted words and of weights,
+        in float64, so that differences do not depend on what stands before."""
+        projected = self.words(self.dropout(words)).double()
+        weights = torch.exp(projected[:, -1:].clamp(-10, 10))
+        sums = torch.cat([projected[:, :-1] * weights, weights], -1).cumsum(0)
+        return torch.cat([sums.new_zeros((1, sums.shape[1])), sums])
+
+    def forward(
+        self,
+        head: torch.Tensor,
+        tail: torch.Tensor,
+        between: torch.Tensor,
+        distances: torch.Tensor,
+    ) -> torch.Tensor:
+        """head, tail: (n, 2H) of :meth:`entities`; between: (n, H + 1) differences of
+        :meth:`running`, zeros where no word is between; distances: (n,) buckets -> (n, C)."""
+        head_sum, head_factor = head.chunk(2, -1)
+        tail_sum, tail_factor = tail.chunk(2, -1)
+        product = self.product(torch.tanh(head_factor) * torch.tanh(tail_factor))
+        mean = (between[:, :-1] / between[:, -1:].clamp(min=1e-9)).to(product.dtype)
+        inner = head_sum + tail_sum + product + mean + self.distance(distances)
+        return self.classifier(self.dropout(F.gelu(inner)))
+
+
 class MaskedHead(nn.Module):
     """Masked words or entities: dense, GELU, LayerNorm, decoder tied to an embedding table.
 

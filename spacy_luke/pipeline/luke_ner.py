@@ -16,14 +16,14 @@ from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from thinc.types import Ragged
 
 from ..errors import ConfigError
-from ..layers.span_module import (
-    NIL,
+from ..layers.head_module import (
+    head_of,
     initialize_head,
     load_published_head,
     published_labels,
-    set_span_module,
-    span_module,
+    set_head,
 )
+from ..layers.span_module import NIL
 from ..layers.span_network import NETWORK, SpanQuery, SpanScores, askable
 from ..report import LOGGER
 from .decoding import Decoded, decode
@@ -189,8 +189,7 @@ class LukeNER(TrainablePipe):
             return 0
         if self.network.maybe_get_dim("nO") is not None:
             n = len(self.labels)
-            module = span_module(self.network).resize([*range(n), None, n])
-            set_span_module(self.network, module)
+            set_head(self.network, head_of(self.network).resize([*range(n), None, n]))
             self.model.set_dim("nO", n + 2, force=True)
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
@@ -363,7 +362,7 @@ class LukeNER(TrainablePipe):
     def _initialize_head(self) -> None:
         initialize_head(self.network, len(self.labels) + 1)
         self.model.set_dim("nO", len(self.labels) + 1, force=True)
-        found = load_published_head(self.network, self.labels)
+        found = load_published_head(self.network, [*self.labels, NIL])
         if found:
             LOGGER.info("%s: classifier rows read from the checkpoint: %s.", self.name, found)
 

@@ -42,6 +42,7 @@ class Upstream:
             link: UpstreamLink = listener.attrs["link"]
             link.encoder = self.model
             link.report = lambda: self._reported(listener)
+            link.is_shared = lambda: len(self._ours()) > 1
         elif not Doc.has_extension("trf_data"):
             Doc.set_extension("trf_data", default=None)
         nO = self.model.maybe_get_dim("nO")

@@ -1,0 +1,78 @@
+"""Candidate pairs: which entities of a document are asked about together."""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+from spacy.tokens import Doc, Span
+from spacy.util import registry
+
+Array = np.ndarray
+Entity = Sequence[Span]
+Candidates = Callable[[Doc, Sequence[Entity]], Array]
+
+
+@registry.misc("spacy-luke.relation_candidates.v1")
+def build_relation_candidates(
+    max_distance: int | None = None,
+    same_sentence: bool = False,
+    label_pairs: list[list[str]] | None = None,
+    head_ids: list[str] | None = None,
+    tail_ids: list[str] | None = None,
+) -> Candidates:
+    """Make a function that lists the ordered pairs of a document's entities to be asked about.
+
+    max_distance: most words between two mentions of the entities (0: they touch or overlap).
+    same_sentence: two mentions must be in one sentence.
+    label_pairs: allowed [head label, tail label] pairs.
+    head_ids, tail_ids: allowed ``Span.id_`` of heads and tails, in corpora that name the roles.
+
+    The function takes a document and its entities, each a list of mentions, and returns an
+    (n, 2) array of their indices. An entity is never paired with itself.
+    """
+    allowed = None if label_pairs is None else {tuple(pair) for pair in label_pairs}
+
+    def candidates(doc: Doc, entities: Sequence[Entity]) -> Array:
+        n = len(entities)
+        keep = ~np.eye(n, dtype=bool)
+        if n and (max_distance is not None or same_sentence):
+            keep &= _near(doc, entities, max_distance, same_sentence)
+        if allowed is not None:
+            labels = [{span.label_ for span in entity} for entity in entities]
+            names = sorted(set().union(*labels)) if labels else []
+            has = np.asarray([[name in own for name in names] for own in labels], dtype=bool)
+            fits = np.asarray([[pair in allowed for pair in product([a], names)] for a in names])
+            keep &= (has.astype(int) @ fits.astype(int) @ has.T.astype(int)) > 0 if names else False
+        if head_ids is not None:
+            keep &= _has_id(entities, head_ids)[:, None]
+        if tail_ids is not None:
+            keep &= _has_id(entities, tail_ids)[None, :]
+        return np.argwhere(keep)
+
+    return candidates
+
+
+def _has_id(entities: Sequence[Entity], ids: Sequence[str]) -> Array:
+    found = [any((span.id_ or span.ent_id_) in ids for span in entity) for entity in entities]
+    return np.asarray(found, dtype=bool)
+
+
+def _near(
+    doc: Doc, entities: Sequence[Entity], max_distance: int | None, same_sentence: bool
+) -> Array:
+    """(n, n) whether any two mentions of two entities satisfy the limits."""
+    mentions = [span for entity in entities for span in entity]
+    starts = np.asarray([span.start for span in mentions])
+    ends = np.asarray([span.end for span in mentions])
+    near = np.ones((len(mentions), len(mentions)), dtype=bool)
+    if max_distance is not None:
+        near &= np.maximum(starts[None, :] - ends[:, None], starts[:, None] - ends[None, :]) <= (
+            max_distance
+        )
+    if same_sentence and doc.has_annotation("SENT_START"):
+        bounds = np.asarray([sent.start for sent in doc.sents])
+        of_sentence = np.searchsorted(bounds, starts, side="right")
+        near &= of_sentence[:, None] == of_sentence[None, :]
+    firsts = np.cumsum([0] + [len(entity) for entity in entities[:-1]])
+    near = np.logical_or.reduceat(near, firsts, axis=0)
+    return np.logical_or.reduceat(near, firsts, axis=1)

@@ -1,0 +1,232 @@
+"""What the components share that ask about the entities of a document."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc, Span
+from spacy.training import Example, validate_examples
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
+
+from ..errors import ConfigError
+from ..layers.asking import GivenSpans
+from ..layers.head_module import (
+    head_of,
+    initialize_head,
+    load_published_head,
+    published_labels,
+    set_head,
+)
+from ..report import LOGGER
+
+Array = np.ndarray
+
+NOT_GIVEN = (
+    "Nothing predicted them there: train with the corpus reader spacy-luke.PresetEntsCorpus.v1, "
+    "which gives the predicted side gold entities, or name the component that predicts them in "
+    "[training] annotating_components."
+)
+
+
+def spans_of(doc: Doc, spans_key: str | None) -> list[Span]:
+    """``Doc.ents`` or a spans group, in text order; of spans of the same place the first."""
+    group = doc.spans.get(spans_key, ()) if spans_key else doc.ents
+    found: dict[tuple[int, int], Span] = {}
+    for span in group:
+        if len(span):
+            found.setdefault((span.start, span.end), span)
+    return [found[place] for place in sorted(found)]
+
+
+def given(by_doc: Sequence[Sequence[Span]]) -> GivenSpans:
+    """The spans of each document of a batch, flat."""
+    flat = [span for spans in by_doc for span in spans]
+    table = np.asarray([(span.start, span.end) for span in flat], dtype=np.int64).reshape(-1, 2)
+    of_doc = np.repeat(np.arange(len(by_doc)), [len(spans) for spans in by_doc])
+    return GivenSpans(table, of_doc, [span.label_ for span in flat])
+
+
+class EntityTask(TrainablePipe):
+    """A component that consumes entities: its labels, its updates, its initialisation.
+
+    A subclass says how documents become a query, what a batch's loss is, which labels the data
+    has, and in which order its classifier has them (``_classes``).
+
+    limits: how much of the training data cannot be predicted, by reason, once initialised.
+    """
+
+    model: Model
+    network_name = ""
+    published_nil = ""
+    """The class of a published checkpoint that is no label."""
+
+    def __init__(
+        self, vocab: Vocab, model: Model, name: str, scorer: Callable | None, **cfg: Any
+    ) -> None:
+        if model.name != self.network_name:
+            raise ConfigError(f"{name}.model must be a {self.network_name}, got {model.name!r}.")
+        if not 0.0 <= cfg["threshold"] <= 1.0:
+            raise ConfigError(f"{name}.threshold is {cfg['threshold']}; it must be from 0 to 1.")
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.scorer = scorer
+        self.cfg: dict[str, Any] = {"labels": [], **cfg}
+        self.limits: dict[str, int] = {}
+        self._warned = False
+        self._reported = False
+
+    # What a subclass says
+
+    def _ask(self, docs: Sequence[Doc]) -> Any:
+        """What is asked about: ``query`` is the model's input, the rest is this component's."""
+        raise NotImplementedError
+
+    def _docs_of(self, asked: Any) -> Array:
+        """(n_questions,) the document of each question."""
+        raise NotImplementedError
+
+    def _loss(self, examples: Sequence[Example], asked: Any, scores: Any) -> tuple[float, Any]:
+        raise NotImplementedError
+
+    def _labels_of(self, doc: Doc) -> Iterable[str]:
+        raise NotImplementedError
+
+    def _classes(self) -> list[Any]:
+        """The classes in the classifier's order."""
+        raise NotImplementedError
+
+    def _report_limits(self, examples: Iterable[Example], preset: bool) -> None:
+        """Fill ``limits`` and log them. preset: the predicted side of the data has entities;
+        else the limits are those of gold entities."""
+        raise NotImplementedError
+
+    # Labels
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self.cfg["labels"])
+
+    @property
+    def label_data(self) -> list[str]:
+        return list(self.labels)
+
+    @property
+    def is_resizable(self) -> bool:
+        return True
+
+    def add_label(self, label: str) -> int:
+        """Add a label; a trained component keeps what it knows of the others.
+
+        Returns 1, or 0 if the label was there.
+        """
+        old = self._classes()
+        if not self._append(label):
+            return 0
+        if self.model.maybe_get_dim("nO") is not None:
+            rows = [old.index(x) if x in old else None for x in self._classes()]
+            set_head(self.model, head_of(self.model).resize(rows))
+        return 1
+
+    def _append(self, label: Any) -> bool:
+        if not isinstance(label, str) or not label or label == self.published_nil:
+            raise ConfigError(f"{self.name}: {label!r} cannot be a label.")
+        if label in self.labels:
+            return False
+        self.cfg["labels"].append(label)
+        self.vocab.strings.add(label)
+        return True
+
+    # Prediction and training
+
+    def predict(self, docs: Iterable[Doc]) -> tuple[Any, Any]:
+        """What was asked, and its scores; documents are not changed."""
+        asked = self._ask(list(docs))
+        scores = self.model.predict(asked.query)
+        of_doc = self._docs_of(asked)
+        if len(scores.asked) < len(of_doc) and not self._reported:
+            self._reported = True
+            lost = np.unique(np.delete(of_doc, scores.asked))
+            LOGGER.warning(
+                "%s: %d of %d questions have no pieces or are longer than a window, and get no "
+                "answer (documents of this batch, counted from 0: %s). This is said once.",
+                self.name,
+                len(of_doc) - len(scores.asked),
+                len(of_doc),
+                ", ".join(map(str, lost[:5].tolist())),
+            )
+        return asked, scores
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from a batch. One without anything to ask teaches nothing, but still reports to
+        an encoder that is shared."""
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, f"{type(self).__name__}.update")
+        docs = [eg.predicted for eg in examples]
+        if not any(len(doc) for doc in docs):
+            return losses
+        set_dropout_rate(self.model, drop)
+        asked = self._ask(docs)
+        if not len(asked.query.spans) and not self._warned:
+            self._warned = True
+            LOGGER.warning("%s: a batch without any entity. %s", self.name, NOT_GIVEN)
+        scores, backprop = self.model.begin_update(asked.query)
+        loss, d_scores = self._loss(examples, asked, scores)
+        backprop(d_scores)
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        losses[self.name] += loss
+        return losses
+
+    def get_loss(self, examples: Iterable[Example], scores: tuple[Any, Any]) -> tuple[float, Any]:
+        """The loss and its gradient for predictions made by :meth:`predict`."""
+        return self._loss(list(examples), *scores)
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: list[str] | None = None,
+    ) -> None:
+        """Collect labels, read the encoder's weights, and report what cannot be asked about.
+
+        labels: the labels, instead of those in the data. Without either, those of a published
+        classifier of this task; where there are none, ConfigError is raised.
+        """
+        names, preset = set(labels or ()), False
+        for eg in get_examples():
+            preset = preset or bool(spans_of(eg.predicted, self.cfg["spans_key"]))
+            if labels is None:
+                names.update(self._labels_of(eg.reference))
+        self.model.layers[0].initialize()
+        if not names and not self.labels:
+            names.update(set(published_labels(self.model)) - {self.published_nil})
+        for label in sorted(names):
+            self._append(label)
+        if not self.labels:
+            raise ConfigError(
+                f"{self.name}: no labels. The training data has none, and the encoder no published "
+                "classifier of this task. They may also be given as "
+                f"[initialize.components.{self.name}] labels."
+            )
+        initialize_head(self.model, len(self._classes()))
+        found = load_published_head(self.model, self._classes())
+        if found:
+            LOGGER.info("%s: classifier rows read from the checkpoint: %s.", self.name, found)
+        self._report_limits(get_examples(), preset)
+        annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
+        if self.limits["gold"] and not preset and not annotating:
+            LOGGER.warning("%s: no document of the data has entities. %s", self.name, NOT_GIVEN)

@@ -1,0 +1,221 @@
+"""``luke_entity_typing``: a set of types with scores for each entity that is given."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import minibatch
+from spacy.vocab import Vocab
+from thinc.api import Config, Model
+
+from ..annotations.types import (
+    get_types,
+    has_types,
+    install_types,
+    set_types,
+    with_ancestors,
+    without_ancestors,
+)
+from ..errors import ConfigError
+from ..layers.entity_scorer import NETWORK, EntityQuery, EntityScores, askable
+from ..report import LOGGER
+from .class_loss import binary_loss, single_loss
+from .entity_task import EntityTask, given, spans_of
+from .typing_scorer import typing_score
+
+Array = np.ndarray
+Place = tuple[int, int]
+
+DEFAULT_CONFIG = Config().from_str(
+    """
+[luke_entity_typing]
+spans_key = null
+multi_label = true
+threshold = 0.5
+ancestors = false
+scorer = {"@scorers":"spacy-luke.luke_entity_typing_scorer.v1"}
+
+[luke_entity_typing.model]
+@architectures = "spacy-luke.EntityScorer.v1"
+mode = "probe"
+
+[luke_entity_typing.model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+name = "studio-ousia/luke-base"
+"""
+)
+
+
+@Language.factory(
+    "luke_entity_typing",
+    assigns=["span._.types"],
+    requires=["doc.ents"],
+    default_config=DEFAULT_CONFIG["luke_entity_typing"],
+    default_score_weights={"types_micro_f": 1.0, "types_acc": 0.0, "types_per_type": None},
+)
+def make_luke_entity_typing(
+    nlp: Language,
+    name: str,
+    model: Model[EntityQuery, EntityScores],
+    spans_key: str | None,
+    multi_label: bool,
+    threshold: float,
+    ancestors: bool,
+    scorer: Callable | None,
+) -> "LukeEntityTyping":
+    """Construct an entity typing component.
+
+    model: ``spacy-luke.EntityScorer.v1``.
+    spans_key: type the spans of this group; by default ``Doc.ents``.
+    multi_label: any number of types, each with a probability of its own; else exactly one.
+    threshold: least probability of a type (with ``multi_label``; 0.5 is the published logit 0).
+    ancestors: labels are paths, and ``/person/artist`` implies ``/person``, in gold and predicted.
+    """
+    return LukeEntityTyping(
+        nlp.vocab,
+        model,
+        name,
+        scorer,
+        spans_key=spans_key,
+        multi_label=multi_label,
+        threshold=threshold,
+        ancestors=ancestors,
+    )
+
+
+class AskedTypes(NamedTuple):
+    """query: what the model is asked. spans: those of each document."""
+
+    query: EntityQuery
+    spans: list[list[Span]]
+
+
+class LukeEntityTyping(EntityTask):
+    """Say what kinds of things given entities are."""
+
+    network_name = NETWORK
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str,
+        scorer: Callable | None = typing_score,
+        **cfg: Any,
+    ) -> None:
+        super().__init__(vocab, model, name, scorer, **cfg)
+        install_types()
+
+    def _classes(self) -> list[Any]:
+        return list(self.labels)
+
+    def _labels_of(self, doc: Doc) -> Iterable[str]:
+        spans = spans_of(doc, self.cfg["spans_key"])
+        return {name for span in spans for name in self._learned(get_types(span))}
+
+    def _ask(self, docs: Sequence[Doc]) -> AskedTypes:
+        spans = [spans_of(doc, self.cfg["spans_key"]) for doc in docs]
+        return AskedTypes(EntityQuery(docs, given(spans)), spans)
+
+    def _docs_of(self, asked: AskedTypes) -> Array:
+        return asked.query.spans.of_doc
+
+    def _learned(self, types: dict[str, float]) -> dict[str, float]:
+        """What a span's gold types teach: with ancestors all they imply, or the one below."""
+        if not self.cfg["ancestors"]:
+            return types
+        return with_ancestors(types) if self.cfg["multi_label"] else without_ancestors(types)
+
+    # Prediction
+
+    def set_annotations(self, docs: Iterable[Doc], scores: tuple[AskedTypes, EntityScores]) -> None:
+        """Write ``Span._.types``; a span that could not be asked about gets an empty set."""
+        asked, values = scores
+        chances = self._chances(values)
+        flat = [span for spans in asked.spans for span in spans]
+        for span in flat:
+            set_types(span, {})
+        keep = chances >= self.cfg["threshold"]
+        if not self.cfg["multi_label"]:
+            keep = np.arange(len(self.labels)) == chances.argmax(-1)[:, None]
+        for row, chance, kept in zip(values.asked.tolist(), chances, keep):
+            found = {self.labels[i]: float(chance[i]) for i in np.flatnonzero(kept)}
+            set_types(flat[row], with_ancestors(found) if self.cfg["ancestors"] else found)
+
+    def _chances(self, values: EntityScores) -> Array:
+        logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
+        if self.cfg["multi_label"]:
+            return 1 / (1 + np.exp(-np.clip(logits, -50, 50)))
+        exp = np.exp(logits - logits.max(-1, keepdims=True, initial=-np.inf))
+        return exp / exp.sum(-1, keepdims=True)
+
+    # Training
+
+    def _loss(
+        self, examples: Sequence[Example], asked: AskedTypes, scores: EntityScores
+    ) -> tuple[float, EntityScores]:
+        targets, known = self._targets(examples, asked)
+        targets, known = targets[scores.asked], known[scores.asked]
+        if self.cfg["multi_label"]:
+            value, d_logits = binary_loss(self.model.ops, scores.logits, targets, known)
+        else:
+            value, d_logits = single_loss(self.model.ops, scores.logits, targets)
+        return value, scores._replace(logits=d_logits)
+
+    def _targets(self, examples: Sequence[Example], asked: AskedTypes) -> tuple[Array, Array]:
+        """((n_spans, n_classes) gold, (n_spans,) whether anything is known of a span's types)."""
+        classes = {name: i for i, name in enumerate(self.labels)}
+        targets = np.zeros((len(asked.query.spans), len(classes)), dtype=np.float32)
+        known = np.zeros(len(targets), dtype=bool)
+        row = 0
+        for eg, spans in zip(examples, asked.spans):
+            gold = self._gold(eg.reference)
+            for span in spans:
+                types = gold.get((span.start_char, span.end_char))
+                known[row] = types is not None
+                for name in types or ():
+                    if name not in classes:
+                        raise ConfigError(
+                            f"{self.name}: the type {name!r} is in the data but not in the "
+                            "component; add it with add_label, or initialise with all of the data."
+                        )
+                    targets[row, classes[name]] = 1.0
+                row += 1
+        if not self.cfg["multi_label"]:
+            several = targets.sum(-1) > 1
+            targets[several] = np.eye(max(len(classes), 1))[targets[several].argmax(-1)]
+        return targets, known
+
+    def _gold(self, reference: Doc) -> dict[Place, dict[str, float]]:
+        return {
+            (span.start_char, span.end_char): self._learned(get_types(span))
+            for span in spans_of(reference, self.cfg["spans_key"])
+            if has_types(span)
+        }
+
+    def _report_limits(self, examples: Iterable[Example], preset: bool) -> None:
+        """Count the typed gold spans that are not asked about, or of which not all is learned."""
+        counts = dict.fromkeys(("gold", "no entity", "too long", "several types"), 0)
+        for batch in minibatch(examples, 64):
+            examples = list(batch)
+            asked = self._ask([eg.predicted if preset else eg.reference for eg in examples])
+            fits = iter(askable(self.model, asked.query).tolist())
+            for eg, spans in zip(examples, asked.spans):
+                gold = self._gold(eg.reference)
+                shown = {(span.start_char, span.end_char): next(fits) for span in spans}
+                counts["gold"] += len(gold)
+                counts["no entity"] += len(set(gold) - set(shown))
+                counts["too long"] += sum(not shown.get(place, True) for place in gold)
+                if not self.cfg["multi_label"]:
+                    counts["several types"] += sum(len(types) > 1 for types in gold.values())
+        self.limits = counts
+        LOGGER.info(
+            "%s: of %d gold spans with types %d are no entity of the documents and %d are longer "
+            "than a window: these cannot be predicted; %d have several types, of which one is "
+            "learned.",
+            self.name,
+            *counts.values(),
+        )

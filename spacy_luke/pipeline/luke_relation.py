@@ -1,0 +1,315 @@
+"""``luke_relation``: relations between the entities of a document."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import minibatch
+from thinc.api import Config, Model
+
+from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
+from ..errors import ConfigError
+from ..inputs.pairs import Candidates
+from ..layers.pair_scorer import NETWORK, PairQuery, PairScores, askable
+from ..report import LOGGER
+from .class_loss import binary_loss, single_loss
+from .entity_task import EntityTask, given, spans_of
+from .relation_scorer import relation_score
+
+Array = np.ndarray
+Place = tuple[int, int]
+LOST = ("no entity", "no candidate", "second label")
+
+DEFAULT_CONFIG = Config().from_str(
+    """
+[luke_relation]
+spans_key = null
+multi_label = false
+threshold = 0.5
+pair_order = "both"
+symmetric = []
+merge_entities = false
+scorer = {"@scorers":"spacy-luke.luke_relation_scorer.v1"}
+
+[luke_relation.candidates]
+@misc = "spacy-luke.relation_candidates.v1"
+max_distance = 100
+
+[luke_relation.model]
+@architectures = "spacy-luke.PairScorer.v1"
+mode = "probe"
+
+[luke_relation.model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+name = "studio-ousia/luke-base"
+"""
+)
+
+
+@Language.factory(
+    "luke_relation",
+    assigns=["doc._.relations"],
+    requires=["doc.ents"],
+    default_config=DEFAULT_CONFIG["luke_relation"],
+    default_score_weights={"rels_f": 1.0, "rels_p": 0.0, "rels_r": 0.0, "rels_per_type": None},
+)
+def make_luke_relation(
+    nlp: Language,
+    name: str,
+    model: Model[PairQuery, PairScores],
+    candidates: Candidates,
+    spans_key: str | None,
+    multi_label: bool,
+    threshold: float,
+    pair_order: Literal["both", "text"],
+    symmetric: list[str],
+    merge_entities: bool,
+    scorer: Callable | None,
+) -> "LukeRelation":
+    """Construct a relation component.
+
+    model: ``spacy-luke.PairScorer.v1``.
+    candidates: which pairs are asked about, e.g. ``spacy-luke.relation_candidates.v1``.
+    spans_key: relate the spans of this group; by default ``Doc.ents``.
+    multi_label: a pair may have several relations, each with a probability of its own; else one,
+        or none.
+    threshold: least probability of a relation; where a pair has at most one, that one also has to
+        be likelier than all others and than none.
+    pair_order: ``both``: a pair is asked about as (head, tail) and as (tail, head), as published;
+        ``text``: once, the first entity of the text being the head, with classes for relations
+        that run the other way.
+    symmetric: labels without a direction: their head is the first in the text.
+    merge_entities: mentions with the same ``kb_id_`` are one entity, related through all of its
+        mentions and reported on the first.
+    """
+    return LukeRelation(
+        nlp.vocab,
+        model,
+        name,
+        candidates,
+        scorer,
+        spans_key=spans_key,
+        multi_label=multi_label,
+        threshold=threshold,
+        pair_order=pair_order,
+        symmetric=list(symmetric),
+        merge_entities=merge_entities,
+    )
+
+
+class AskedPairs(NamedTuple):
+    """query: what the model is asked. entities: those of each document, each a list of mentions;
+    starts: (n_docs + 1,) where a document's entities begin, counted through the batch."""
+
+    query: PairQuery
+    entities: list[list[list[Span]]]
+    starts: Array
+
+
+class LukeRelation(EntityTask):
+    """Find relations between entities that are given."""
+
+    network_name = NETWORK
+    published_nil = "no_relation"
+
+    def __init__(
+        self,
+        vocab: Any,
+        model: Model,
+        name: str,
+        candidates: Candidates,
+        scorer: Callable | None = relation_score,
+        **cfg: Any,
+    ) -> None:
+        if cfg["pair_order"] not in ("both", "text"):
+            raise ConfigError(f"{name}.pair_order is {cfg['pair_order']!r}; use 'both' or 'text'.")
+        super().__init__(vocab, model, name, scorer, **cfg)
+        self.candidates = candidates
+        install_relations()
+
+    # Classes and candidates
+
+    def _classes(self) -> list[Any]:
+        """Labels, then those that run against the text, then none."""
+        classes: list[Any] = list(self.labels)
+        if self.cfg["pair_order"] == "text":
+            directed = [x for x in self.labels if x not in self.cfg["symmetric"]]
+            classes += [(label, "reversed") for label in directed]
+        return classes if self.cfg["multi_label"] else [*classes, self.published_nil]
+
+    def _labels_of(self, doc: Doc) -> Iterable[str]:
+        return {item.label for item in relation_offsets(doc)}
+
+    def _ask(self, docs: Sequence[Doc]) -> AskedPairs:
+        entities = [self._merge(spans_of(doc, self.cfg["spans_key"])) for doc in docs]
+        starts = np.concatenate([[0], np.cumsum([len(x) for x in entities])]).astype(np.int64)
+        sizes = [len(entity) for doc in entities for entity in doc]
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        pairs = [self._pairs(doc, found) + at for doc, found, at in zip(docs, entities, starts)]
+        table = np.concatenate(pairs) if pairs else np.zeros((0, 2), dtype=np.int64)
+        mentions = [[span for entity in doc for span in entity] for doc in entities]
+        return AskedPairs(PairQuery(docs, given(mentions), owners, table), entities, starts)
+
+    def _docs_of(self, asked: AskedPairs) -> Array:
+        return np.searchsorted(asked.starts, asked.query.pairs[:, 0], side="right") - 1
+
+    def _merge(self, spans: list[Span]) -> list[list[Span]]:
+        """Mentions to entities, in the order of their first mentions."""
+        entities: dict[Any, list[Span]] = {}
+        for i, span in enumerate(spans):
+            key = span.kb_id_ if self.cfg["merge_entities"] and span.kb_id_ else i
+            entities.setdefault(key, []).append(span)
+        return list(entities.values())
+
+    def _pairs(self, doc: Doc, entities: list[list[Span]]) -> Array:
+        """(n, 2) candidates; in text order each pair once, if either direction is a candidate."""
+        pairs = np.asarray(self.candidates(doc, entities), dtype=np.int64).reshape(-1, 2)
+        if self.cfg["pair_order"] == "text":
+            pairs = np.unique(np.sort(pairs, axis=1), axis=0)
+        return pairs
+
+    # Prediction
+
+    def set_annotations(self, docs: Iterable[Doc], scores: tuple[AskedPairs, PairScores]) -> None:
+        """Write ``Doc._.relations``."""
+        asked, values = scores
+        rows, classes, chances = self._decode(values)
+        pairs = asked.query.pairs[values.asked[rows]]
+        of_doc = self._docs_of(asked)[values.asked[rows]]
+        for i, doc in enumerate(docs):
+            mine = np.flatnonzero(of_doc == i)
+            table = (pairs[mine] - asked.starts[i]).tolist()
+            found = zip(table, classes[mine].tolist(), chances[mine].tolist())
+            doc._.relations = self._relations(asked.entities[i], found)
+
+    def _decode(self, values: PairScores) -> tuple[Array, Array, Array]:
+        """Rows of ``asked``, classes and probabilities of what is likely enough."""
+        logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
+        threshold = self.cfg["threshold"]
+        if self.cfg["multi_label"]:
+            chances = 1 / (1 + np.exp(-np.clip(logits, -50, 50)))
+            rows, classes = np.nonzero(chances >= threshold)
+            return rows, classes, chances[rows, classes]
+        if not len(logits):
+            nothing = np.zeros(0, dtype=np.int64)
+            return nothing, nothing, np.zeros(0)
+        chances = np.exp(logits - logits.max(-1, keepdims=True))
+        chances /= chances.sum(-1, keepdims=True)
+        best = chances.argmax(-1)
+        top = chances[np.arange(len(best)), best]
+        rows = np.flatnonzero((best < logits.shape[1] - 1) & (top >= threshold))
+        return rows, best[rows], top[rows]
+
+    def _relations(self, entities: list[list[Span]], found: Iterable[tuple]) -> list[Relation]:
+        names = self._classes()
+        best: dict[tuple[int, int, str], float] = {}
+        for (head, tail), c, chance in found:
+            reverse = not isinstance(names[c], str)
+            label = names[c][0] if reverse else names[c]
+            if reverse or (label in self.cfg["symmetric"] and head > tail):
+                head, tail = tail, head
+            key = (head, tail, label)
+            best[key] = max(chance, best.get(key, 0.0))
+        return [
+            Relation(entities[head][0], entities[tail][0], label, chance)
+            for (head, tail, label), chance in best.items()
+        ]
+
+    # Training
+
+    def _loss(
+        self, examples: Sequence[Example], asked: AskedPairs, scores: PairScores
+    ) -> tuple[float, PairScores]:
+        targets, _ = self._targets([eg.reference for eg in examples], asked)
+        loss = binary_loss if self.cfg["multi_label"] else single_loss
+        value, d_logits = loss(self.model.ops, scores.logits, targets[scores.asked])
+        return value, scores._replace(logits=d_logits)
+
+    def _targets(
+        self, references: Sequence[Doc], asked: AskedPairs
+    ) -> tuple[Array, dict[str, list[int]]]:
+        """(n_pairs, n_classes) gold of each candidate; and for each gold relation that no
+        candidate holds, why, and its document."""
+        classes = {name: i for i, name in enumerate(self._classes())}
+        targets = np.zeros((len(asked.query.pairs), len(classes)), dtype=np.float32)
+        rows = {(a, b): i for i, (a, b) in enumerate(asked.query.pairs.tolist())}
+        lost: dict[str, list[int]] = {reason: [] for reason in LOST}
+        for i, reference in enumerate(references):
+            places = _places(asked.entities[i], int(asked.starts[i]))
+            for item in relation_offsets(reference):
+                reason = self._mark(item, places, rows, classes, targets)
+                if reason:
+                    lost[reason].append(i)
+        if not self.cfg["multi_label"]:
+            targets[~targets.any(1), -1] = 1.0
+        return targets, lost
+
+    def _mark(
+        self,
+        item: Offsets,
+        places: dict[Place, int],
+        rows: dict[tuple[int, int], int],
+        classes: dict[Any, int],
+        targets: Array,
+    ) -> str | None:
+        """Make a gold relation's candidates positive, or say why there are none."""
+        if item.head not in places or item.tail not in places:
+            return "no entity"
+        directions = self._asked_as(places[item.head], places[item.tail], item)
+        found = [(rows[a, b], name) for a, b, name in directions if (a, b) in rows]
+        if not found:
+            return "no candidate"
+        for row, name in found:
+            if name not in classes:
+                raise ConfigError(
+                    f"{self.name}: the label {item.label!r} is in the data but not in the "
+                    "component; add it with add_label, or initialise with all of the data."
+                )
+            if not self.cfg["multi_label"] and targets[row].any() > targets[row, classes[name]]:
+                return "second label"
+            targets[row, classes[name]] = 1.0
+        return None
+
+    def _asked_as(self, head: int, tail: int, item: Offsets) -> list[tuple[int, int, Any]]:
+        """(first, second, class) of the candidates that a gold relation makes positive; head and
+        tail are counted through the batch."""
+        symmetric = item.label in self.cfg["symmetric"]
+        if self.cfg["pair_order"] == "both":
+            other = [(tail, head, item.label)] if symmetric else []
+            return [(head, tail, item.label), *other]
+        if head < tail or symmetric:
+            return [(min(head, tail), max(head, tail), item.label)]
+        return [(tail, head, (item.label, "reversed"))]
+
+    def _report_limits(self, examples: Iterable[Example], preset: bool) -> None:
+        """Count the gold relations that cannot be predicted."""
+        counts = dict.fromkeys(("gold", *LOST, "too long"), 0)
+        for batch in minibatch(examples, 64):
+            examples = list(batch)
+            references = [eg.reference for eg in examples]
+            asked = self._ask([eg.predicted for eg in examples] if preset else references)
+            targets, lost = self._targets(references, asked)
+            counts["gold"] += sum(len(relation_offsets(doc)) for doc in references)
+            for reason, found in lost.items():
+                counts[reason] += len(found)
+            positive = targets if self.cfg["multi_label"] else targets[:, :-1]
+            counts["too long"] += int(positive[~askable(self.model, asked.query)].sum())
+        self.limits = counts
+        LOGGER.info(
+            "%s: of %d gold relations %d have a side that is no entity, %d are no candidate pair, "
+            "%d are a pair's second label, %d are longer than a window: these cannot be predicted.",
+            self.name,
+            *counts.values(),
+        )
+
+
+def _places(entities: list[list[Span]], base: int) -> dict[Place, int]:
+    """Characters of every mention -> its entity, counted through the batch."""
+    return {
+        (span.start_char, span.end_char): base + i
+        for i, mentions in enumerate(entities)
+        for span in mentions
+    }

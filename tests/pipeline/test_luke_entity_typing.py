@@ -1,0 +1,422 @@
+"""Entity types: what is asked, learned, written and kept."""
+
+import logging
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.cli.find_threshold import find_threshold
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from thinc.api import ConfigValidationError
+
+from spacy_luke.annotations.types import get_types, has_types, set_types
+from spacy_luke.errors import ConfigError
+from tests.pipeline.conftest import fit
+from tests.pipeline.relation_data import SENTENCES, annotate, make_examples, make_pipeline
+
+MODES = ("markers", "probe")
+PATHS = {"/person", "/person/scientist", "/place"}
+
+
+def make(directory, mode="probe", **config):
+    return make_pipeline("luke_entity_typing", directory, mode, **config)
+
+
+def types_of(nlp, make_examples=make_examples, **settings) -> list[list[set[str]]]:
+    docs = nlp.pipe([eg.predicted for eg in make_examples(nlp)], **settings)
+    return [[set(ent._.types) for ent in doc.ents] for doc in docs]
+
+
+def scores_of(nlp, batch_size: int) -> list[dict[str, float]]:
+    docs = nlp.pipe([eg.predicted for eg in make_examples(nlp)], batch_size=batch_size)
+    return [dict(sorted(ent._.types.items())) for doc in docs for ent in doc.ents]
+
+
+GOLD = [[set(types) for *_, types in ents] for _, ents, _ in SENTENCES]
+LEAVES = {"/person/scientist", "/place"}
+
+
+def one_type_each(nlp) -> list[Example]:
+    """Every entity has exactly its most specific type."""
+    examples = make_examples(nlp)
+    for eg in examples:
+        for ent in eg.reference.ents:
+            ent._.types = {name: 1.0 for name in ent._.types if name in LEAVES} or {"/place": 1.0}
+    return examples
+
+
+# Learning
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_learns_sets_of_types_and_that_there_are_none(bert_dir, tmp_path, mode):
+    nlp = make(bert_dir, mode)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    assert set(nlp.get_pipe("luke_entity_typing").labels) == PATHS
+    fit(nlp, examples, 80)
+    assert types_of(nlp) == GOLD
+    scores = nlp.evaluate(make_examples(nlp))
+    assert scores["types_acc"] == scores["types_micro_f"] == scores["types_macro_f"] == 1.0
+    nlp.to_disk(tmp_path)
+    assert types_of(spacy.load(tmp_path)) == GOLD
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_learns_exactly_one_type(bert_dir, mode):
+    nlp = make(bert_dir, mode, multi_label=False)
+    examples = one_type_each(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
+    expected = [[set(ent._.types) for ent in eg.reference.ents] for eg in examples]
+    assert types_of(nlp) == expected
+
+
+@pytest.mark.parametrize("multi_label", [True, False])
+def test_a_path_implies_those_above_it(bert_dir, multi_label):
+    nlp = make(bert_dir, ancestors=True, multi_label=multi_label)
+    examples = one_type_each(nlp)
+    nlp.initialize(lambda: examples)
+    labels = set(nlp.get_pipe("luke_entity_typing").labels)
+    assert labels == (PATHS if multi_label else LEAVES)
+    fit(nlp, examples, 60)
+    ada = nlp(examples[0].predicted.copy()).ents[0]
+    assert set(ada._.types) == {"/person", "/person/scientist"}
+    assert ada._.types["/person"] >= ada._.types["/person/scientist"]
+    scores = nlp.evaluate(examples)
+    assert scores["types_acc"] == scores["types_micro_f"] == 1.0
+
+
+def test_of_a_path_and_those_above_it_one_type_is_learned_and_none_lost(bert_dir):
+    nlp = make(bert_dir, ancestors=True, multi_label=False)
+    nlp.initialize(lambda: make_examples(nlp))
+    pipe = nlp.get_pipe("luke_entity_typing")
+    assert set(pipe.labels) == LEAVES and pipe.limits["several types"] == 0
+    plain = make(bert_dir, multi_label=False)
+    plain.initialize(lambda: make_examples(plain))
+    assert plain.get_pipe("luke_entity_typing").limits["several types"] == 2
+
+
+# What counts
+
+
+def gradient_of(nlp, examples) -> np.ndarray:
+    pipe = nlp.get_pipe("luke_entity_typing")
+    asked = pipe._ask([eg.predicted for eg in examples])
+    _, scores = pipe.predict([eg.predicted for eg in examples])
+    return pipe.get_loss(examples, (asked, scores))[1].logits
+
+
+@pytest.mark.parametrize("multi_label", [True, False])
+def test_a_span_of_unknown_types_stays_out_of_the_loss(bert_dir, multi_label):
+    nlp = make(bert_dir, multi_label=multi_label)
+    nlp.initialize(lambda: make_examples(nlp))
+    words = SENTENCES[1][0].split(" ")
+    reference = annotate(Doc(nlp.vocab, words=words), SENTENCES[1][1], types=False)
+    predicted = reference.copy()
+    set_types(reference.ents[0], {"/place": 1.0})
+    assert not has_types(reference.ents[1])
+    gradient = gradient_of(nlp, [Example(predicted, reference)])
+    assert gradient[0].any() and not gradient[1].any()
+    set_types(reference.ents[1], {})
+    gradient = gradient_of(nlp, [Example(predicted, reference)])
+    if multi_label:  # all of its types are wrong
+        assert (gradient[1] > 0).all()
+    else:  # none of the classes says that
+        assert not gradient[1].any()
+
+
+def test_predicted_spans_that_gold_does_not_have_teach_nothing(bert_dir):
+    nlp = make(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    reference = make_examples(nlp)[0].reference
+    predicted = Doc(nlp.vocab, words=[token.text for token in reference])
+    predicted.ents = [Span(predicted, 2, 3, "X"), Span(predicted, 5, 6, "LOC")]
+    gradient = gradient_of(nlp, [Example(predicted, reference)])
+    assert not gradient[0].any() and gradient[1].any()
+
+
+def test_a_type_that_is_not_known_is_named(bert_dir):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples[1:2])
+    with pytest.raises(ConfigError, match="'/person"):
+        nlp.update(examples, sgd=False)
+
+
+def test_gold_out_of_reach_is_counted_by_reason(bert_dir, caplog):
+    nlp = make(bert_dir, encoder={"window": 20, "overlap": 5})
+    examples = make_examples(nlp)
+    examples[0].predicted.set_ents([], default="outside")  # the others have theirs
+    doc = Doc(nlp.vocab, words=["London"] * 30)
+    annotate(doc, [(0, 25, "LOC", ["/place"]), (26, 27, "LOC", ["/place"])])
+    examples.append(Example(annotate(doc.copy(), [(0, 25, "LOC", [])], types=False), doc))
+    with caplog.at_level(logging.INFO, logger="spacy.luke"):
+        nlp.initialize(lambda: examples)
+    limits = nlp.get_pipe("luke_entity_typing").limits
+    assert limits == {"gold": 14, "no entity": 3, "too long": 1, "several types": 0}
+    assert "of 14 gold spans with types 3 are no entity of the documents and 1 are" in caplog.text
+    assert "no document of the data has entities" not in caplog.text
+
+
+def test_training_without_entities_is_warned_of_and_changes_nothing(bert_dir, caplog):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp, entities=False)
+    nlp.initialize(lambda: examples)
+    assert "no document of the data has entities" in caplog.text
+    assert nlp.get_pipe("luke_entity_typing").limits["no entity"] == 0  # of gold entities
+    caplog.clear()
+    losses = fit(nlp, examples, 3)
+    assert losses["luke_entity_typing"] == 0.0
+    assert caplog.text.count("a batch without any entity") == 1
+
+
+def test_where_a_component_predicts_the_entities_in_training_nothing_is_warned_of(bert_dir, caplog):
+    nlp = make(bert_dir)
+    nlp.config["training"]["annotating_components"] = ["luke_ner"]
+    nlp.initialize(lambda: make_examples(nlp, entities=False))
+    assert "no document of the data has entities" not in caplog.text
+
+
+# Prediction
+
+
+@pytest.mark.parametrize("view", ["document", "sentence"])
+@pytest.mark.parametrize("mode", MODES)
+def test_results_do_not_depend_on_the_batch(bert_dir, mode, view):
+    nlp = make(bert_dir, mode, threshold=0.0, view=view, typed_markers=True)
+    nlp.initialize(lambda: make_examples(nlp))
+    expected = scores_of(nlp, 1)
+    assert len(expected) == 12 and all(expected)
+    for size in (2, 3, 64):
+        for one, other in zip(expected, scores_of(nlp, size)):
+            assert one.keys() == other.keys()
+            assert np.allclose(list(one.values()), list(other.values()), atol=1e-5)
+
+
+def test_the_threshold_can_be_changed_afterwards(bert_dir):
+    nlp = make(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    pipe = nlp.get_pipe("luke_entity_typing")
+    sizes = []
+    for threshold in (0.0, 0.5, 1.0):
+        pipe.cfg["threshold"] = threshold
+        sizes.append(sum(len(types) for doc in types_of(nlp) for types in doc))
+    assert sizes[0] == 3 * 12 and sizes[0] > sizes[1] > sizes[2] == 0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_spacy_finds_the_threshold_of_a_saved_pipeline(bert_dir, tmp_path):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 30)
+    # Entities from a component before: spaCy's command reads documents without any.
+    ruler = nlp.add_pipe("entity_ruler", before="luke_entity_typing")
+    texts = {ent.text: ent.label_ for eg in examples for ent in eg.reference.ents}
+    ruler.add_patterns([{"label": label, "pattern": text} for text, label in texts.items()])
+    nlp.to_disk(tmp_path / "model")
+    data = DocBin(docs=[eg.reference for eg in examples], store_user_data=True)
+    data.to_disk(tmp_path / "dev.spacy")
+    best, score, scores = find_threshold(
+        str(tmp_path / "model"),
+        tmp_path / "dev.spacy",
+        "luke_entity_typing",
+        "threshold",
+        "types_micro_f",
+        n_trials=5,
+    )
+    assert 0.0 < best < 1.0 and score > 0.8
+    assert scores[1.0] == 0.0 and scores[0.0] < score
+
+
+def test_a_single_type_counts_however_likely_it_is(bert_dir):
+    nlp = make(bert_dir, multi_label=False, threshold=1.0)
+    examples = one_type_each(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 40)
+    doc = nlp(examples[0].predicted.copy())
+    assert [len(ent._.types) for ent in doc.ents] == [1, 1]
+    assert nlp.evaluate(examples)["types_micro_f"] == 1.0
+
+
+def test_equal_chances_are_still_one_type(bert_dir):
+    nlp = make(bert_dir, multi_label=False)
+    nlp.initialize(lambda: one_type_each(nlp))
+    head = nlp.get_pipe("luke_entity_typing").model.shims[0].module
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.zero_()
+    assert {len(types) for doc in types_of(nlp) for types in doc} == {1}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_documents_with_little_in_them(bert_dir, mode):
+    nlp = make(bert_dir, mode, threshold=0.0)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    lonely = Doc(nlp.vocab, words=["Kyoto", "!"])
+    annotate(lonely, [(0, 1, "LOC", [])])
+    batches = [
+        [Example(lonely.copy(), lonely)],  # one entity, without types
+        [examples[5]],  # no entity
+        [Example(nlp.make_doc(""), nlp.make_doc(""))],
+        [Example(nlp.make_doc("  "), nlp.make_doc("  ")), examples[0]],
+    ]
+    for batch in batches:
+        assert np.isfinite(fit(nlp, batch, 2)["luke_entity_typing"])
+    assert len(nlp("")) == 0 and nlp("Kyoto").ents == ()
+    assert list(nlp.pipe([])) == []
+    assert set(nlp(lonely.copy()).ents[0]._.types) == PATHS
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_entity_longer_than_a_window_is_asked_and_has_no_type_and_that_is_said(
+    bert_dir, caplog, mode
+):
+    nlp = make(bert_dir, mode, threshold=0.0, encoder={"window": 20, "overlap": 5})
+    nlp.initialize(lambda: make_examples(nlp))
+    doc = Doc(nlp.vocab, words=["London"] * 60)
+    doc.ents = [Span(doc, 0, 50, label="X"), Span(doc, 52, 54, label="Y")]
+    for _ in range(2):
+        nlp(doc)
+        long, short = doc.ents
+        assert has_types(long) and long._.types == {} and set(short._.types) == PATHS
+    assert caplog.text.count("1 of 2 questions have no pieces or are longer") == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_spans_of_a_group_may_overlap_and_repeat(bert_dir, mode):
+    nlp = make(bert_dir, mode, spans_key="sc", threshold=0.0)
+    examples = make_examples(nlp)
+    for eg in examples:
+        for doc in (eg.predicted, eg.reference):
+            doc.spans["sc"] = list(doc.ents)
+            doc.ents = []
+    nlp.initialize(lambda: examples)
+    assert nlp.get_pipe("luke_entity_typing").limits["gold"] == 12
+    doc = Doc(nlp.vocab, words=["Ada", "Lovelace", "was", "born", "in", "London"])
+    places = [(0, 2), (0, 1), (5, 6), (0, 2)]
+    doc.spans["sc"] = [Span(doc, a, b, label="X") for a, b in places]
+    asked = nlp.get_pipe("luke_entity_typing")._ask([doc])
+    assert asked.query.spans.table.tolist() == [[0, 1], [0, 2], [5, 6]]
+    nlp(doc)
+    first, inner, _, again = doc.spans["sc"]
+    assert first._.types == again._.types and set(inner._.types) == PATHS
+    assert first._.types != inner._.types
+    assert nlp(Doc(nlp.vocab, words=["Ada"])).spans.get("sc") is None
+
+
+@pytest.mark.parametrize("tokenization", ["tokens", "mentions"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_span_without_pieces_has_no_type(bert_dir, mode, tokenization):
+    nlp = make(bert_dir, mode, threshold=0.0, encoder={"tokenization": tokenization})
+    nlp.initialize(lambda: make_examples(nlp))
+    doc = Doc(nlp.vocab, words=["London", " ", "\n"], spaces=[True, False, False])
+    doc.ents = [Span(doc, i, i + 1, label="X") for i in range(3)]
+    nlp(doc)
+    assert [len(ent._.types) for ent in doc.ents] == [3, 0, 0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gradients_do_not_depend_on_how_many_sequences_are_in_memory(bert_dir, monkeypatch, mode):
+    from spacy_luke.layers import session
+
+    gradients = {}
+    for rows in (8192, 30):
+        monkeypatch.setattr(session, "MAX_ROWS", rows)
+        nlp = make(bert_dir, mode)
+        examples = make_examples(nlp)
+        nlp.initialize(lambda examples=examples: examples)
+        nlp.update(examples, sgd=False, drop=0.0)
+        pipe = nlp.get_pipe("luke_entity_typing")
+        modules = (pipe.model.layers[0].shims[0].module, pipe.model.shims[0].module)
+        gradients[rows] = [
+            p.grad.clone() for module in modules for p in module.parameters() if p.grad is not None
+        ]
+    assert len(gradients[30]) == len(gradients[8192]) > 2
+    for one, other in zip(gradients[8192], gradients[30]):
+        assert torch.allclose(one, other, atol=1e-6)
+
+
+# Labels and settings
+
+
+@pytest.mark.parametrize("multi_label", [True, False])
+def test_labels_can_be_added_to_a_trained_component(bert_dir, multi_label):
+    nlp = make(bert_dir, multi_label=multi_label)
+    examples = one_type_each(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 40)
+    before = types_of(nlp)
+    pipe = nlp.get_pipe("luke_entity_typing")
+    assert pipe.add_label("/event") == 1 and pipe.add_label("/event") == 0
+    classifier = pipe.model.shims[0].module.classifier
+    with torch.no_grad():
+        classifier.weight[-1] = 0.0
+        classifier.bias[-1] = -50.0
+    assert types_of(nlp) == before
+    examples[1].reference.ents[0]._.types = {"/event": 1.0}
+    assert np.isfinite(fit(nlp, examples, 2)["luke_entity_typing"])
+
+
+def test_labels_may_be_given_at_initialisation(bert_dir):
+    nlp = make(bert_dir)
+    labels = sorted(PATHS | {"/never"})
+    nlp.config["initialize"]["components"]["luke_entity_typing"] = {"labels": labels}
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    assert list(nlp.get_pipe("luke_entity_typing").labels) == labels
+    fit(nlp, examples, 80)
+    assert types_of(nlp) == GOLD
+    assert nlp.evaluate(examples)["types_per_type"]["/never"]["f"] is None
+
+
+@pytest.mark.parametrize("label", ["", None])
+def test_a_label_must_be_a_name(bert_dir, label):
+    with pytest.raises(ConfigError, match="cannot be a label"):
+        make(bert_dir).get_pipe("luke_entity_typing").add_label(label)
+
+
+@pytest.mark.parametrize(
+    "config,name",
+    [
+        ({"threshold": -0.1}, "threshold"),
+        ({"mode": "full"}, "mode"),
+        ({"view": "page"}, "view"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_named(bert_dir, config, name):
+    with pytest.raises((ConfigError, ConfigValidationError), match=name):
+        make(bert_dir, config.pop("mode", "probe"), **config)
+
+
+def test_the_model_must_be_an_entity_scorer(bert_dir):
+    model = {"@architectures": "spacy-luke.PairScorer.v1"}
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    with pytest.raises(ConfigError, match="must be a luke-entity-scorer"):
+        spacy.blank("en").add_pipe(
+            "luke_entity_typing", config={"model": {**model, "encoder": encoder}}
+        )
+
+
+# Travelling
+
+
+def test_types_reach_other_processes(bert_dir):
+    nlp = make(bert_dir, threshold=0.4)
+    nlp.initialize(lambda: make_examples(nlp))
+    one = types_of(nlp)
+    assert one == types_of(nlp, n_process=2, batch_size=2) and any(map(any, one))
+
+
+def test_types_survive_serialisation_of_documents(bert_dir):
+    nlp = make(bert_dir, threshold=0.0)
+    nlp.initialize(lambda: make_examples(nlp))
+    docs = list(nlp.pipe([eg.predicted for eg in make_examples(nlp)]))
+    data = DocBin(docs=docs, store_user_data=True).to_bytes()
+    for doc, back in zip(docs, DocBin().from_bytes(data).get_docs(nlp.vocab)):
+        assert [get_types(ent) for ent in back.ents] == [get_types(ent) for ent in doc.ents]
+        assert all(ent._.types for ent in back.ents)

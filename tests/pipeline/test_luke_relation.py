@@ -1,0 +1,282 @@
+"""Relations: what is asked, learned, written and kept."""
+
+import logging
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from thinc.api import ConfigValidationError
+
+from spacy_luke.errors import ConfigError
+from tests.pipeline.conftest import fit
+from tests.pipeline.relation_data import (
+    GOLD,
+    SENTENCES,
+    annotate,
+    found,
+    make_examples,
+    make_pipeline,
+)
+
+MODES = ("markers", "probe")
+
+
+def make(directory, mode="probe", **config):
+    return make_pipeline("luke_relation", directory, mode, **config)
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+@pytest.mark.parametrize("pair_order", ["both", "text"])
+@pytest.mark.parametrize("mode", MODES)
+def test_it_learns_relations_with_their_directions(
+    bert_dir, tmp_path, mode, pair_order, multi_label
+):
+    nlp = make(
+        bert_dir, mode, pair_order=pair_order, multi_label=multi_label, symmetric=["borders"]
+    )
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 120)
+    assert found(nlp) == GOLD
+    scores = nlp.evaluate(make_examples(nlp))
+    assert scores["rels_f"] == scores["rels_macro_f"] == 1.0
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    assert found(loaded) == GOLD
+    assert nlp.get_pipe("luke_relation").limits["gold"] == 5
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_results_do_not_depend_on_the_batch(bert_dir, mode):
+    nlp = make(bert_dir, mode, threshold=0.0, pair_order="text")
+    nlp.initialize(lambda: make_examples(nlp))
+    docs = [eg.predicted for eg in make_examples(nlp)]
+
+    def scores(size: int) -> list:
+        fresh = [eg.predicted for eg in make_examples(nlp)]
+        return [
+            [(r.head.start, r.tail.start, r.label, r.score) for r in doc._.relations]
+            for doc in nlp.pipe(fresh, batch_size=size)
+        ]
+
+    expected = scores(1)
+    assert any(expected)
+    for size in (2, 3, 64):
+        for one, other in zip(expected, scores(size)):
+            assert [x[:3] for x in one] == [x[:3] for x in other]
+            assert np.allclose([x[3] for x in one], [x[3] for x in other], atol=1e-5)
+    assert len(docs) == len(SENTENCES)
+
+
+def test_every_ordered_pair_is_asked_about_or_every_pair_once(bert_dir):
+    doc_of_four = 3
+    for order, expected in (("both", 12), ("text", 6)):
+        nlp = make(bert_dir, pair_order=order)
+        docs = [eg.predicted for eg in make_examples(nlp)]
+        asked = nlp.get_pipe("luke_relation")._ask([docs[doc_of_four]])
+        assert len(asked.query.pairs) == expected
+
+
+def test_gold_out_of_reach_is_counted_by_reason(bert_dir, caplog):
+    nlp = make(
+        bert_dir, candidates={"@misc": "spacy-luke.relation_candidates.v1", "max_distance": 3}
+    )
+    examples = make_examples(nlp)
+    reference = examples[1].reference
+    tokyo, japan = reference.ents
+    reference._.relations = [
+        (tokyo, japan, "located_in"),  # four words apart
+        (reference[3:4], japan, "located_in"),  # a head that is no entity
+    ]
+    near = examples[3].reference
+    near._.relations = [*near._.relations, (near.ents[0], near.ents[1], "meets")]
+    with caplog.at_level(logging.INFO, logger="spacy.luke"):
+        nlp.initialize(lambda: examples)
+    limits = nlp.get_pipe("luke_relation").limits
+    expected = {"gold": 7, "no entity": 1, "no candidate": 3, "second label": 1, "too long": 0}
+    assert limits == expected
+    assert "of 7 gold relations 1 have a side that is no entity, 3 are no candidate" in caplog.text
+
+
+def test_training_without_entities_is_warned_of_and_changes_nothing(bert_dir, caplog):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp, entities=False)
+    nlp.initialize(lambda: examples)
+    assert "no document of the data has entities" in caplog.text
+    caplog.clear()
+    losses = fit(nlp, examples, 3)
+    assert losses["luke_relation"] == 0.0
+    assert caplog.text.count("a batch without any entity") == 1
+    assert "PresetEntsCorpus" in caplog.text
+
+
+def test_batches_without_relations_or_pairs_are_no_trouble(bert_dir):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    lonely = Doc(nlp.vocab, words=["Kyoto", "!"])
+    annotate(lonely, [(0, 1, "LOC", [])])
+    batches = [
+        [examples[4]],  # two entities, no relation
+        [examples[5]],  # no entity
+        [Example(lonely, lonely.copy())],  # one entity
+        [Example(nlp.make_doc(""), nlp.make_doc(""))],
+        [Example(nlp.make_doc("  "), nlp.make_doc("  ")), examples[0]],
+    ]
+    for batch in batches:
+        losses = fit(nlp, batch, 2)
+        assert np.isfinite(losses["luke_relation"])
+    assert nlp("")._.relations == [] and nlp("Kyoto")._.relations == []
+
+
+def test_spans_of_a_group_may_overlap_and_repeat(bert_dir):
+    nlp = make(bert_dir, spans_key="sc", threshold=0.0, pair_order="text")
+    examples = make_examples(nlp)
+    for eg in examples:
+        for doc in (eg.predicted, eg.reference):
+            doc.spans["sc"] = list(doc.ents)
+    nlp.initialize(lambda: examples)
+    doc = Doc(nlp.vocab, words=["Ada", "Lovelace", "was", "born", "in", "London"])
+    spans = [(0, 2), (0, 1), (5, 6), (0, 2)]
+    doc.spans["sc"] = [Span(doc, a, b, label="X") for a, b in spans]
+    asked = nlp.get_pipe("luke_relation")._ask([doc])
+    assert asked.query.pairs.tolist() == [[0, 1], [0, 2], [1, 2]]
+    nlp(doc)
+    for relation in doc._.relations:
+        assert (relation.head.start, relation.head.end) != (relation.tail.start, relation.tail.end)
+
+
+def test_mentions_of_one_entity_are_related_together(bert_dir):
+    words = ["Tokyo", "is", "old", ".", "Tokyo", "lies", "in", "Japan"]
+    nlp = make(bert_dir, merge_entities=True, threshold=0.0)
+    doc = Doc(nlp.vocab, words=words)
+    doc.ents = [
+        Span(doc, 0, 1, "LOC", kb_id="Q1"),
+        Span(doc, 4, 5, "LOC", kb_id="Q1"),
+        Span(doc, 7, 8, "LOC"),
+    ]
+    reference = doc.copy()
+    first, _, japan = reference.ents
+    reference._.relations = [(first, japan, "located_in")]
+    examples = [Example(doc, reference)]
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_relation")
+    assert pipe._ask([doc]).query.pairs.tolist() == [[0, 1], [1, 0]]
+    fit(nlp, examples, 60)
+    found = nlp(doc.copy())._.relations
+    assert [(r.head.start, r.tail.start) for r in found] == [(0, 7)]
+
+
+def test_a_document_of_many_entities_is_scored_in_bounded_chunks(bert_dir, monkeypatch):
+    from spacy_luke.layers import pair_scorer
+
+    n = 40
+    nlp = make(bert_dir, threshold=0.0, pair_order="text")
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    doc = Doc(nlp.vocab, words=["Tokyo", "met"] * n)
+    doc.ents = [Span(doc, 2 * i, 2 * i + 1, "LOC") for i in range(n)]
+    pipe = nlp.get_pipe("luke_relation")
+    _, whole = pipe.predict([doc])
+    assert len(whole.asked) == n * (n - 1) // 2
+    monkeypatch.setattr(pair_scorer, "MAX_PAIRS", 7)
+    _, parts = pipe.predict([doc])
+    assert np.allclose(whole.logits, parts.logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gradients_do_not_depend_on_how_many_sequences_are_in_memory(bert_dir, monkeypatch, mode):
+    from spacy_luke.layers import session
+
+    gradients = {}
+    for rows in (8192, 30):
+        monkeypatch.setattr(session, "MAX_ROWS", rows)
+        nlp = make(bert_dir, mode)
+        examples = make_examples(nlp)
+        nlp.initialize(lambda examples=examples: examples)
+        nlp.update(examples, sgd=False, drop=0.0)
+        pipe = nlp.get_pipe("luke_relation")
+        module = pipe.model.layers[0].shims[0].module
+        gradients[rows] = {
+            name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None
+        }
+    assert gradients[30].keys() == gradients[8192].keys() and gradients[30]
+    for name, gradient in gradients[8192].items():
+        assert torch.allclose(gradient, gradients[30][name], atol=1e-6), name
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_long_document_loses_nothing_unseen(bert_dir, mode):
+    words = (["Tokyo"] + ["is"] * 150) * 3 + ["Japan"]
+    nlp = make(
+        bert_dir,
+        mode,
+        threshold=0.0,
+        pair_order="text",
+        candidates={"@misc": "spacy-luke.relation_candidates.v1", "max_distance": None},
+    )
+    nlp.initialize(lambda: make_examples(nlp))
+    doc = Doc(nlp.vocab, words=words)
+    doc.ents = [Span(doc, 151 * i, 151 * i + 1, "LOC") for i in range(4)]
+    pipe = nlp.get_pipe("luke_relation")
+    asked, scores = pipe.predict([doc])
+    assert len(asked.query.pairs) == 6
+    # In separate windows entities still have states; one sequence holds no two of them.
+    assert len(scores.asked) == (6 if mode == "probe" else 0)
+    nlp(doc)
+    assert np.isfinite(scores.logits).all()
+
+
+@pytest.mark.parametrize("pair_order", ["both", "text"])
+def test_labels_can_be_added_to_a_trained_component(bert_dir, pair_order):
+    nlp = make(bert_dir, pair_order=pair_order, symmetric=["borders"])
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 80)
+    before = found(nlp)
+    pipe = nlp.get_pipe("luke_relation")
+    assert pipe.add_label("visited") == 1 and pipe.add_label("visited") == 0
+    module = pipe.model.shims[0].module
+    with torch.no_grad():
+        for i, name in enumerate(pipe._classes()):
+            if "visited" in name:
+                module.classifier.weight[i] = -10.0 * module.classifier.weight[-1].abs()
+                if module.classifier.bias is not None:
+                    module.classifier.bias[i] = -20.0
+    assert found(nlp) == before
+    fit(nlp, examples, 1)
+
+
+def test_a_label_that_is_not_known_is_named(bert_dir):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples[:1])
+    with pytest.raises(ConfigError, match="located_in"):
+        nlp.update(examples, sgd=False)
+
+
+@pytest.mark.parametrize(
+    "config,name",
+    [
+        ({"pair_order": "sideways"}, "pair_order"),
+        ({"threshold": 1.5}, "threshold"),
+        ({"mode": "full"}, "mode"),
+        ({"view": "page"}, "view"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_named(bert_dir, config, name):
+    with pytest.raises((ConfigError, ConfigValidationError), match=name):
+        make(bert_dir, config.pop("mode", "probe"), **config)
+
+
+def test_relations_reach_other_processes(bert_dir):
+    nlp = make(bert_dir, threshold=0.0, pair_order="text")
+    nlp.initialize(lambda: make_examples(nlp))
+    docs = [eg.predicted for eg in make_examples(nlp)]
+    one = [[r.label for r in doc._.relations] for doc in nlp.pipe(docs)]
+    docs = [eg.predicted for eg in make_examples(nlp)]
+    two = [[r.label for r in doc._.relations] for doc in nlp.pipe(docs, n_process=2)]
+    assert one == two and any(one)
