@@ -16,5 +16,6 @@ spacy_app.add_typer(app, name="luke")
 
 from . import asset as _asset  # noqa: E402, F401  (registers its command on `app`)
 from . import convert as _convert  # noqa: E402, F401
+from . import evaluate as _evaluate  # noqa: E402, F401
 from . import page as _page  # noqa: E402, F401
 from . import tune_nil as _tune_nil  # noqa: E402, F401

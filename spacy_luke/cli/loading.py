@@ -41,3 +41,23 @@ def load_examples(path: Path, nlp: Language) -> list[Example]:
     if not examples:
         raise CorpusError(f"{path} holds no document.")
     return examples
+
+
+def predicts_entities(nlp: Language) -> list[str]:
+    """The components that write ``Doc.ents``; a luke_ner in nested mode does not."""
+    return [
+        name
+        for name, pipe in nlp.pipeline
+        if "doc.ents" in nlp.get_pipe_meta(name).assigns
+        and not (getattr(pipe, "cfg", None) or {}).get("nested")
+    ]
+
+
+def consumes_entities(nlp: Language) -> list[str]:
+    """The components that read ``Doc.ents`` and are scored by what they make of them."""
+    return [
+        name
+        for name in nlp.pipe_names
+        if "doc.ents" in nlp.get_pipe_meta(name).requires
+        and nlp.get_pipe_meta(name).default_score_weights
+    ]

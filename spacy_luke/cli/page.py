@@ -1,8 +1,8 @@
-"""``spacy luke page``: documents with predicted and gold entities as one HTML page."""
+"""``spacy luke page``: documents with predicted and gold annotation as one HTML page."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -13,26 +13,17 @@ from spacy.training import Example
 from tqdm import tqdm
 from wasabi import Printer
 
+from ..annotations.relations import relation_offsets
+from ..corpora.preset import Tally, preset_entities
 from ..errors import ConfigError, LukeError
 from . import app
-from .loading import load_examples, load_pipeline, use_device
+from .loading import load_examples, load_pipeline, predicts_entities, use_device
+from .page_relations import Drawn, draw_relations
 from .page_template import TEMPLATE
+from .page_text import Entity, Piece, cut, type_chips
 
 N_BINS = 20
 """Bars of the histogram of scores, from 0 to 1."""
-
-
-class Entity(NamedTuple):
-    """A labelled range of characters. score: its probability, if the pipeline gives one."""
-
-    start: int
-    end: int
-    label: str
-    score: float | None = None
-
-    @property
-    def key(self) -> tuple[int, int, str]:
-        return self.start, self.end, self.label
 
 
 @dataclass
@@ -71,37 +62,14 @@ class Counts:
 
 
 @dataclass
-class Piece:
-    """A stretch of text in which no entity begins or ends.
-
-    kind: "", "agreed", "spurious", "missed", or "both" where a spurious and a missed entity
-    lie over each other. label: of the predicted entity; gold_label: of the annotated one.
-    tags: what is written behind it, of the entities that end here.
-    """
-
-    text: str
-    kind: str = ""
-    label: str = ""
-    gold_label: str = ""
-    tags: list["Tag"] = field(default_factory=list)
-
-
-class Tag(NamedTuple):
-    """The name behind an entity."""
-
-    kind: str
-    label: str
-    score: float | None
-
-
-@dataclass
 class Shown:
-    """A document of the page. counts is None where it has no annotation."""
+    """A document of the page. counts is None where it has no annotation of entities."""
 
     title: str
     pieces: list[Piece]
     counts: Counts | None
     n_words: int
+    relations: Drawn
 
 
 class Bar(NamedTuple):
@@ -114,7 +82,10 @@ class Bar(NamedTuple):
 
 @dataclass
 class Page:
-    """Everything the template shows. n_docs: documents counted; those shown may be fewer."""
+    """Everything the template shows. n_docs: documents counted; those shown may be fewer.
+
+    given: whether the entities are those of the annotation, so that their scores say nothing.
+    """
 
     title: str
     meta: list[tuple[str, str]]
@@ -123,6 +94,7 @@ class Page:
     total: Counts
     labels: dict[str, Counts]
     bars: list[Bar]
+    given: bool = False
 
 
 @app.command("page")
@@ -136,7 +108,8 @@ def page_cli(
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Entities",
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
-    """Write a page of documents with predicted and annotated entities and their scores.
+    """Write a page of documents with predicted and annotated entities and their scores, and
+    with relations and types where there are any.
 
     One file that loads nothing else. All documents count; --limit only shortens what is shown.
     """
@@ -156,13 +129,18 @@ def page_cli(
 
 
 def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str) -> Page:
-    """Predict every example's entities and set them beside its annotation.
+    """Predict every example's entities, relations and types and set them beside its annotation.
 
-    limit: most documents shown, 0 for all. Raises ConfigError where the pipeline writes no
-    ``Doc.ents``.
+    A pipeline that writes relations or types but no entities is given those of the annotation.
+    limit: most documents shown, 0 for all. Raises ConfigError where the pipeline writes nothing
+    that the page shows.
     """
-    _check(nlp)
     page = Page(title, _meta(nlp), len(examples), [], Counts(), {}, [])
+    if not _finds_entities(nlp):
+        page.given = True
+        for example in examples:
+            preset_entities(example, Tally())
+    compare = any(relation_offsets(eg.reference) for eg in examples)
     scored: list[tuple[float, bool]] = []
     found = nlp.pipe([eg.predicted for eg in examples])
     bar = tqdm(found, "predict", total=len(examples), leave=False, disable=None)
@@ -170,7 +148,7 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
         gold = gold_entities(example.reference)
         predicted = predicted_entities(doc)
         if not limit or number <= limit:
-            page.documents.append(show(doc, example.reference, predicted, gold, number))
+            page.documents.append(show(doc, example.reference, predicted, gold, number, compare))
         if gold is None:
             continue
         keys = {entity.key for entity in gold}
@@ -222,35 +200,17 @@ def show(
     predicted: Sequence[Entity],
     gold: Sequence[Entity] | None,
     number: int,
+    compare: bool = False,
 ) -> Shown:
-    """One document, cut into pieces at every end of an entity."""
+    """One document, cut into pieces at every end of an entity.
+
+    compare: whether relations are annotated; one that this document lacks is then spurious.
+    """
     title = str(reference.user_data.get("title") or f"Document {number}")
     counts = None if gold is None else count(predicted, gold)
-    return Shown(title, cut(doc.text, predicted, gold), counts, len(doc))
-
-
-def cut(text: str, predicted: Sequence[Entity], gold: Sequence[Entity] | None) -> list[Piece]:
-    """The text in pieces; entities of one side do not overlap, those of the two sides may."""
-    if gold is None:  # nothing to compare with: no prediction is right or wrong
-        gold = predicted
-    keys, theirs = {e.key for e in predicted}, {e.key for e in gold}
-    kinds = [(e, "agreed" if e.key in theirs else "spurious") for e in predicted]
-    kinds += [(e, "missed") for e in gold if e.key not in keys]
-    bounds = sorted({0, len(text), *(at for e, _ in kinds for at in (e.start, e.end))})
-    pieces = []
-    for start, end in zip(bounds, bounds[1:]):
-        piece = Piece(text[start:end])
-        for entity, kind in kinds:
-            if entity.start <= start and end <= entity.end:
-                piece.kind = "both" if piece.kind else kind
-                if kind == "missed":
-                    piece.gold_label = entity.label
-                else:
-                    piece.label = entity.label
-            if entity.end == end and entity.start <= start:
-                piece.tags.append(Tag(kind, entity.label, entity.score))
-        pieces.append(piece)
-    return pieces
+    pieces = cut(doc.text, predicted, gold, type_chips(doc, reference))
+    drawn = draw_relations(doc, reference, compare, f"relations-{number}")
+    return Shown(title, pieces, counts, len(doc), drawn)
 
 
 def histogram(scored: Iterable[tuple[float, bool]]) -> list[Bar]:
@@ -274,7 +234,13 @@ def render(page: Page) -> str:
         label: round(25 + i * 360 / len(labels)) % 360 for i, label in enumerate(sorted(labels))
     }
     most = max((bar.agreed + bar.spurious for bar in page.bars), default=0)
-    return environment.from_string(TEMPLATE).render(page=page, hues=hues, most=most)
+    return environment.from_string(TEMPLATE).render(
+        page=page,
+        hues=hues,
+        most=most,
+        types=any(piece.types for shown in page.documents for piece in shown.pieces),
+        relations=any(any(shown.relations) for shown in page.documents),
+    )
 
 
 def _labels(shown: Shown) -> set[str]:
@@ -285,16 +251,16 @@ def _percent(value: float | None) -> str:
     return "\N{EN DASH}" if value is None else f"{100 * value:.1f}"
 
 
-def _check(nlp: Language) -> None:
-    flat = False
-    for name, pipe in nlp.pipeline:
-        cfg: Any = getattr(pipe, "cfg", None) or {}
-        flat |= "doc.ents" in nlp.get_pipe_meta(name).assigns and not cfg.get("nested")
-    if not flat:
+def _finds_entities(nlp: Language) -> bool:
+    """Whether the pipeline writes ``Doc.ents``, or only what is said of given entities."""
+    predicted = bool(predicts_entities(nlp))
+    said = {what for name in nlp.pipe_names for what in nlp.get_pipe_meta(name).assigns}
+    if not predicted and not said & {"doc._.relations", "span._.types"}:
         raise ConfigError(
             f"No component of the pipeline ({', '.join(nlp.pipe_names) or 'empty'}) writes "
             "Doc.ents, which the page shows; a luke_ner with nested = true does not."
         )
+    return predicted
 
 
 def _meta(nlp: Language) -> list[tuple[str, str]]:

@@ -73,8 +73,34 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .legend { display: flex; flex-wrap: wrap; gap: .1rem 1.6rem; margin: 0; line-height: 2.1;
   font-size: .95rem; }
 .note { color: var(--soft); font-size: .85rem; margin: .6rem 0 0; }
-svg { display: block; width: 100%; height: auto; }
-svg text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif; fill: var(--soft); }
+.type { font: .66rem/1 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
+  white-space: nowrap; margin-right: .35em; padding: .15em .5em; border-radius: 1em;
+  border: 1px solid var(--line); background: var(--ground); vertical-align: .15em; }
+.type b { font-weight: 400; color: var(--soft); font-variant-numeric: tabular-nums; }
+.type.agreed { border-color: var(--good); }
+.type.spurious { border-color: var(--bad); }
+.type.missed { border: 1px dashed var(--soft); background: none; }
+.type.spurious::before { content: "\\2717\\00a0"; color: var(--bad); }
+.type.missed::before { content: "missed\\00a0"; color: var(--bad); }
+.relations { overflow-x: auto; margin-top: .9rem; padding-top: .9rem;
+  border-top: 1px solid var(--line); }
+.relations svg { display: block; flex: none; margin-bottom: .5rem; overflow: visible;
+  font: 14px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
+.displacy-token { color: var(--soft); }
+.mention { font-weight: 600; color: var(--ink); }
+.displacy-tag { font-size: .8em; color: var(--soft); }
+.displacy-label { stroke: var(--paper); stroke-width: 3px; paint-order: stroke; }
+.displacy-arrow.plain { color: var(--soft); }
+.displacy-arrow.agreed, .line.agreed b { color: var(--good); }
+.displacy-arrow.spurious, .line.spurious b { color: var(--bad); }
+.displacy-arrow.missed, .line.missed b { color: #475467; }
+.displacy-arrow.missed .displacy-arc { stroke-dasharray: 4 3; }
+.line { margin: .2rem 0 0; font-size: .88rem; } .line b { font-weight: 400; }
+.legend .line { margin: 0; font-size: inherit; }
+.note + .legend { margin-top: .6rem; }
+.histogram { display: block; width: 100%; height: auto; }
+.histogram text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif;
+  fill: var(--soft); }
 @media print { body { background: #fff; } .card { break-inside: avoid; } }
 </style>
 </head>
@@ -86,8 +112,12 @@ svg text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif; fill:
 {{ page.n_docs }} documents; the first {{ page.documents | length }} are shown, all are counted.
 {% else %}
 {{ page.n_docs }} document{{ "" if page.n_docs == 1 else "s" }}.
+{% endif %}
+{% if page.given %}
+The entities are given, not predicted.
 {% endif %}</p>
 
+{% if not page.given %}
 <section class="card big" aria-label="Scores of all documents">
 <div><b>{{ page.total.f | percent }}</b><span>F</span></div>
 <div><b>{{ page.total.p | percent }}</b><span>precision</span></div>
@@ -96,6 +126,7 @@ svg text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif; fill:
 <div><b>{{ page.total.spurious }}</b><span>spurious</span></div>
 <div><b>{{ page.total.missed }}</b><span>missed</span></div>
 </section>
+{% endif %}
 
 <div class="two">
 <section class="card">
@@ -114,7 +145,7 @@ svg text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif; fill:
 {% if page.bars %}
 <section class="card">
 <h2>Probabilities of predicted entities</h2>
-<svg viewBox="0 -8 320 140" role="img"
+<svg class="histogram" viewBox="0 -8 320 140" role="img"
   aria-label="Histogram of probabilities; right ones, spurious ones on top">
 {% for bar in page.bars %}
 {% set n = bar.agreed + bar.spurious %}
@@ -162,6 +193,21 @@ spurious: only predicted</span>
 <p class="note">The number is the probability of the label. An entity agrees where both its ends
 and its label do: one with another label or another end is spurious, and what it should have been
 is missed.</p>
+{% if types %}
+<p class="legend">
+<span><span class="type agreed">type <b>0.93</b></span> type of the entity before it, annotated
+alike</span>
+<span><span class="type spurious">type <b>0.55</b></span> only predicted</span>
+<span><span class="type missed">type</span> only annotated</span>
+<span><span class="type plain">type <b>0.93</b></span> predicted, nothing annotated</span>
+</p>
+{% endif %}
+{% if relations %}
+<p class="legend">Arcs point from the head of a relation to its tail:
+<span class="line agreed"><b>annotated alike</b></span>
+<span class="line spurious"><b>&#10007; only predicted</b></span>
+<span class="line missed"><b>missed (dashed): only annotated</b></span></p>
+{% endif %}
 </section>
 
 {% for doc in page.documents %}
@@ -170,11 +216,11 @@ is missed.</p>
 <div class="scores">{{ doc.n_words }} tokens
 {% if doc.counts is none %}
 <span>not annotated</span>
-{% else %}
+{% elif not page.given %}
 {{ scores(doc.counts) }}
 {% endif %}
 </div></header>
-<p class="text">
+<p class="text" dir="auto">
 {%- for piece in doc.pieces -%}
 {%- if piece.kind -%}
 <mark class="{{ piece.kind }}" style="--hue:{{ hues[piece.label or piece.gold_label] }}
@@ -187,8 +233,23 @@ is missed.</p>
 <span class="tag {{ tag.kind }}" style="--hue:{{ hues[tag.label] }}" title="{{ words[tag.kind] }}">
 {{- tag_text(tag) | trim }}</span>
 {%- endfor -%}
+{%- for type in piece.types -%}
+<span class="type {{ type.kind }}">{{ type.name }}{% if type.score is not none %}
+ <b>{{ "%.2f" % type.score }}</b>{% endif %}</span>
+{%- endfor -%}
 {%- endfor -%}
 </p>
+{% if doc.relations.pictures or doc.relations.lines %}
+<div class="relations" tabindex="0" aria-label="Relations">
+{% for picture in doc.relations.pictures %}
+{{ picture }}
+{% endfor %}
+{% for line in doc.relations.lines %}
+<p class="line {{ line.kind }}">{{ line.head }} &rarr; <b>{{ line.label }}</b> &rarr;
+{{ line.tail }}</p>
+{% endfor %}
+</div>
+{% endif %}
 </article>
 {% endfor %}
 </main>

@@ -1,0 +1,98 @@
+"""``spacy luke evaluate``: scores end to end and with gold entities, under different names."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import srsly
+import typer
+from spacy.language import Language
+from spacy.training import Example
+from wasabi import Printer
+
+from ..corpora.preset import Tally, preset_entities
+from ..errors import ConfigError, LukeError
+from . import app
+from .loading import consumes_entities, load_examples, load_pipeline, predicts_entities, use_device
+
+GOLD = "gold_"
+_SHOWN = ("_p", "_r", "_f", "_acc")
+
+
+@app.command("evaluate")
+def evaluate_cli(
+    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A trained pipeline.")],
+    docs: Annotated[Path, typer.Argument(metavar="DOCS", help="Annotated documents, .spacy.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write all scores, .json.")
+    ] = None,
+    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
+) -> None:
+    """Score a pipeline whose components consume entities.
+
+    Scores have spaCy's names where entities are the pipeline's own, end to end. Those of the
+    components that consume entities are also computed on the annotated ones: their names begin
+    with "gold_". A pipeline that predicts no entities has only these.
+    """
+    msg = Printer()
+    try:
+        use_device(gpu_id)
+        nlp = load_pipeline(pipeline)
+        scores = evaluate(nlp, load_examples(docs, nlp))
+        if output is not None:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            srsly.write_json(output, scores)
+    except (LukeError, OSError) as err:
+        msg.fail(str(err))
+        raise typer.Exit(1) from None
+    print_scores(scores, msg)
+    if output is not None:
+        msg.good(f"Saved scores to {output}")
+
+
+def evaluate(nlp: Language, examples: Sequence[Example]) -> dict[str, Any]:
+    """Scores end to end and, with ``gold_`` before their names, with gold entities.
+
+    The predicted side of the examples is not changed. Raises ConfigError for a pipeline of which
+    no component reads or writes entities.
+    """
+    predicting, consuming = predicts_entities(nlp), consumes_entities(nlp)
+    if not predicting and not consuming:
+        raise ConfigError(
+            f"No component of this pipeline reads or writes Doc.ents: {', '.join(nlp.pipe_names)}."
+        )
+    scores: dict[str, Any] = {}
+    if predicting:
+        scores.update(nlp.evaluate([_bare(eg) for eg in examples]))
+    if consuming:
+        given = [_bare(eg) for eg in examples]
+        for eg in given:
+            preset_entities(eg, Tally())
+        with nlp.select_pipes(disable=predicting):
+            own = {key for name in consuming for key in _keys(nlp, name, given)}
+            found = nlp.evaluate(given)
+        scores.update({GOLD + key: found[key] for key in found if key in own})
+    return scores
+
+
+def _bare(eg: Example) -> Example:
+    """A copy whose predicted side has no entities: given ones would pass for predictions."""
+    predicted = eg.predicted.copy()
+    predicted.set_ents([], default="missing")
+    return Example(predicted, eg.reference)
+
+
+def _keys(nlp: Language, name: str, examples: Sequence[Example]) -> set[str]:
+    """The names of a component's scores."""
+    pipe: Any = nlp.get_pipe(name)
+    return set(pipe.score(examples[:1])) if hasattr(pipe, "score") else set()
+
+
+def print_scores(scores: dict[str, Any], msg: Printer) -> None:
+    """A row a score, percents."""
+    rows = [
+        (key, f"{100 * value:.2f}")
+        for key, value in scores.items()
+        if isinstance(value, float) and key.endswith(_SHOWN)
+    ]
+    msg.table(rows, header=("score", ""), aligns=("l", "r"))

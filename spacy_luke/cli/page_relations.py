@@ -1,0 +1,196 @@
+"""Relations on the page: displaCy's arcs, one picture for each stretch that relations span."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+from spacy.tokens import Doc
+
+from ..annotations.relations import relation_offsets
+from .page_arcs import Arc, Word, draw
+from .page_text import Place
+
+MAX_WORDS = 30
+"""Longest stretch shown word by word; of a longer one, what is far from a relation is left out."""
+CONTEXT = 3
+"""Words kept on each side of a mention in a long stretch."""
+
+
+class Link(NamedTuple):
+    """A relation of one side or both. kind: "plain" where nothing is annotated, else "agreed",
+    "spurious" or "missed"; score: None where it is missed."""
+
+    kind: str
+    head: Place
+    tail: Place
+    label: str
+    score: float | None
+
+    @property
+    def text(self) -> str:
+        mark = {"spurious": "\N{BALLOT X} ", "missed": "missed "}.get(self.kind, "")
+        return mark + self.label + ("" if self.score is None else f" {self.score:.2f}")
+
+
+class Line(NamedTuple):
+    """A relation without an arc: its mentions share words."""
+
+    kind: str
+    head: str
+    label: str
+    tail: str
+
+
+class Drawn(NamedTuple):
+    """The relations of a document."""
+
+    pictures: list[Markup]
+    lines: list[Line]
+
+
+def draw_relations(doc: Doc, reference: Doc, compare: bool, name: str) -> Drawn:
+    """Pictures of the predicted relations of a document, beside those of its reference.
+
+    A picture shows a sentence, or the neighbouring sentences that relations join; where sentences
+    are not set, the words around relations. compare: whether relations are annotated; else none
+    is right or wrong. name: what the ids of this document's pictures begin with.
+    """
+    drawn = Drawn([], [])
+    found = [
+        (link, _tokens(doc, link.head), _tokens(doc, link.tail))
+        for link in links(doc, reference, compare)
+    ]
+    merged = _merge(side for _, *sides in found for side in sides if side is not None)
+    word_of = {i: number for number, tokens in enumerate(merged) for i in range(*tokens)}
+    placed: list[tuple[Link, Place, Place]] = []
+    for link, head, tail in found:
+        if head and tail and word_of[head[0]] != word_of[tail[0]]:
+            placed.append((link, head, tail))
+        else:
+            # A relation of the reference alone may lie outside of this text.
+            source = reference if link.kind == "missed" else doc
+            head_text, tail_text = (source.text[slice(*p)] for p in (link.head, link.tail))
+            drawn.lines.append(Line(link.kind, head_text, link.text, tail_text))
+    labels = _labels(doc, reference)
+    for start, end in stretches(doc, [(head, tail) for _, head, tail in placed]):
+        here = [row for row in placed if start <= row[1][0] < end]
+        sides = [side for _, head, tail in here for side in (head, tail)]
+        words = shorten(make_words(doc, start, end, sides, labels))
+        arcs = make_arcs(words, here)
+        direction = doc.vocab.writing_system.get("direction", "ltr")
+        svg_id = f"{name}-{len(drawn.pictures)}"
+        drawn.pictures.append(draw(words, arcs, svg_id, direction))
+    return drawn
+
+
+def links(doc: Doc, reference: Doc, compare: bool) -> list[Link]:
+    """Predicted relations, then those that are only annotated; each once."""
+    ours = {item[:3]: item.score for item in sorted(relation_offsets(doc), key=lambda x: x.score)}
+    theirs = {item[:3] for item in relation_offsets(reference)} if compare else set(ours)
+    found = []
+    for key, score in sorted(ours.items()):
+        kind = ("agreed" if key in theirs else "spurious") if compare else "plain"
+        found.append(Link(kind, *key, score))
+    return found + [Link("missed", *key, None) for key in sorted(theirs - set(ours))]
+
+
+def stretches(doc: Doc, pairs: Iterable[tuple[Place, Place]]) -> list[Place]:
+    """Token ranges [start, end) that hold the relations: whole sentences, none in two ranges."""
+    sentences = doc.has_annotation("SENT_START")
+    ranges = []
+    for pair in pairs:
+        start, end = min(side[0] for side in pair), max(side[1] for side in pair)
+        if sentences:
+            ranges.append((doc[start].sent.start, doc[end - 1].sent.end))
+        else:
+            ranges.append((max(start - CONTEXT, 0), min(end + CONTEXT, len(doc))))
+    return _merge(ranges)
+
+
+def make_words(
+    doc: Doc, start: int, end: int, sides: Sequence[Place], labels: dict[Place, str]
+) -> list[Word]:
+    """The words of a stretch: sides of relations, other entities, tokens that are not spaces.
+
+    Sides that overlap are one word, tagged with the labels of all.
+    """
+    words = []
+    for first, last in _merge(sides):
+        parts = sorted({side for side in sides if first <= side[0] < last})
+        tag = " / ".join(dict.fromkeys(labels[part] for part in parts if labels.get(part)))
+        words.append(Word(doc[first:last].text, first, last, tag, linked=True))
+    taken = {i for word in words for i in range(word.start, word.end)}
+    for ent in doc.ents:
+        tokens = set(range(ent.start, ent.end))
+        if start <= ent.start and ent.end <= end and not tokens & taken:
+            words.append(Word(ent.text, ent.start, ent.end, ent.label_))
+            taken |= tokens
+    words += [
+        Word(doc[i].text, i, i + 1)
+        for i in range(start, end)
+        if i not in taken and not doc[i].is_space
+    ]
+    for word in words:
+        text = " ".join(word.text.split())
+        word.text = text if len(text) <= 40 else f"{text[:39]}\N{HORIZONTAL ELLIPSIS}"
+    return sorted(words, key=lambda word: word.start)
+
+
+def shorten(words: list[Word]) -> list[Word]:
+    """Leave out words of a long stretch that are far from every relation."""
+    if len(words) <= MAX_WORDS:
+        return words
+    near = {
+        j
+        for i, word in enumerate(words)
+        if word.linked
+        for j in range(i - CONTEXT, i + CONTEXT + 1)
+    }
+    kept: list[Word] = []
+    for i, word in enumerate(words):
+        if i in near:
+            kept.append(word)
+        elif i == 0 or i - 1 in near:
+            kept.append(Word("\N{HORIZONTAL ELLIPSIS}", word.start, word.end))
+    return kept
+
+
+def make_arcs(words: Iterable[Word], placed: Iterable[tuple[Link, Place, Place]]) -> list[Arc]:
+    """Arcs of relations, given with the tokens of their heads and tails."""
+    of_token = {i: word for word in words if word.linked for i in range(word.start, word.end)}
+    arcs = []
+    for link, head, tail in placed:
+        left, right = (of_token[start] for start, _ in sorted((head, tail)))
+        arcs.append(Arc(left, right, link.text, link.kind, forward=head < tail))
+    return arcs
+
+
+def _labels(doc: Doc, reference: Doc) -> dict[Place, str]:
+    """Token range -> entity label; what is predicted goes before what is annotated."""
+    found: dict[Place, str] = {}
+    for source in (doc, reference):
+        for spans in (source.ents, *source.spans.values()):
+            for span in spans:
+                tokens = _tokens(doc, (span.start_char, span.end_char))
+                if tokens is not None and span.label_:
+                    found.setdefault(tokens, span.label_)
+    return found
+
+
+def _tokens(doc: Doc, place: Place) -> Place | None:
+    """The tokens that some characters touch."""
+    if not 0 <= place[0] < place[1] <= len(doc.text):
+        return None
+    span = doc.char_span(*place, alignment_mode="expand")
+    return None if span is None else (span.start, span.end)
+
+
+def _merge(ranges: Iterable[Place]) -> list[Place]:
+    """Overlapping ranges as one."""
+    merged: list[Place] = []
+    for start, end in sorted(ranges):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

@@ -1,0 +1,64 @@
+"""Scores end to end and with gold entities, under different names."""
+
+import json
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+from typer.testing import CliRunner
+
+from spacy_luke.cli import app
+from spacy_luke.cli.evaluate import evaluate
+from spacy_luke.errors import ConfigError
+from tests.pipeline.conftest import fit
+from tests.pipeline.relation_data import make_examples, make_pipeline
+
+
+@pytest.fixture(scope="module")
+def relation(bert_dir):
+    nlp = make_pipeline("luke_relation", bert_dir, "probe", pair_order="text")
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 100)
+    return nlp
+
+
+def test_gold_entities_are_given_to_components_that_consume_them(relation):
+    scores = evaluate(relation, make_examples(relation, entities=False))
+    assert scores["gold_rels_f"] == 1.0
+    assert not [key for key in scores if not key.startswith("gold_")]
+
+
+def test_end_to_end_scores_are_of_the_pipelines_own_entities(relation):
+    relation.add_pipe("entity_ruler", before="luke_relation").add_patterns(
+        [{"label": "LOC", "pattern": name} for name in ("London", "Tokyo", "Japan")]
+    )
+    examples = make_examples(relation, entities=True)
+    scores = evaluate(relation, examples)
+    relation.remove_pipe("entity_ruler")
+    assert scores["gold_rels_f"] == 1.0
+    # Of five relations only those of Tokyo and Japan have both of their entities.
+    assert scores["rels_r"] == pytest.approx(0.4)
+    assert 0 < scores["ents_f"] < 1 and "gold_ents_f" not in scores
+    assert examples[0].predicted.ents  # not changed
+
+
+def test_a_pipeline_without_entities_is_refused():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    with pytest.raises(ConfigError, match="sentencizer"):
+        evaluate(nlp, [])
+
+
+def test_the_command_prints_and_writes(relation, tmp_path):
+    relation.to_disk(tmp_path / "model")
+    docs = [eg.reference for eg in make_examples(relation)]
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "test.spacy")
+    out = tmp_path / "scores" / "test.json"
+    arguments = ["evaluate", str(tmp_path / "model"), str(tmp_path / "test.spacy")]
+    done = CliRunner().invoke(app, [*arguments, "--output", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "gold_rels_f" in done.output
+    assert json.loads(out.read_text())["gold_rels_f"] == 1.0
+    done = CliRunner().invoke(app, ["evaluate", str(tmp_path), str(tmp_path / "test.spacy")])
+    assert done.exit_code == 1
