@@ -1,0 +1,89 @@
+"""The configs are complete: they build without data, weights or a network."""
+
+from pathlib import Path
+
+import pytest
+from spacy.schemas import ConfigSchemaTraining
+from spacy.util import load_config, load_model_from_config, registry, resolve_dot_names
+
+FOLDER = Path(__file__).parents[2] / "configs"
+PIPELINES = {
+    "ner": ["sentencizer", "luke_ner"],
+    "relation": ["sentencizer", "luke_relation"],
+    "entity_typing": ["sentencizer", "luke_entity_typing"],
+    "joint": ["sentencizer", "luke", "luke_ner", "luke_relation", "luke_entity_typing"],
+}
+ENCODERS = {
+    "ner": "components.luke_ner.model.encoder",
+    "relation": "components.luke_relation.model.encoder",
+    "entity_typing": "components.luke_entity_typing.model.encoder",
+    "joint": "components.luke.model",
+}
+
+
+@pytest.fixture(params=list(PIPELINES))
+def name(request) -> str:
+    return request.param
+
+
+def config_of(name: str, **overrides):
+    return load_config(FOLDER / f"{name}.cfg", overrides=overrides)
+
+
+@pytest.fixture
+def nlp(name):
+    return load_model_from_config(config_of(name), auto_fill=False, validate=True)
+
+
+def test_every_config_is_tested():
+    assert {path.stem for path in FOLDER.glob("*.cfg")} == set(PIPELINES)
+
+
+def test_the_pipeline_builds_without_weights(name, nlp):
+    assert nlp.pipe_names == PIPELINES[name]
+
+
+def test_nothing_is_left_to_defaults(name, nlp):
+    filled = load_model_from_config(config_of(name), auto_fill=True).config
+    assert filled.to_str(interpolate=False) == nlp.config.to_str(interpolate=False)
+
+
+def test_training_resolves(nlp, tmp_path):
+    config = nlp.config.interpolate()
+    for part in ("train", "dev"):
+        (tmp_path / f"{part}.spacy").touch()
+        config["corpora"][part]["path"] = str(tmp_path / f"{part}.spacy")
+    settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
+    corpora = resolve_dot_names(config, [settings["train_corpus"], settings["dev_corpus"]])
+    assert all(callable(corpus) for corpus in corpora)
+    schedule = config["training"]["optimizer"]["learn_rate"]
+    assert settings["max_steps"] == schedule["total_steps"]
+    assert schedule["warmup_steps"] * 10 == schedule["total_steps"]
+
+
+def test_sentences_are_set_in_training(name):
+    assert config_of(name)["training"]["annotating_components"] == ["sentencizer"]
+
+
+def test_the_documented_overrides_build(name):
+    encoder = ENCODERS[name]
+    overrides = [
+        {"paths.encoder": "some/encoder"},
+        {f"{encoder}.mixed_precision": True},
+        {f"{encoder}.word_shapes": False},
+        {"training.optimizer.learn_rate.initial_rate": 0.00002},
+    ]
+    if name in ("ner", "relation", "entity_typing"):
+        mode = "full" if name == "ner" else "markers"
+        overrides.append({f"components.luke_{name}.model.mode": mode})
+    for override in overrides:
+        config = config_of(name, **override)
+        load_model_from_config(config, auto_fill=False, validate=True)
+
+
+def test_consumers_of_entities_train_on_gold_ones():
+    reader = "spacy-luke.PresetEntsCorpus.v1"
+    for name in ("relation", "entity_typing", "joint"):
+        assert config_of(name)["corpora"]["train"]["@readers"] == reader
+    # End to end: luke_ner's own entities reach the others.
+    assert config_of("joint")["corpora"]["dev"]["@readers"] == "spacy.Corpus.v1"
