@@ -48,9 +48,9 @@ def test_padding_changes_no_result(pattern, aware, waste, random_inputs, monkeyp
     model = network(use_entity_aware_attention=aware)
     inputs = random_inputs(MIXED, model.config)
     with torch.no_grad():
-        monkeypatch.setitem(packing._MAX_WASTE, "cpu", -1.0)  # each sequence alone
+        monkeypatch.setitem(packing._LIMITS, "cpu", packing.Limits(-1.0, 0))  # each sequence alone
         alone = model(inputs, pattern)
-        monkeypatch.setitem(packing._MAX_WASTE, "cpu", waste)
+        monkeypatch.setitem(packing._LIMITS, "cpu", packing.Limits(waste, 4_000_000))
         together = model(inputs, pattern)
     torch.testing.assert_close(together.words, alone.words, atol=ATOL, rtol=0)
     torch.testing.assert_close(together.entities, alone.entities, atol=ATOL, rtol=0)
@@ -172,7 +172,8 @@ def test_blocks_hold_every_row_once(lengths, waste):
     words = np.asarray([n for n, _ in lengths], dtype=np.int64)
     entities = np.asarray([m for _, m in lengths], dtype=np.int64)
     plan = Plan(words, entities, CPU)
-    plan.groups = packing._group(words[plan.order], entities[plan.order], waste)
+    limits = packing.Limits(waste, 30_000)
+    plan.groups = packing._group(words[plan.order], entities[plan.order], limits)
     for counts in (words, entities):
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         rows = plan.rows(offsets)
@@ -199,9 +200,10 @@ def test_blocks_hold_every_row_once(lengths, waste):
 def test_blocks_stay_within_their_bounds(lengths):
     words = np.asarray(sorted(n for n, _ in lengths), dtype=np.int64)
     entities = np.asarray([m for _, m in lengths], dtype=np.int64)
-    groups = packing._group(words, entities, 0.15)
+    groups = packing._group(words, entities, packing.Limits(0.15, 3_000))
     assert [i for a, b in groups for i in range(a, b)] == list(range(len(words)))
     for a, b in groups:
         used = words[a:b].sum() + entities[a:b].sum()
         room = (b - a) * (words[a:b].max() + entities[a:b].max())
-        assert b - a == 1 or room <= used * 1.15 + 1e-9
+        rows = words[a:b].max() + entities[a:b].max()
+        assert b - a == 1 or (room <= used * 1.15 + 1e-9 and (b - a) * rows**2 <= 3_000)

@@ -48,7 +48,7 @@ def load_both(path, reference_class):
 @pytest.fixture(params=["little padding", "much padding"])
 def padding(request, monkeypatch):
     if request.param == "much padding":
-        monkeypatch.setitem(packing._MAX_WASTE, "cpu", 100.0)
+        monkeypatch.setitem(packing._LIMITS, "cpu", packing.Limits(100.0, 4_000_000))
 
 
 def real_rows(padded_states, mask):
