@@ -26,3 +26,11 @@ class CorpusError(LukeError):
 
 class InputError(LukeError):
     """A document or span cannot be given to the model."""
+
+
+class StageError(LukeError):
+    """The files of a stage of pretraining are missing, unfinished, damaged, or of another run."""
+
+
+class WorkerError(LukeError):
+    """Workers died on the same partition again and again."""

@@ -1,0 +1,149 @@
+"""One ``map`` over partitions, on this machine's processes or on Dask workers.
+
+A worker that dies (out of memory, a lost machine) loses the partitions it had; they are run again,
+a few times at most. What a partition's function raises ends the map.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..errors import ConfigError, WorkerError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ENGINES = ("local", "dask")
+ATTEMPTS = 3
+"""How often a partition is started before the workers that died on it are taken for its fault."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where partitions are computed.
+
+    name: ``local`` (processes of this machine) or ``dask``. workers: processes; 0: one a core.
+    scheduler: address of a Dask scheduler; without one Dask starts a cluster on this machine.
+    """
+
+    name: str = "local"
+    workers: int = 0
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in ENGINES:
+            raise ConfigError(f"--engine is {self.name!r}; use one of {', '.join(ENGINES)}.")
+        if self.workers < 0:
+            raise ConfigError(f"--workers is {self.workers}; use 0 (one a core) or more.")
+        if self.scheduler and self.name != "dask":
+            raise ConfigError(f"--scheduler {self.scheduler} needs --engine dask.")
+
+    @property
+    def n_workers(self) -> int:
+        return self.workers or len(os.sched_getaffinity(0))
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[int, R]]:
+        """(index, result) of each item in order of completion. ``function`` and the items have to
+        be picklable. Raises what ``function`` raises, or WorkerError."""
+        if not items:
+            return
+        if self.name == "dask":
+            yield from _dask(function, items, self)
+        elif self.n_workers == 1:
+            yield from ((i, function(item)) for i, item in enumerate(items))
+        else:
+            yield from _processes(function, items, self.n_workers)
+
+
+def _processes(
+    function: Callable[[T], R], items: Sequence[T], n_workers: int
+) -> Iterator[tuple[int, R]]:
+    waiting = list(range(len(items)))[::-1]
+    starts = [0] * len(items)
+    while waiting:
+        context = multiprocessing.get_context("spawn")  # a fork would copy locks that are held
+        with ProcessPoolExecutor(min(n_workers, len(waiting)), mp_context=context) as pool:
+            running: dict[Future, int] = {}
+            try:
+                while waiting or running:
+                    while waiting and len(running) < 2 * n_workers:
+                        i = waiting.pop()
+                        starts[i] += 1
+                        running[pool.submit(function, items[i])] = i
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        result = future.result()
+                        yield running.pop(future), result
+            except BrokenProcessPool as error:
+                # The pool does not say whose worker died: all that were under way start again.
+                for future, i in running.items():
+                    if future.done() and future.exception() is None:
+                        yield i, future.result()
+                    elif starts[i] >= ATTEMPTS:
+                        raise WorkerError(_died(items[i])) from error
+                    else:
+                        waiting.append(i)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def _dask(
+    function: Callable[[T], R], items: Sequence[T], engine: Engine
+) -> Iterator[tuple[int, R]]:
+    try:
+        from distributed import Client, LocalCluster, as_completed
+        from distributed.scheduler import KilledWorker
+    except ImportError as error:
+        raise ConfigError(
+            "--engine dask needs dask and distributed: pip install 'spacy-luke[dask]'."
+        ) from error
+    with _client(Client, LocalCluster, engine) as client:
+        waiting = iter(range(len(items)))
+        indices: dict[Any, int] = {}
+
+        def submit() -> list[Any]:
+            i = next(waiting, None)
+            if i is None:
+                return []
+            future = client.submit(function, items[i], pure=False)
+            indices[future] = i
+            return [future]
+
+        most = 2 * max(engine.n_workers, len(client.scheduler_info()["workers"]))
+        done = as_completed([future for _ in range(most) for future in submit()])
+        for future in done:
+            i = indices.pop(future)
+            try:
+                result = future.result()
+            except KilledWorker as error:
+                raise WorkerError(_died(items[i])) from error
+            yield i, result
+            for more in submit():
+                done.add(more)
+
+
+def _client(client: Any, cluster: Any, engine: Engine) -> Any:
+    import dask
+
+    dask.config.set({"distributed.scheduler.allowed-failures": ATTEMPTS})
+    if engine.scheduler:
+        return client(engine.scheduler)
+    return client(
+        cluster(
+            n_workers=engine.n_workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+        )
+    )
+
+
+def _died(item: object) -> str:
+    return (
+        f"Workers died {ATTEMPTS} times on partition {item}: out of memory, or killed from outside. "
+        "Use fewer --workers or smaller partitions, and start again: finished ones are kept."
+    )

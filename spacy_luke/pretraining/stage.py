@@ -1,0 +1,281 @@
+"""Stages of preparation: folders of finished partitions and a manifest.
+
+A partition is written to a folder of its own under a temporary name and renamed when it is
+complete, so a killed run leaves either a finished partition or nothing that counts, and starting
+again computes what is missing. Nothing written depends on time, machine, or number of workers.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import srsly
+from tqdm import tqdm
+
+from ..errors import ConfigError, CorpusError, StageError
+from .engine import Engine
+
+P = TypeVar("P")
+Counts = Mapping[str, int]
+Work = Callable[[P, Path], Counts]
+"""Computes a partition: writes its files into an empty folder, returns what it counted."""
+
+VERSION = 1
+_SAMPLE = 1 << 20
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a finished partition. path: relative to the manifest's folder; size: bytes."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a finished stage holds.
+
+    settings: everything the files depend on. inputs: fingerprints of what was read. parts: the
+    files of each partition, in order. counts: kept and dropped, by name, of all partitions.
+    """
+
+    stage: str
+    settings: dict[str, Any]
+    inputs: dict[str, str]
+    parts: list[list[File]]
+    counts: dict[str, int]
+    folder: Path
+
+    def paths(self, name: str) -> list[Path]:
+        """The file of that name in every partition that has one, in order."""
+        found = (file for part in self.parts for file in part if Path(file.path).name == name)
+        return [self.folder / file.path for file in found]
+
+    def verify(self) -> None:
+        """Raises StageError if a file is missing or differs from what was written."""
+        for file in (file for part in self.parts for file in part):
+            path = self.folder / file.path
+            if not path.exists():
+                raise StageError(f"{path} is missing; its manifest names it.")
+            if path.stat().st_size != file.size or sha256(path) != file.sha256:
+                raise StageError(
+                    f"{path} is not what was written: its SHA-256 differs from the manifest's. "
+                    f"Remove its folder and manifest.json beside it and run '{self.stage}' again."
+                )
+
+    @property
+    def fingerprint(self) -> str:
+        """What a later stage writes down as its input."""
+        return sha256(self.folder / "manifest.json")
+
+
+def read_manifest(folder: Path, stage: str) -> Manifest:
+    """The manifest of a finished stage. Raises StageError."""
+    path = folder / "manifest.json"
+    if not path.exists():
+        raise StageError(f"{folder} holds no finished stage '{stage}': {path.name} is missing.")
+    try:
+        data = srsly.read_json(path)
+        found = data["stage"]
+        parts = [[File(**file) for file in part] for part in data["parts"]]
+        manifest = Manifest(found, data["settings"], data["inputs"], parts, data["counts"], folder)
+    except (ValueError, KeyError, TypeError) as error:
+        raise StageError(f"{path} is not a manifest: {error}.") from error
+    if found != stage:
+        raise StageError(f"{folder} holds the stage '{found}', not '{stage}'.")
+    return manifest
+
+
+def run_stage(
+    stage: str,
+    folder: Path,
+    settings: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    partitions: Sequence[P],
+    work: Work,
+    engine: Engine,
+    show_progress: bool = True,
+) -> Manifest:
+    """Compute the partitions that are not finished and write the manifest.
+
+    settings, inputs: what the result depends on; a folder made with others is refused. work and
+    partitions have to be picklable. Raises StageError, and what ``work`` raises.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        _claim(folder, stage, settings, inputs, len(partitions))
+        names = [f"part-{i:05d}" for i in range(len(partitions))]
+        missing = [i for i, name in enumerate(names) if not (folder / name / "part.json").exists()]
+        if missing:
+            (folder / "manifest.json").unlink(missing_ok=True)
+        _sweep(folder)
+        jobs = [(folder / names[i], partitions[i]) for i in missing]
+        with tqdm(
+            total=len(partitions),
+            initial=len(partitions) - len(missing),
+            desc=stage,
+            unit="part",
+            disable=not show_progress,
+        ) as bar:
+            for _ in engine.map(partial(_run_part, work), jobs):
+                bar.update()
+        if not (folder / "manifest.json").exists():
+            _conclude(folder, stage, settings, inputs, names)
+    return read_manifest(folder, stage)
+
+
+def _run_part(work: Work, job: tuple[Path, Any]) -> None:
+    target, partition = job
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
+    temporary.mkdir()
+    try:
+        counts = dict(work(partition, temporary))
+        files = [
+            {
+                "path": f"{target.name}/{path.name}",
+                "sha256": sha256(path),
+                "size": path.stat().st_size,
+            }
+            for path in sorted(temporary.iterdir())
+        ]
+        write_json(temporary / "part.json", {"files": files, "counts": counts})
+        for path in temporary.iterdir():
+            _sync(path)
+        if target.exists():  # what is left of a partition without its part.json
+            shutil.rmtree(target)
+        temporary.rename(target)
+        _sync(target.parent)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise StageError(
+                f"The disk of {target.parent} is full. Make room and start again: finished "
+                "partitions are kept."
+            ) from error
+        raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _claim(
+    folder: Path, stage: str, settings: Mapping[str, Any], inputs: Mapping[str, str], n_parts: int
+) -> None:
+    """Write down what the folder is for, or refuse it if it is for something else."""
+    path = folder / "stage.json"
+    mine = {
+        "version": VERSION,
+        "stage": stage,
+        "settings": dict(settings),
+        "inputs": dict(inputs),
+        "n_parts": n_parts,
+    }
+    if not path.exists():
+        if any(not x.name.startswith(".") for x in folder.iterdir()):
+            raise ConfigError(f"{folder} is not empty and not of a stage '{stage}'; name another.")
+        write_json(path, mine)
+        return
+    theirs = _flat(srsly.read_json(path))
+    for name, value in _flat(srsly.json_loads(srsly.json_dumps(mine))).items():
+        if theirs.get(name) != value:
+            raise ConfigError(
+                f"{folder} was begun with {name} = {theirs.get(name)!r}, this run has {value!r}. "
+                "Name another folder, or remove that one."
+            )
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _conclude(
+    folder: Path,
+    stage: str,
+    settings: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    names: Sequence[str],
+) -> None:
+    parts = [srsly.read_json(folder / name / "part.json") for name in names]
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part["counts"])
+    manifest = {
+        "stage": stage,
+        "settings": dict(settings),
+        "inputs": dict(inputs),
+        "parts": [part["files"] for part in parts],
+        "counts": dict(sorted(counts.items())),
+    }
+    write_json(folder / "manifest.json", manifest)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed workers left."""
+    for path in folder.glob(".part-*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One run at a time in a folder; the lock goes with its process."""
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StageError(f"Another run is at work in {folder}.") from error
+        yield
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write a file at once or not at all."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    temporary.write_text(srsly.json_dumps(data, indent=1) + "\n", encoding="utf8")
+    _sync(temporary)
+    temporary.rename(path)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sha256(path: Path) -> str:
+    """Of a whole file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_SAMPLE):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def fingerprint(path: Path) -> str:
+    """Size and a hash of the first and last MiB: dumps are too large to read twice. Raises
+    CorpusError where the file is missing."""
+    if not path.is_file():
+        raise CorpusError(f"{path} is not a file.")
+    size = path.stat().st_size
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        digest.update(file.read(_SAMPLE))
+        file.seek(max(0, size - _SAMPLE))
+        digest.update(file.read(_SAMPLE))
+    return f"{size}:{digest.hexdigest()[:32]}"

@@ -1,0 +1,66 @@
+"""Functions that workers run: importable, because they are sent to other processes by name."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+
+def double(x: int) -> int:
+    return 2 * x
+
+
+def slow_first(x: int) -> int:
+    """The first item ends last."""
+    time.sleep(0.5 if x == 0 else 0.0)
+    return x
+
+
+def die_once(item: tuple[int, Path]) -> int:
+    """Kills its own process the first time it is run on item 2."""
+    i, folder = item
+    mark = folder / f"died-{i}"
+    if i == 2 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return i
+
+
+def always_die(item: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def refuse(item: int) -> int:
+    if item == 3:
+        raise ValueError("item 3 is refused")
+    return item
+
+
+def write(partition: tuple[str, int], folder: Path) -> dict[str, int]:
+    """Writes a word so many times, and counts."""
+    word, n = partition
+    (folder / "words.txt").write_text(word * n, encoding="utf8")
+    return {"words": n, f"of {word}": 1}
+
+
+def write_and_log(partition: tuple[str, int, Path], folder: Path) -> dict[str, int]:
+    word, n, log = partition
+    with log.open("a") as file:
+        file.write(word + "\n")
+    return write((word, n), folder)
+
+
+def write_half(partition: tuple[str, int], folder: Path) -> dict[str, int]:
+    """Dies in the middle of its second partition."""
+    word, n = partition
+    (folder / "words.txt").write_text(word * (n // 2), encoding="utf8")
+    if word == "b":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(partition, folder)
+
+
+def full_disk(partition: tuple[str, int], folder: Path) -> dict[str, int]:
+    with open("/dev/full", "w") as file:  # Linux: every write says that the disk is full
+        file.write("x")
+    return {}

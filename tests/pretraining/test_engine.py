@@ -1,0 +1,61 @@
+"""One map, two executors, and workers that die."""
+
+import pytest
+
+from spacy_luke.errors import ConfigError, WorkerError
+from spacy_luke.pretraining.engine import Engine
+from tests.pretraining import jobs
+
+LOCAL = Engine("local", workers=2)
+DASK = Engine("dask", workers=2)
+ENGINES = pytest.mark.parametrize(
+    "engine", [Engine(workers=1), LOCAL, DASK], ids=["one process", "local", "dask"]
+)
+
+
+def needs(engine: Engine) -> None:
+    if engine.name == "dask":
+        pytest.importorskip("distributed", reason="the Dask engine needs dask and distributed")
+
+
+@ENGINES
+def test_every_item_gets_its_result(engine):
+    needs(engine)
+    assert dict(engine.map(jobs.double, range(20))) == {i: 2 * i for i in range(20)}
+    assert list(engine.map(jobs.double, [])) == []
+
+
+def test_results_come_in_order_of_completion():
+    found = [i for i, _ in LOCAL.map(jobs.slow_first, range(4))]
+    assert sorted(found) == [0, 1, 2, 3] and found[0] != 0
+
+
+@pytest.mark.parametrize("engine", [LOCAL, DASK], ids=["local", "dask"])
+def test_partitions_of_a_killed_worker_are_computed_again(engine, tmp_path):
+    needs(engine)
+    items = [(i, tmp_path) for i in range(8)]
+    assert dict(engine.map(jobs.die_once, items)) == {i: i for i in range(8)}
+    assert (tmp_path / "died-2").exists()
+
+
+@pytest.mark.parametrize("engine", [LOCAL, DASK], ids=["local", "dask"])
+def test_a_partition_that_kills_its_workers_is_named(engine):
+    needs(engine)
+    with pytest.raises(WorkerError, match="Workers died 3 times on partition 7"):
+        list(engine.map(jobs.always_die, [7]))
+
+
+@ENGINES
+def test_an_error_of_the_function_ends_the_map(engine):
+    needs(engine)
+    with pytest.raises(ValueError, match="item 3 is refused"):
+        list(engine.map(jobs.refuse, range(6)))
+
+
+def test_settings_that_cannot_work_are_refused():
+    with pytest.raises(ConfigError, match="--engine is 'spark'"):
+        Engine("spark")
+    with pytest.raises(ConfigError, match="--workers is -1"):
+        Engine(workers=-1)
+    with pytest.raises(ConfigError, match="needs --engine dask"):
+        Engine("local", scheduler="tcp://127.0.0.1:8786")

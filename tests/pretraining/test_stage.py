@@ -1,0 +1,128 @@
+"""Stages: partitions finished once, folders that say what they hold."""
+
+from pathlib import Path
+
+import pytest
+
+from spacy_luke.errors import ConfigError, CorpusError, StageError, WorkerError
+from spacy_luke.pretraining.engine import Engine
+from spacy_luke.pretraining.stage import fingerprint, read_manifest, run_stage
+from tests.pretraining import jobs
+
+ALONE = Engine(workers=1)
+TWO = Engine(workers=2)
+PARTS = [("a", 3), ("b", 4), ("c", 5)]
+
+
+def run(folder: Path, work=jobs.write, parts=PARTS, engine=ALONE, **changes):
+    settings = {"size": 1, "rule": {"name": "x"}} | changes
+    return run_stage(
+        "words", folder, settings, {"in": "1:ab"}, parts, work, engine, show_progress=False
+    )
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_finished_stage_says_what_it_holds(tmp_path):
+    manifest = run(tmp_path)
+    assert [path.read_text() for path in manifest.paths("words.txt")] == ["aaa", "bbbb", "ccccc"]
+    assert manifest.counts == {"words": 12, "of a": 1, "of b": 1, "of c": 1}
+    assert read_manifest(tmp_path, "words") == manifest
+    manifest.verify()
+
+
+def test_the_number_of_workers_changes_no_byte(tmp_path):
+    run(tmp_path / "one")
+    run(tmp_path / "two", engine=TWO)
+    assert snapshot(tmp_path / "one") == snapshot(tmp_path / "two")
+
+
+def test_only_what_is_missing_is_computed(tmp_path):
+    log, folder = tmp_path / "log", tmp_path / "stage"
+    parts = [(word, n, log) for word, n in PARTS]
+    before = run(folder, jobs.write_and_log, parts)
+    assert run(folder, jobs.write_and_log, parts) == before
+    assert log.read_text() == "a\nb\nc\n"
+    (folder / "part-00001" / "part.json").unlink()
+    assert run(folder, jobs.write_and_log, parts) == before
+    assert log.read_text() == "a\nb\nc\nb\n"
+
+
+def test_what_a_killed_run_left_is_finished_by_the_next(tmp_path):
+    with pytest.raises(WorkerError):
+        run(tmp_path / "killed", jobs.write_half, engine=TWO)
+    with pytest.raises(StageError, match="no finished stage 'words'"):
+        read_manifest(tmp_path / "killed", "words")
+    run(tmp_path / "killed")
+    run(tmp_path / "whole")
+    assert snapshot(tmp_path / "killed") == snapshot(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "changes,message",
+    [({"size": 2}, "settings.size = 1"), ({"rule": {"name": "y"}}, "settings.rule.name = 'x'")],
+)
+def test_a_folder_of_other_settings_is_refused(tmp_path, changes, message):
+    run(tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        run(tmp_path, **changes)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="is not empty"):
+        run(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_a_stage_of_another_name_is_refused(tmp_path):
+    run(tmp_path)
+    with pytest.raises(StageError, match="holds the stage 'words', not 'shards'"):
+        read_manifest(tmp_path, "shards")
+
+
+def test_damaged_and_missing_files_are_named(tmp_path):
+    manifest = run(tmp_path)
+    path = tmp_path / "part-00002" / "words.txt"
+    path.write_text("ccccd")
+    with pytest.raises(StageError, match="part-00002/words.txt is not what was written"):
+        manifest.verify()
+    path.unlink()
+    with pytest.raises(StageError, match="words.txt is missing"):
+        manifest.verify()
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(StageError, match="is not a manifest"):
+        read_manifest(tmp_path, "words")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path):
+    with pytest.raises(StageError, match="is full"):
+        run(tmp_path, jobs.full_disk)
+    assert not list(tmp_path.glob("*part-*"))
+    run(tmp_path).verify()
+
+
+def test_one_run_at_a_time(tmp_path):
+    import fcntl
+
+    with (tmp_path / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(StageError, match="Another run is at work"):
+            run(tmp_path)
+
+
+def test_fingerprints_differ_with_content(tmp_path):
+    path = tmp_path / "dump"
+    path.write_bytes(b"x" * 10)
+    first = fingerprint(path)
+    path.write_bytes(b"y" * 10)
+    assert first != fingerprint(path)
+    with pytest.raises(CorpusError, match="is not a file"):
+        fingerprint(tmp_path)
