@@ -151,12 +151,11 @@ def _run_part(work: Work, job: tuple[Path, Any]) -> None:
             for path in sorted(temporary.iterdir())
         ]
         write_json(temporary / "part.json", {"files": files, "counts": counts})
-        for path in temporary.iterdir():
-            _sync(path)
+        sync_folder(temporary)
         if target.exists():  # what is left of a partition without its part.json
             shutil.rmtree(target)
         temporary.rename(target)
-        _sync(target.parent)
+        sync(target.parent)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise StageError(
@@ -185,23 +184,25 @@ def _claim(
             raise ConfigError(f"{folder} is not empty and not of a stage '{stage}'; name another.")
         write_json(path, mine)
         return
-    theirs = _flat(srsly.read_json(path))
+    refuse_other(folder, srsly.read_json(path), mine)
+
+
+def refuse_other(path: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    """Raises ConfigError, naming the first value that differs: ``path`` is of another run."""
+    found = _flat(theirs)
     for name, value in _flat(srsly.json_loads(srsly.json_dumps(mine))).items():
-        if theirs.get(name) != value:
+        if found.get(name) != value:
             raise ConfigError(
-                f"{folder} was begun with {name} = {theirs.get(name)!r}, this run has {value!r}. "
+                f"{path} was begun with {name} = {found.get(name)!r}, this run has {value!r}. "
                 "Name another folder, or remove that one."
             )
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat.update(_flat(value, f"{prefix}{key}."))
-        else:
-            flat[prefix + key] = value
-    return flat
+def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(tree, Mapping):
+        return {prefix.rstrip("."): tree}
+    parts = [_flat(value, f"{prefix}{key}.") for key, value in tree.items()]
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def _conclude(
@@ -246,11 +247,19 @@ def write_json(path: Path, data: Any) -> None:
     """Write a file at once or not at all."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     temporary.write_text(srsly.json_dumps(data, indent=1) + "\n", encoding="utf8")
-    _sync(temporary)
+    sync(temporary)
     temporary.rename(path)
 
 
-def _sync(path: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Have the files of a folder, and their names, on the disk."""
+    for path in folder.iterdir():
+        sync(path)
+    sync(folder)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

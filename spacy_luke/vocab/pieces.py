@@ -100,6 +100,22 @@ class PieceTokenizer:
             for e in encodings
         ]
 
+    def encode_texts(self, texts: Sequence[str]) -> list[tuple[Array, Array, Array]]:
+        """Of each text: ids (n_pieces,), character offsets (n_pieces, 2), and whether a word starts
+        at a piece (n_pieces,), a word being what the tokenizer splits a text into before pieces."""
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        found = []
+        for e in encodings:
+            words = np.asarray([-1 if x is None else x for x in e.word_ids], dtype=np.int64)
+            found.append(
+                (
+                    np.asarray(e.ids, dtype=np.int64),
+                    np.asarray(e.offsets, dtype=np.int64).reshape(-1, 2),
+                    np.diff(words, prepend=-2) != 0,
+                )
+            )
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "tokenizer": json.loads(self._tokenizer.to_str()),

@@ -1,0 +1,82 @@
+"""Checkpoints of a training: written at once or not at all, gone on from exactly."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import srsly
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from ..errors import CheckpointError
+from .stage import refuse_other, sha256, sync_folder, write_json
+
+_NAME = "checkpoint-{:09d}"
+_FILES = ("model.safetensors", "optimizer.pt")
+
+
+@dataclass
+class Resumed:
+    """step: updates done. weights: of the model, by name. optimizer: its state."""
+
+    step: int
+    weights: dict[str, torch.Tensor]
+    optimizer: dict[str, Any]
+
+
+def save_checkpoint(
+    folder: Path,
+    step: int,
+    weights: Mapping[str, torch.Tensor],
+    optimizer: Mapping[str, Any],
+    identity: Mapping[str, Any],
+    keep: int,
+) -> None:
+    """Write ``checkpoint-STEP`` and remove all but the last ``keep``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / _NAME.format(step)
+    temporary = folder / f".{target.name}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    save_file({k: v.detach().cpu().contiguous() for k, v in weights.items()}, temporary / _FILES[0])
+    torch.save(optimizer, temporary / _FILES[1])
+    hashes = {name: sha256(temporary / name) for name in _FILES}
+    write_json(temporary / "state.json", {"step": step, "identity": identity, "sha256": hashes})
+    sync_folder(temporary)
+    shutil.rmtree(target, ignore_errors=True)
+    temporary.rename(target)
+    sync_folder(folder)
+    for old in list(_checkpoints(folder))[:-keep]:
+        shutil.rmtree(old)
+
+
+def load_latest(folder: Path, identity: Mapping[str, Any]) -> Resumed | None:
+    """The last checkpoint, or None. Raises ConfigError where it is of another training, and
+    CheckpointError where a file is damaged."""
+    found = list(_checkpoints(folder))
+    if not found:
+        return None
+    path = found[-1]
+    state = srsly.read_json(path / "state.json")
+    refuse_other(path, state["identity"], identity)
+    for name, expected in state["sha256"].items():
+        if not (path / name).exists() or sha256(path / name) != expected:
+            raise CheckpointError(
+                f"{path / name} is not what was written. Remove {path.name} to go on from the "
+                "checkpoint before it."
+            )
+    try:
+        weights = load_file(path / _FILES[0])
+        optimizer = torch.load(path / _FILES[1], weights_only=True, map_location="cpu")
+    except (SafetensorError, RuntimeError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    return Resumed(state["step"], weights, optimizer)
+
+
+def _checkpoints(folder: Path) -> Iterator[Path]:
+    """Finished checkpoints, oldest first."""
+    if folder.exists():
+        yield from sorted(path.parent for path in folder.glob("checkpoint-*/state.json"))

@@ -1,0 +1,288 @@
+"""Links to an entity vocabulary: counted over all articles, redirects followed.
+
+The joins are DuckDB's, with bounded memory and a folder to spill to: a Python dictionary of all
+titles does not scale.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import srsly
+
+from ..errors import ConfigError, CorpusError
+from ..vocab.entities import MASK, MASK2, PAD, UNK
+from .engine import Engine
+from .stage import Manifest, fingerprint, run_stage
+from .tables import ANCHORS, TARGETS, write_table
+
+STAGE = "entities"
+SPECIALS = (PAD, UNK, MASK, MASK2)
+_HOPS = 6
+"""Redirects to redirects are followed this often; what is still a redirect then is a loop."""
+
+
+@dataclass(frozen=True)
+class VocabSettings:
+    """Which entities make the vocabulary.
+
+    size: at most this many, without the special ones, the most linked first. min_count: links an
+    entity needs. white_list: a file of titles (or ``lang:title``), one a line, that are in
+    whatever their count. sitelinks: of several languages, a table (Parquet, CSV or JSON lines) of
+    item, language and title, which says what is the same entity. memory: DuckDB's limit.
+    """
+
+    size: int = 500_000
+    min_count: int = 1
+    white_list: Path | None = None
+    sitelinks: Path | None = None
+    memory: str = "4GB"
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ConfigError(f"--size is {self.size}; a vocabulary needs at least one entity.")
+        if self.min_count < 0:
+            raise ConfigError(f"--min-count is {self.min_count}; use 0 or more.")
+
+
+def build_vocabulary(
+    articles: Sequence[Manifest],
+    folder: Path,
+    settings: VocabSettings,
+    show_progress: bool = True,
+) -> Manifest:
+    """Count the links of one or several sets of articles, and choose the entities.
+
+    Writes ``entity_vocab.tsv`` (one language: title and count, the line being the id) or
+    ``entity_vocab.jsonl`` (several: names by language), ``targets.parquet`` (every title that
+    leads to an entity) and ``anchors.parquet``. Raises ConfigError and CorpusError.
+    """
+    languages = [str(x.settings["language"]) for x in articles]
+    if len(set(languages)) < len(languages):
+        raise ConfigError(f"Several sets of articles have the same language: {languages}.")
+    if len(languages) > 1 and settings.sitelinks is None:
+        raise ConfigError(
+            "Articles of several languages need --sitelinks, to know what is the same."
+        )
+    files = {"white_list": settings.white_list, "sitelinks": settings.sitelinks}
+    chosen = {k: v for k, v in asdict(settings).items() if k not in (*files, "memory")}
+    inputs = {f"articles {x}": m.fingerprint for x, m in zip(languages, articles)}
+    inputs.update({name: fingerprint(path) for name, path in files.items() if path})
+    sources = dict(zip(languages, articles))
+    work = partial(_build, settings=settings)
+    return run_stage(
+        STAGE,
+        folder,
+        {**chosen, "languages": languages},
+        inputs,
+        [sources],
+        work,
+        Engine(workers=1),
+        show_progress,
+    )
+
+
+def _build(
+    sources: Mapping[str, Manifest], folder: Path, settings: VocabSettings
+) -> dict[str, int]:
+    spill = folder / "spill"
+    with duckdb.connect() as db:
+        db.execute(f"SET memory_limit = '{settings.memory}'")
+        db.execute(f"SET temp_directory = '{_quote(spill)}'")
+        db.execute("SET preserve_insertion_order = false")
+        _read(db, sources)
+        counts = _follow_redirects(db)
+        counts.update(_resolve(db))
+        _count(db, settings)
+        counts.update(_choose(db, settings))
+        _write(db, folder, several=len(sources) > 1)
+    for path in spill.glob("*"):
+        path.unlink()
+    if spill.exists():
+        spill.rmdir()
+    return counts
+
+
+def _read(db: duckdb.DuckDBPyConnection, sources: Mapping[str, Manifest]) -> None:
+    db.execute("CREATE TABLE pages (language VARCHAR, title VARCHAR, kind VARCHAR, target VARCHAR)")
+    db.execute("CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR)")
+    for language, manifest in sources.items():
+        pages = [str(x) for x in manifest.paths("pages.parquet")]
+        articles = [str(x) for x in manifest.paths("articles.parquet")]
+        if pages:
+            db.execute(
+                "INSERT INTO pages SELECT ?, title, kind, target FROM read_parquet(?)",
+                [language, pages],
+            )
+        if articles:
+            db.execute(
+                "INSERT INTO links SELECT ?, unnest(link_targets), unnest(link_anchors) "
+                "FROM read_parquet(?)",
+                [language, articles],
+            )
+
+
+def _follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """``redirects``: every redirect's last target. Loops are removed, and counted."""
+    db.execute(
+        "CREATE TABLE redirects AS SELECT language, title, min(target) AS target FROM pages "
+        "WHERE kind = 'redirect' GROUP BY ALL HAVING title <> min(target)"
+    )
+    for _ in range(_HOPS):
+        db.execute(
+            "CREATE OR REPLACE TABLE redirects AS SELECT a.language, a.title, "
+            "coalesce(b.target, a.target) AS target FROM redirects a LEFT JOIN redirects b "
+            "ON a.language = b.language AND a.target = b.title"
+        )
+    loops = "SELECT a.language, a.title FROM redirects a JOIN redirects b "
+    loops += "ON a.language = b.language AND a.target = b.title"
+    db.execute(f"CREATE TABLE loops AS {loops}")
+    db.execute("DELETE FROM redirects WHERE (language, title) IN (FROM loops)")
+    return {"redirects": _one(db, "FROM redirects"), "redirects in a loop": _one(db, "FROM loops")}
+
+
+def _resolve(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """``resolved``: links with redirects followed, those to no entity left out and counted."""
+    db.execute(
+        "CREATE TABLE disambiguations AS SELECT DISTINCT language, title FROM pages "
+        "WHERE kind = 'disambiguation'"
+    )
+    db.execute(
+        "CREATE TABLE followed AS SELECT l.language, coalesce(r.target, l.title) AS title, l.anchor, "
+        "r.target IS NOT NULL AS by_redirect, o.title IS NOT NULL AS in_loop FROM links l "
+        "LEFT JOIN redirects r ON l.language = r.language AND l.title = r.title "
+        "LEFT JOIN loops o ON l.language = o.language AND l.title = o.title"
+    )
+    ambiguous = "(language, title) IN (FROM disambiguations)"
+    counts = {
+        "links": _one(db, "FROM links"),
+        "links by a redirect": _one(db, "FROM followed WHERE by_redirect"),
+        "links to a redirect loop": _one(db, "FROM followed WHERE in_loop"),
+        "links to a disambiguation": _one(db, f"FROM followed WHERE NOT in_loop AND {ambiguous}"),
+    }
+    db.execute(
+        "CREATE TABLE resolved AS SELECT language, title, anchor FROM followed "
+        f"WHERE NOT in_loop AND NOT {ambiguous}"
+    )
+    return counts
+
+
+def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> None:
+    """``counted``: links of every entity; ``named``: its names. An entity is a title, or with
+    sitelinks an item; a title of no item stands for itself."""
+    if settings.sitelinks is None:
+        db.execute(
+            "CREATE TABLE named AS SELECT DISTINCT title AS item, language, title FROM resolved"
+        )
+    else:
+        _read_sitelinks(db, settings.sitelinks)
+        db.execute(
+            "CREATE TABLE named AS SELECT * FROM items UNION SELECT r.language || ':' || r.title, "
+            "r.language, r.title FROM resolved r ANTI JOIN items USING (language, title)"
+        )
+    db.execute(
+        "CREATE TABLE counted AS SELECT item, count(r.title) AS count FROM named n "
+        "LEFT JOIN resolved r USING (language, title) GROUP BY item"
+    )
+
+
+def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> None:
+    try:
+        db.execute(
+            "CREATE TABLE items AS SELECT CAST(min(item) AS VARCHAR) AS item, language, title "
+            f"FROM '{_quote(path)}' WHERE language IN (SELECT DISTINCT language FROM resolved) "
+            "GROUP BY language, title"
+        )
+    except duckdb.Error as error:
+        raise CorpusError(
+            f"{path} cannot be read as a table of item, language and title: {error}"
+        ) from error
+
+
+def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
+    """``chosen``: the entities with their ids, by count and then by name."""
+    db.execute("CREATE TABLE wanted (name VARCHAR)")
+    if settings.white_list:
+        lines = settings.white_list.read_text(encoding="utf8").split("\n")
+        names = [(line.strip(),) for line in lines if line.strip()]
+        if names:
+            db.executemany("INSERT INTO wanted VALUES (?)", names)
+    db.execute(
+        "CREATE TABLE listed AS SELECT DISTINCT item FROM named WHERE title IN (FROM wanted) "
+        "OR language || ':' || title IN (FROM wanted)"
+    )
+    absent = "FROM wanted WHERE name NOT IN (SELECT title FROM named) "
+    absent += "AND name NOT IN (SELECT language || ':' || title FROM named)"
+    db.execute(
+        f"CREATE TABLE chosen AS SELECT item, count, {len(SPECIALS)} - 1 + row_number() OVER "
+        "(ORDER BY count DESC, item) AS id FROM (SELECT item, count FROM counted WHERE "
+        f"count >= {settings.min_count} OR item IN (FROM listed) "
+        f"ORDER BY item IN (FROM listed) DESC, count DESC, item LIMIT {settings.size})"
+    )
+    if not _one(db, "FROM chosen"):
+        raise CorpusError(
+            f"No entity has {settings.min_count} links or more: the vocabulary would be empty. "
+            "Lower --min-count, or use articles with links."
+        )
+    return {
+        "entities": _one(db, "FROM chosen"),
+        "entities left out": _one(db, "FROM counted WHERE item NOT IN (SELECT item FROM chosen)"),
+        "links to an entity": int(_value(db, "SELECT sum(count) FROM chosen")),
+        "white list: not linked": _one(db, absent),
+    }
+
+
+def _write(db: duckdb.DuckDBPyConnection, folder: Path, several: bool) -> None:
+    if several:
+        rows = db.execute(
+            "SELECT id, count, list([title, language] ORDER BY language, title) FROM chosen "
+            "JOIN named USING (item) GROUP BY ALL ORDER BY id"
+        ).fetchall()
+        first = [
+            {"id": i, "entities": [[name, "en"]], "count": 0} for i, name in enumerate(SPECIALS)
+        ]
+        rest = [{"id": i, "entities": names, "count": count} for i, count, names in rows]
+        srsly.write_jsonl(folder / "entity_vocab.jsonl", [*first, *rest])
+    else:
+        with (folder / "entity_vocab.tsv").open("w", encoding="utf8", newline="\n") as file:
+            file.writelines(f"{name}\t0\n" for name in SPECIALS)
+            for item, count in db.execute("SELECT item, count FROM chosen ORDER BY id").fetchall():
+                file.write(f"{item}\t{count}\n")
+    direct = "SELECT language, title, CAST(id AS INTEGER) AS id FROM named JOIN chosen USING (item)"
+    by_redirect = (
+        f"SELECT r.language, r.title, d.id FROM redirects r JOIN ({direct}) d "
+        "ON r.language = d.language AND r.target = d.title"
+    )
+    _copy(
+        db,
+        f"{direct} UNION {by_redirect} ORDER BY language, title",
+        folder / "targets.parquet",
+        TARGETS,
+    )
+    _copy(
+        db,
+        "SELECT language, anchor, title, count(*) AS count FROM resolved GROUP BY ALL "
+        "ORDER BY language, anchor, count DESC, title",
+        folder / "anchors.parquet",
+        ANCHORS,
+    )
+
+
+def _copy(db: duckdb.DuckDBPyConnection, query: str, path: Path, schema: pa.Schema) -> None:
+    write_table(path, schema, pa.RecordBatchReader.from_stream(db.sql(query)))
+
+
+def _one(db: duckdb.DuckDBPyConnection, source: str) -> int:
+    return int(_value(db, f"SELECT count(*) {source}"))
+
+
+def _value(db: duckdb.DuckDBPyConnection, query: str) -> int:
+    row = db.execute(query).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def _quote(path: Path) -> str:
+    return str(path).replace("'", "''")

@@ -1,0 +1,127 @@
+"""How well masked entities of articles that were set aside are found, beside two baselines."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import torch
+
+from .masking import Masking, Sample, Vocabularies, mask_batch
+from .objective import PretrainingModel
+from .samples import Samples
+
+Array = np.ndarray
+
+EPOCH = 2**31 - 1
+"""No training gets here: the masks of evaluation are its own."""
+TOP = 10
+
+
+class HeldOut:
+    """Sequences of held-out articles, masked once and for all.
+
+    most: sequences that are used, the first ones. Baselines know the training sequences alone:
+    the most frequent entities, and the most frequent ones of the anchor text.
+    """
+
+    def __init__(
+        self,
+        held_out: Sequence[Path],
+        train: Sequence[Path],
+        masking: Masking,
+        ids: Vocabularies,
+        seed: int,
+        most: int = 2000,
+        micro_batch: int = 32,
+    ):
+        found = [replace(x, epoch=EPOCH) for x in islice(Samples(held_out).in_order(), most)]
+        self._batches = [
+            mask_batch(found[i : i + micro_batch], masking, ids, seed)
+            for i in range(0, len(found), micro_batch)
+        ]
+        self.targets = np.concatenate([x.entity_targets for x in self._batches])
+        kept = [_known(x, masking, ids) for x in found]
+        anchors = [a for x in kept for a in x.anchors]
+        offsets = np.cumsum([0, *(len(x.inputs.entities.ids) for x in self._batches)])
+        rows = np.concatenate([x.entities + at for x, at in zip(self._batches, offsets)])
+        self.anchors = [anchors[i] for i in rows.tolist()]
+        self._frequent, self._by_anchor = _statistics(train, set(self.anchors), ids.entity_unk)
+
+    def baselines(self) -> dict[str, float]:
+        """Shares of the targets found by the two baselines."""
+        nothing: list[int] = []
+        ranked = [self._by_anchor.get(anchor, nothing) for anchor in self.anchors]
+        return {
+            **_shares("frequent", [self._frequent] * len(self.targets), self.targets),
+            **_shares("anchor", ranked, self.targets),
+        }
+
+    def evaluate(self, model: PretrainingModel) -> dict[str, float]:
+        """Shares of masked entities and words that the model finds, and its losses."""
+        was_training = model.training
+        model.eval()
+        sums = np.zeros(6)
+        with torch.no_grad():
+            for batch in self._batches:
+                outcome = model(batch)
+                top = 0.0
+                if len(batch.entities):
+                    logits = model.entity_logits(batch.inputs, batch.entities)
+                    best = logits.topk(min(TOP, logits.shape[1]), -1).indices.cpu().numpy()
+                    top = float((best == batch.entity_targets[:, None]).any(-1).sum())
+                counts = (len(batch.words), top)
+                sums += np.asarray([*(float(x) for x in outcome), *counts])
+        model.train(was_training)
+        word_loss, entity_loss, words_right, entities_right, n_words, top = sums.tolist()
+        n_entities = max(len(self.targets), 1)
+        return {
+            "word_loss": word_loss / max(n_words, 1),
+            "entity_loss": entity_loss / n_entities,
+            "word_accuracy": words_right / max(n_words, 1),
+            "entity_top_1": entities_right / n_entities,
+            f"entity_top_{TOP}": top / n_entities,
+        }
+
+
+def _known(sample: Sample, masking: Masking, ids: Vocabularies) -> Sample:
+    """The sample with the entities that masking lets in."""
+    if masking.unknown:
+        return sample
+    kept = np.flatnonzero(sample.ids != ids.entity_unk).tolist()
+    return replace(sample, anchors=[sample.anchors[i] for i in kept])
+
+
+def _shares(name: str, ranked: Sequence[Sequence[int]], targets: Array) -> dict[str, float]:
+    n = max(len(targets), 1)
+    pairs = list(zip(ranked, targets.tolist()))
+    return {
+        f"{name}_top_1": sum(target in best[:1] for best, target in pairs) / n,
+        f"{name}_top_{TOP}": sum(target in best[:TOP] for best, target in pairs) / n,
+    }
+
+
+def _statistics(
+    train: Sequence[Path], anchors: set[str], unknown: int
+) -> tuple[list[int], dict[str, list[int]]]:
+    """The most frequent entities, and those of each of the anchors, most frequent first."""
+    with duckdb.connect() as db:
+        db.execute("CREATE TABLE wanted (anchor VARCHAR)")
+        if anchors:
+            db.executemany("INSERT INTO wanted VALUES (?)", [(x,) for x in sorted(anchors)])
+        db.execute(
+            "CREATE TABLE seen AS SELECT anchor, id, count(*) AS n FROM (SELECT "
+            "unnest(entity_anchors) AS anchor, unnest(entity_ids) AS id FROM read_parquet(?)) "
+            "WHERE id <> ? GROUP BY ALL",
+            [[str(x) for x in train], unknown],
+        )
+        frequent = db.execute(
+            f"SELECT id FROM seen GROUP BY id ORDER BY sum(n) DESC, id LIMIT {TOP}"
+        ).fetchall()
+        rows = db.execute(
+            "SELECT anchor, list(id ORDER BY n DESC, id) FROM seen SEMI JOIN wanted USING (anchor) "
+            "GROUP BY anchor"
+        ).fetchall()
+    return [x for (x,) in frequent], {anchor: found[:TOP] for anchor, found in rows}

@@ -1,0 +1,154 @@
+"""Shards, vocabulary and an encoder to a trained model: what ``spacy luke pretrain`` runs."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import srsly
+import torch
+
+from ..checkpoint.entity_table import with_entities
+from ..checkpoint.read import Checkpoint
+from ..errors import ConfigError
+from ..model.encoder import AttentionPattern
+from .evaluation import HeldOut
+from .masking import Vocabularies
+from .objective import ENTITY_HEAD, WORD_HEAD, PretrainingModel
+from .samples import Samples
+from .shards import HELD_OUT, TRAIN, vocabulary
+from .stage import Manifest
+from .training import Log, Trainer, TrainingSettings
+
+LOG, CHECKPOINTS = "log.jsonl", "checkpoints"
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """attention: ``full`` (as published) or ``probe``. entity_size: width of the entity table; 0: as
+    the checkpoint's. keep_entities: entities that the checkpoint knows keep their rows."""
+
+    attention: AttentionPattern = "full"
+    entity_size: int = 0
+    keep_entities: bool = True
+
+
+def pretrain(
+    checkpoint: Checkpoint,
+    shards: Manifest,
+    entities: Manifest,
+    folder: Path,
+    model_settings: ModelSettings,
+    settings: TrainingSettings,
+    verify: bool = True,
+    held_out_sequences: int = 2000,
+    hooks: tuple[Log, ...] = (),
+) -> tuple[PretrainingModel, Checkpoint]:
+    """Train to the end, going on from the last checkpoint in ``folder``.
+
+    checkpoint: what to start from, its tokenizer that of the shards. verify: compare the shards with
+    their manifest first. hooks: get every record of the log. Returns the model, and the checkpoint
+    with the vocabulary it was given.
+    """
+    if shards.inputs["entities"] != entities.fingerprint:
+        raise ConfigError(
+            f"{shards.folder} was made with another vocabulary than {entities.folder}."
+        )
+    if verify:
+        shards.verify()
+    vocab = vocabulary(entities)
+    if "entity_predictions.bias" in checkpoint.heads and not model_settings.keep_entities:
+        heads = {k: v for k, v in checkpoint.heads.items() if not k.startswith("entity_pred")}
+        checkpoint.heads = heads
+    start = with_entities(
+        checkpoint,
+        vocab,
+        model_settings.entity_size,
+        settings.seed,
+        model_settings.keep_entities,
+    )
+    _check_lengths(start, shards)
+    ids = Vocabularies(
+        cls=start.pieces.cls_id,
+        sep=start.pieces.sep_id,
+        mask=start.pieces.mask_id,
+        n_pieces=len(start.pieces),
+        entity_mask=vocab.mask_id,
+        entity_unk=vocab.unk_id,
+    )
+    model = PretrainingModel.start(start, model_settings.attention, settings.seed)
+    train, held_out = shards.paths(TRAIN), shards.paths(HELD_OUT)
+    trainer = Trainer(
+        model,
+        fresh_heads(start),
+        Samples(train),
+        ids,
+        settings,
+        folder / CHECKPOINTS,
+        {"shards": shards.fingerprint, "start": _weights_hash(checkpoint), **vars(model_settings)},
+    )
+    evaluate: Callable[[], dict[str, float]] | None = None
+    log = Logger(folder / LOG, hooks, trainer.first_step) if trainer.is_main else _silent
+    if shards.counts.get("sequences, held out"):
+        judge = HeldOut(held_out, train, settings.masking, ids, settings.seed, held_out_sequences)
+        if not trainer.first_step:
+            found = judge.baselines()
+            log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
+        evaluate = partial(judge.evaluate, model)
+    trainer.run(log, evaluate)
+    return model, start
+
+
+class Logger:
+    """Records to a file of JSON lines, and to hooks. A run that goes on from a step writes over what
+    came after it."""
+
+    def __init__(self, path: Path, hooks: tuple[Log, ...], first_step: int):
+        self._path, self._hooks = path, hooks
+        path.parent.mkdir(parents=True, exist_ok=True)
+        found = read_log(path) if path.exists() and first_step else []
+        srsly.write_jsonl(path, [x for x in found if x["step"] <= first_step])
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        with self._path.open("a", encoding="utf8") as file:
+            file.write(srsly.json_dumps(record) + "\n")
+        for hook in self._hooks:
+            hook(record)
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The records of a log; a last line that was cut off is left out."""
+    return list(srsly.read_jsonl(path, skip=True))
+
+
+def _silent(record: dict[str, Any]) -> None:
+    """The log of processes that are not the main one."""
+
+
+def fresh_heads(checkpoint: Checkpoint) -> list[str]:
+    """Parameters of heads that the checkpoint does not have whole."""
+    names = []
+    for module, table in (("word_head", WORD_HEAD), ("entity_head", ENTITY_HEAD)):
+        if any(theirs not in checkpoint.heads for theirs in table.values()):
+            names += [f"{module}.{ours}" for ours in table]
+    return names
+
+
+def _check_lengths(checkpoint: Checkpoint, shards: Manifest) -> None:
+    config = checkpoint.config
+    room = config.max_pieces
+    if shards.settings["max_pieces"] > room:
+        raise ConfigError(
+            f"{shards.folder} has sequences of {shards.settings['max_pieces']} pieces; the encoder "
+            f"has {room} positions. Make shards with --max-pieces {room}."
+        )
+
+
+def _weights_hash(checkpoint: Checkpoint) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in sorted({**checkpoint.weights, **checkpoint.heads}.items()):
+        digest.update(name.encode())
+        digest.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,194 @@
+"""Articles to shards: training sequences in Parquet files, one a partition of the articles."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import spacy
+import srsly
+from spacy.language import Language
+
+from ..errors import ConfigError
+from ..vocab.entities import EntityVocab
+from ..vocab.pieces import PieceTokenizer
+from .engine import Engine
+from .sequences import Article, Limits, cut_sequences, lay_out
+from .stage import Manifest, run_stage
+from .tables import SEQUENCES, TableWriter
+
+STAGE = "shards"
+TRAIN, HELD_OUT = "train.parquet", "held_out.parquet"
+_ARTICLES_AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class ShardSettings:
+    """How articles become sequences.
+
+    max_pieces: of a sequence, special ones included. max_entities: of a sequence. max_mention:
+    pieces of a mention. sentences: ``sentencizer``, or a spaCy pipeline that sets sentence starts,
+    by name or path. held_out: share of the articles that is set aside, drawn by seed and title.
+    """
+
+    max_pieces: int = 512
+    max_entities: int = 128
+    max_mention: int = 30
+    sentences: str = "sentencizer"
+    held_out: float = 0.01
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 8 <= self.max_pieces <= 65_535:
+            raise ConfigError(f"--max-pieces is {self.max_pieces}; use 8 to 65535.")
+        if self.max_entities < 1 or self.max_mention < 1:
+            raise ConfigError("--max-entities and --max-mention have to be at least 1.")
+        if self.max_mention > self.max_pieces - 2:
+            raise ConfigError(
+                f"--max-mention is {self.max_mention}: more than a sequence of {self.max_pieces} holds."
+            )
+        if not 0.0 <= self.held_out < 1.0:
+            raise ConfigError(f"--held-out is {self.held_out}; use 0 to less than 1.")
+
+
+class _Partition(NamedTuple):
+    language: str
+    articles: Path
+    targets: Path
+
+
+def build_shards(
+    articles: Sequence[Manifest],
+    entities: Manifest,
+    tokenizer: PieceTokenizer,
+    folder: Path,
+    settings: ShardSettings,
+    engine: Engine,
+    show_progress: bool = True,
+) -> Manifest:
+    """Write ``train.parquet`` and ``held_out.parquet`` for every partition of the articles.
+
+    articles: one or several languages. entities: the vocabulary, which gives the ids.
+    """
+    languages = [str(x.settings["language"]) for x in articles]
+    absent = [x for x in languages if x not in entities.settings["languages"]]
+    if absent:
+        raise ConfigError(f"{entities.folder} was made without articles in {', '.join(absent)}.")
+    (targets,) = entities.paths("targets.parquet")
+    partitions = [
+        _Partition(language, path, targets)
+        for language, manifest in zip(languages, articles)
+        for path in manifest.paths("articles.parquet")
+    ]
+    tokenizer_hash = hashlib.sha256(srsly.json_dumps(tokenizer.to_dict(), sort_keys=True).encode())
+    inputs = {f"articles {x}": m.fingerprint for x, m in zip(languages, articles)}
+    inputs |= {"entities": entities.fingerprint, "pieces": tokenizer_hash.hexdigest()}
+    unk = vocabulary(entities).unk_id
+    work = partial(_build, tokenizer=tokenizer, settings=settings, unk=unk)
+    return run_stage(
+        STAGE, folder, asdict(settings), inputs, partitions, work, engine, show_progress
+    )
+
+
+def vocabulary(entities: Manifest) -> EntityVocab:
+    """The entity vocabulary that a finished stage wrote."""
+    files = [*entities.paths("entity_vocab.tsv"), *entities.paths("entity_vocab.jsonl")]
+    return EntityVocab.from_file(files[0])
+
+
+def _build(
+    partition: _Partition,
+    folder: Path,
+    tokenizer: PieceTokenizer,
+    settings: ShardSettings,
+    unk: int,
+) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    ids = _ids(partition)
+    limits = Limits(settings.max_pieces, settings.max_entities, settings.max_mention)
+    sentences = partial(_sentence_starts, partition.language, settings.sentences)
+    with (
+        TableWriter(folder / TRAIN, SEQUENCES) as train,
+        TableWriter(folder / HELD_OUT, SEQUENCES) as held_out,
+    ):
+        for row in _articles(partition.articles):
+            link_ids = np.asarray([ids.get(x, unk) for x in row["link_targets"]], dtype=np.int64)
+            starts, ends = (
+                np.asarray(row[x], dtype=np.int64) for x in ("link_starts", "link_ends")
+            )
+            article = lay_out(row["text"], starts, ends, tokenizer, sentences, settings.max_mention)
+            is_held_out = _is_held_out(partition.language, row["title"], settings)
+            table, side = (held_out, "held out") if is_held_out else (train, "train")
+            for start, end in cut_sequences(article, limits):
+                table.add(_row(row, article, link_ids, start, end))
+                counts[f"sequences, {side}"] += 1
+            counts.update(article.dropped)
+            counts["links outside the vocabulary"] += int((link_ids[article.links] == unk).sum())
+            counts[f"articles, {side}"] += 1
+            counts[f"pieces, {side}"] += len(article.ids)
+            counts[f"entities, {side}"] += len(article.links)
+    return dict(counts)
+
+
+def _row(
+    row: Mapping[str, Any], article: Article, link_ids: np.ndarray, start: int, end: int
+) -> tuple:
+    a, b = np.searchsorted(article.starts, [start, end])
+    links = article.links[a:b]
+    return (
+        row["page_id"],
+        article.ids[start:end],
+        np.flatnonzero(article.word_starts[start:end]),
+        link_ids[links],
+        article.starts[a:b] - start,
+        article.ends[a:b] - start,
+        [row["link_anchors"][i] for i in links.tolist()],
+    )
+
+
+def _ids(partition: _Partition) -> dict[str, int]:
+    """Ids of the titles that the partition links to and the vocabulary has."""
+    with duckdb.connect() as db:
+        rows = db.execute(
+            "SELECT title, id FROM read_parquet(?) t SEMI JOIN (SELECT DISTINCT "
+            "unnest(link_targets) AS title FROM read_parquet(?)) USING (title) WHERE language = ?",
+            [str(partition.targets), str(partition.articles), partition.language],
+        ).fetchall()
+    return dict(rows)
+
+
+def _articles(path: Path) -> Iterator[dict[str, Any]]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_ARTICLES_AT_ONCE):
+            yield from batch.to_pylist()
+
+
+def _is_held_out(language: str, title: str, settings: ShardSettings) -> bool:
+    drawn = hashlib.blake2b(f"{settings.seed}\t{language}\t{title}".encode(), digest_size=8)
+    return int.from_bytes(drawn.digest(), "big") < settings.held_out * 2**64
+
+
+def _sentence_starts(language: str, name: str, texts: Sequence[str]) -> list[list[int]]:
+    nlp = _sentence_pipe(language, name)
+    return [[sent.start_char for sent in doc.sents] for doc in nlp.pipe(texts)]
+
+
+@lru_cache(maxsize=4)
+def _sentence_pipe(language: str, name: str) -> Language:
+    """Raises ConfigError where the pipeline is not to be had."""
+    try:
+        if name == "sentencizer":
+            nlp = spacy.blank(language)
+            nlp.add_pipe("sentencizer")
+        else:
+            nlp = spacy.load(name)
+    except (OSError, ImportError) as error:
+        raise ConfigError(f"--sentences {name} ({language}): {error}") from error
+    nlp.max_length = 1 << 31  # a paragraph may be as long as an article
+    return nlp

@@ -1,0 +1,111 @@
+"""Tables that stages hand to each other, as Parquet files."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROWS = 2_000
+"""Rows of a group: what a reader has in memory at a time."""
+
+PAGES = pa.schema([("title", pa.string()), ("kind", pa.string()), ("target", pa.string())])
+"""Every page of the main namespace. kind: ``article``, ``redirect`` or ``disambiguation``; target:
+where a redirect points."""
+
+ARTICLES = pa.schema(
+    [
+        ("page_id", pa.int64()),
+        ("title", pa.string()),
+        ("text", pa.large_string()),
+        ("link_starts", pa.list_(pa.int32())),
+        ("link_ends", pa.list_(pa.int32())),
+        ("link_targets", pa.list_(pa.string())),
+        ("link_anchors", pa.list_(pa.string())),
+    ]
+)
+"""Text with links. starts, ends: characters [start, end) of the text, in text order; targets: titles
+as linked, before redirects are followed; anchors: ``text[start:end]``."""
+
+TARGETS = pa.schema([("language", pa.string()), ("title", pa.string()), ("id", pa.int32())])
+"""Titles, redirects included, of the entities of a vocabulary."""
+
+ANCHORS = pa.schema(
+    [
+        ("language", pa.string()),
+        ("anchor", pa.string()),
+        ("title", pa.string()),
+        ("count", pa.int64()),
+    ]
+)
+"""How often a text was linked to an article, redirects followed."""
+
+SEQUENCES = pa.schema(
+    [
+        ("page_id", pa.int64()),
+        ("word_ids", pa.list_(pa.uint32())),
+        ("word_starts", pa.list_(pa.uint16())),
+        ("entity_ids", pa.list_(pa.uint32())),
+        ("entity_starts", pa.list_(pa.uint16())),
+        ("entity_ends", pa.list_(pa.uint16())),
+        ("entity_anchors", pa.list_(pa.string())),
+    ]
+)
+"""Training sequences without their special pieces. word_ids: pieces; word_starts: the pieces that
+begin a word; entity_ids: [UNK] for a link outside the vocabulary; entity_starts, entity_ends: pieces
+[start, end); entity_anchors: the text linked."""
+
+
+def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write batches in their order, in groups that do not depend on how the rows came. Returns
+    the number of rows."""
+    n_rows = 0
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        rest = schema.empty_table()
+        for batch in batches:
+            rest = pa.concat_tables([rest, pa.Table.from_batches([batch]).cast(schema)])
+            while len(rest) >= ROWS:
+                writer.write_table(rest.slice(0, ROWS).combine_chunks())
+                n_rows, rest = n_rows + ROWS, rest.slice(ROWS)
+        if len(rest):
+            writer.write_table(rest.combine_chunks())
+    return n_rows + len(rest)
+
+
+def write_rows(path: Path, schema: pa.Schema, rows: Iterable[tuple]) -> int:
+    """The same from tuples, of which few are in memory at a time."""
+    with TableWriter(path, schema) as table:
+        for row in rows:
+            table.add(row)
+    return table.n_rows
+
+
+class TableWriter:
+    """A table that is written row by row; few are in memory at a time."""
+
+    def __init__(self, path: Path, schema: pa.Schema):
+        self.n_rows = 0
+        self._schema = schema
+        self._block: list[tuple] = []
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+
+    def add(self, row: tuple) -> None:
+        """A value, array or list for each field."""
+        self._block.append(row)
+        self.n_rows += 1
+        if len(self._block) == ROWS:
+            self._flush()
+
+    def __enter__(self) -> "TableWriter":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._block and exception[0] is None:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        columns = zip(zip(*self._block), self._schema)
+        arrays = [pa.array(column, field.type) for column, field in columns]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._block = []

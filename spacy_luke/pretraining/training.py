@@ -1,0 +1,301 @@
+"""The training loop: any number of processes, resumed exactly.
+
+A step takes the next ``batch_size`` sequences of the epoch's order; processes take turns within it.
+Everything random is drawn from (seed, step) or (seed, epoch, sequence), and losses are divided by
+the step's own counts, so neither the number of processes, nor accumulation, nor an interruption
+changes what is computed, within rounding.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from tqdm import tqdm
+
+from ..errors import ConfigError
+from .checkpoints import load_latest, save_checkpoint
+from .masking import Masking, Sample, Vocabularies, mask_batch
+from .objective import MaskedBatch, Outcome, PretrainingModel
+from .optimizer import UncorrectedAdamW, linear_schedule, parameter_groups
+from .samples import Samples
+
+Log = Callable[[dict[str, Any]], None]
+
+_FREE = ("micro_batch", "log_every", "evaluate_every", "save_every", "keep")
+"""Settings that may change when a training goes on."""
+_SUMS = 7
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of training, a stage of the paper. steps: updates. rate: peak learning rate. entities_only: train what
+    belongs to entities alone, and heads that started fresh."""
+
+    steps: int
+    rate: float
+    entities_only: bool = False
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """phases: run one after the other, each with its own warm-up, schedule and optimizer.
+
+    batch_size: sequences of a step, over all processes. micro_batch: sequences in memory at a time,
+    a process. warmup: steps of every phase, or its share if below 1. decay, betas, eps, clip: of
+    AdamW (clip 0: none). dropout: of embeddings and layers. attention_dropout: of weights.
+    evaluate_every, save_every, log_every: steps. keep: checkpoints that are kept. precision: ``no``
+    or ``bf16``. seed: of order, masks and dropout.
+    """
+
+    phases: tuple[Phase, ...]
+    batch_size: int = 2048
+    micro_batch: int = 32
+    warmup: float = 2500
+    decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-6
+    clip: float = 0.0
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    gradient_checkpointing: bool = False
+    precision: str = "no"
+    masking: Masking = field(default_factory=Masking)
+    seed: int = 0
+    log_every: int = 10
+    evaluate_every: int = 1000
+    save_every: int = 1000
+    keep: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.phases or any(x.steps < 1 for x in self.phases):
+            raise ConfigError("Pretraining needs at least one phase of at least one step.")
+        for name in ("batch_size", "micro_batch", "log_every", "evaluate_every", "save_every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it has to be at least 1.")
+        if self.precision not in ("no", "bf16"):
+            raise ConfigError(f"precision is {self.precision!r}; use 'no' or 'bf16'.")
+
+    @property
+    def n_steps(self) -> int:
+        return sum(phase.steps for phase in self.phases)
+
+    def n_warmup(self, phase: Phase) -> int:
+        return round(self.warmup * phase.steps) if self.warmup < 1 else round(self.warmup)
+
+
+class Trainer:
+    """Trains a model on samples, from the last checkpoint in ``folder`` if there is one."""
+
+    def __init__(
+        self,
+        model: PretrainingModel,
+        fresh: Sequence[str],
+        samples: Samples,
+        ids: Vocabularies,
+        settings: TrainingSettings,
+        folder: Path,
+        identity: dict[str, Any],
+    ):
+        """fresh: parameters that started from random numbers. identity: what a checkpoint has to
+        agree on to be gone on from, beside the settings."""
+        self.settings, self.samples, self.ids, self.folder = settings, samples, ids, folder
+        self.accelerator = Accelerator(
+            mixed_precision=settings.precision, cpu=not torch.cuda.is_available()
+        )
+        self.fresh = set(fresh)
+        self.plain = model
+        model.luke.set_dropout(settings.dropout)
+        model.luke.attention_dropout = settings.attention_dropout
+        model.luke.gradient_checkpointing = settings.gradient_checkpointing
+        if settings.batch_size < self.accelerator.num_processes:
+            raise ConfigError(
+                f"batch_size is {settings.batch_size}, less than the {self.accelerator.num_processes} "
+                "processes."
+            )
+        kept = {k: v for k, v in asdict(settings).items() if k not in _FREE}
+        self.identity = {**identity, "settings": kept}
+        self._resumed = load_latest(folder, self.identity)
+        self.step = 0
+        self.model: Any = None
+        self.optimizer: Any = None
+
+    @property
+    def is_main(self) -> bool:
+        return self.accelerator.is_main_process
+
+    @property
+    def first_step(self) -> int:
+        """Updates done by the checkpoint that training goes on from."""
+        return self._resumed.step if self._resumed else 0
+
+    # Steps
+
+    def run(self, log: Log, evaluate: Callable[[], dict[str, float]] | None = None) -> None:
+        """Train to the end. log: gets a record every ``log_every`` steps and evaluation, in the
+        main process."""
+        settings = self.settings
+        resumed, first = self._resumed, self.first_step
+        begin = 0
+        bar = tqdm(total=settings.n_steps, initial=first, disable=not self.is_main)
+        if resumed:
+            self.plain.load_state_dict(resumed.weights)
+        for number, phase in enumerate(settings.phases):
+            if first < begin + phase.steps:
+                self._prepare(phase)
+                if resumed and first > begin:
+                    self.optimizer.load_state_dict(resumed.optimizer)
+                self._run_phase(number, phase, begin, max(first, begin), bar, log, evaluate)
+            begin += phase.steps
+        bar.close()
+
+    def _run_phase(
+        self,
+        number: int,
+        phase: Phase,
+        begin: int,
+        first: int,
+        bar: Any,
+        log: Log,
+        evaluate: Callable[[], dict[str, float]] | None,
+    ) -> None:
+        settings = self.settings
+        stream = self.samples.stream(settings.seed, first * settings.batch_size)
+        since, totals = time.perf_counter(), np.zeros(_SUMS)
+        for self.step in range(first, begin + phase.steps):
+            rate = phase.rate * linear_schedule(
+                self.step - begin, phase.steps, settings.n_warmup(phase)
+            )
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            samples = list(islice(stream, settings.batch_size))
+            totals += self._step(samples)
+            done = self.step + 1
+            last = done == settings.n_steps
+            bar.update()
+            if done % settings.log_every == 0 or last:
+                seconds = time.perf_counter() - since
+                self._log(log, self._record(done, number, rate, totals, seconds), bar)
+                since, totals = time.perf_counter(), np.zeros(_SUMS)
+            if evaluate and (done % settings.evaluate_every == 0 or last):
+                found = evaluate()
+                self._log(log, {"kind": "evaluation", "step": done, **found}, bar)
+                since = time.perf_counter()
+            if done % settings.save_every == 0 or last or done == begin + phase.steps:
+                self._save(done)
+                since = time.perf_counter()
+
+    def _prepare(self, phase: Phase) -> None:
+        """Model and optimizer of a phase."""
+        if self.model is not None:  # unwrapped: what takes part in a phase is fixed by wrapping
+            self.accelerator.unwrap_model(self.model, keep_fp32_wrapper=False)
+            self.accelerator.free_memory()
+        trained = set(self.plain.entity_parameters()) | self.fresh
+        for name, parameter in self.plain.named_parameters():
+            parameter.requires_grad_(not phase.entities_only or name in trained)
+        named = [(n, p) for n, p in self.plain.named_parameters() if p.requires_grad]
+        settings = self.settings
+        optimizer = UncorrectedAdamW(
+            parameter_groups(named, settings.decay),
+            lr=phase.rate,
+            betas=settings.betas,
+            eps=settings.eps,
+        )
+        self.model, self.optimizer = self.accelerator.prepare(self.plain, optimizer)
+        self.model.train()
+
+    def _step(self, samples: list[Sample]) -> np.ndarray:
+        """One update. Returns (word loss, entity loss, words right, entities right, words,
+        entities, pieces), sums of this process."""
+        settings, accelerator = self.settings, self.accelerator
+        mine = samples[accelerator.process_index :: accelerator.num_processes]
+        parts = [
+            mask_batch(
+                mine[i : i + settings.micro_batch], settings.masking, self.ids, settings.seed
+            )
+            for i in range(0, len(mine), settings.micro_batch)
+        ]
+        counts = torch.tensor(
+            [sum(len(x.words) for x in parts), sum(len(x.entities) for x in parts)],
+            dtype=torch.float64,
+            device=accelerator.device,
+        )
+        n_words, n_entities = accelerator.reduce(counts, "sum").tolist()
+        torch.manual_seed(_seed(settings.seed, self.step, accelerator.process_index))
+        totals = np.zeros(_SUMS)
+        for i, batch in enumerate(parts):
+            last = i == len(parts) - 1
+            with nullcontext() if last else accelerator.no_sync(self.model):
+                outcome = self.model(batch)
+                # Processes' gradients are averaged: undo that, the counts are those of all.
+                loss = outcome.word_loss / max(n_words, 1)
+                loss = loss + outcome.entity_loss / max(n_entities, 1)
+                accelerator.backward(loss * accelerator.num_processes)
+            totals += _sums(outcome, batch)
+        if settings.clip:
+            accelerator.clip_grad_norm_(self.model.parameters(), settings.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return totals
+
+    # Records
+
+    def _record(
+        self, done: int, phase: int, rate: float, totals: np.ndarray, seconds: float
+    ) -> dict[str, Any]:
+        """Means of the steps since the last record, over all processes."""
+        sums = torch.from_numpy(totals).to(self.accelerator.device)
+        word_loss, entity_loss, words_right, entities_right, words, entities, pieces = (
+            self.accelerator.reduce(sums, "sum").tolist()
+        )
+        return {
+            "kind": "step",
+            "step": done,
+            "phase": phase,
+            "epoch": done * self.settings.batch_size / len(self.samples),
+            "rate": rate,
+            "word_loss": word_loss / max(words, 1),
+            "entity_loss": entity_loss / max(entities, 1),
+            "word_accuracy": words_right / max(words, 1),
+            "entity_accuracy": entities_right / max(entities, 1),
+            "pieces_per_second": pieces / seconds,
+        }
+
+    def _log(self, log: Log, record: dict[str, Any], bar: Any) -> None:
+        if self.is_main:
+            log(record)
+            if record["kind"] == "step":
+                bar.set_postfix(
+                    words=f"{record['word_loss']:.3f}",
+                    entities=f"{record['entity_loss']:.3f}",
+                    pieces=f"{record['pieces_per_second']:.0f}/s",
+                )
+
+    def _save(self, done: int) -> None:
+        if self.is_main:
+            save_checkpoint(
+                self.folder,
+                done,
+                self.plain.state_dict(),
+                self.optimizer.state_dict(),
+                self.identity,
+                self.settings.keep,
+            )
+        self.accelerator.wait_for_everyone()
+
+
+def _sums(outcome: Outcome, batch: MaskedBatch) -> np.ndarray:
+    """(word loss, entity loss, words right, entities right, words, entities, pieces)."""
+    n_pieces = len(batch.inputs.words.piece_ids)
+    counts = (len(batch.words), len(batch.entities), n_pieces)
+    return np.asarray([*(float(x.detach()) for x in outcome), *counts])
+
+
+def _seed(*parts: int) -> int:
+    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0])

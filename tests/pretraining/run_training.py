@@ -1,0 +1,36 @@
+"""Trains in a process of its own: ``python run_training.py WORLD OUT SETTINGS``, for torchrun and for
+runs that are killed. WORLD is what ``make_world`` wrote; SETTINGS is JSON."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from spacy_luke.checkpoint.read import read_checkpoint
+from spacy_luke.pretraining.pretrain import ModelSettings, pretrain
+from spacy_luke.pretraining.stage import read_manifest
+from spacy_luke.pretraining.training import Phase, TrainingSettings
+
+
+def settings_of(values: dict[str, Any]) -> TrainingSettings:
+    phases = values.pop("phases", [(4, 1e-3, False)])
+    defaults = {"batch_size": 8, "micro_batch": 4, "warmup": 0.1, "log_every": 1}
+    defaults |= {"save_every": 2, "evaluate_every": 100}
+    return TrainingSettings(phases=tuple(Phase(*x) for x in phases), **(defaults | values))
+
+
+def run(world: Path, encoder: Path, folder: Path, values: dict[str, Any], **more: Any) -> Any:
+    return pretrain(
+        read_checkpoint(encoder),
+        read_manifest(world / "shards", "shards"),
+        read_manifest(world / "entities", "entities"),
+        folder,
+        ModelSettings(),
+        settings_of(dict(values)),
+        **more,
+    )
+
+
+if __name__ == "__main__":
+    world, encoder, folder, values = sys.argv[1:]
+    run(Path(world), Path(encoder), Path(folder), json.loads(values))

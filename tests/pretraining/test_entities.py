@@ -1,0 +1,143 @@
+"""Links counted, redirects followed, entities chosen."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import srsly
+
+from spacy_luke.errors import ConfigError, CorpusError
+from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
+from spacy_luke.vocab.entities import EntityVocab
+from tests.pretraining.articles import article, make_articles
+
+ATLAS = [
+    article(
+        1,
+        "Japan",
+        "Tokyo and Edo and Edo, Kyoto, and Mercury.",
+        [
+            ("Tokyo", "Tokyo"),
+            ("Edo", "Edo"),
+            ("Edo", "Edo town"),
+            ("Kyoto", "Kyoto"),
+            ("Mercury", "Mercury"),
+        ],
+    ),
+    article(2, "Tokyo", "In Japan, near Yokohama.", [("Japan", "Japan"), ("Yokohama", "Yokohama")]),
+]
+OTHERS = [
+    ("Edo", "redirect", "Old Tokyo"),
+    ("Old Tokyo", "redirect", "Tokyo"),
+    ("Edo town", "redirect", "Edo"),
+    ("Mercury", "disambiguation", None),
+    ("Here", "redirect", "There"),
+    ("There", "redirect", "Here"),
+    ("Self", "redirect", "Self"),
+]
+LOOP = [article(3, "Loop", "Here we are.", [("Here", "Here")])]
+
+
+def vocabulary(tmp_path: Path, *articles, **settings):
+    articles = articles or (make_articles(tmp_path / "articles", (ATLAS, OTHERS), (LOOP, [])),)
+    return build_vocabulary(articles, tmp_path / "entities", VocabSettings(**settings), False)
+
+
+def rows(manifest, name: str) -> list[tuple]:
+    table = pq.read_table(manifest.paths(name)[0])
+    return list(zip(*(column.to_pylist() for column in table.columns)))
+
+
+def test_redirects_count_for_their_target_and_ties_go_by_name(tmp_path):
+    manifest = vocabulary(tmp_path)
+    lines = manifest.paths("entity_vocab.tsv")[0].read_text().splitlines()
+    assert lines == [
+        *("[PAD]\t0", "[UNK]\t0", "[MASK]\t0", "[MASK2]\t0"),
+        *("Tokyo\t3", "Japan\t1", "Kyoto\t1", "Yokohama\t1"),
+    ]
+    assert manifest.counts == {
+        "entities": 4,
+        "entities left out": 0,
+        "links": 8,
+        "links by a redirect": 2,
+        "links to a disambiguation": 1,
+        "links to a redirect loop": 1,
+        "links to an entity": 6,
+        "redirects": 3,
+        "redirects in a loop": 2,
+        "white list: not linked": 0,
+    }
+
+
+def test_the_vocabulary_is_read_as_a_published_one(tmp_path):
+    vocab = EntityVocab.from_file(vocabulary(tmp_path).paths("entity_vocab.tsv")[0])
+    assert (vocab.pad_id, vocab.unk_id, vocab.mask_id, vocab.mask2_id) == (0, 1, 2, 3)
+    assert vocab.find("Tokyo") == 4 and len(vocab) == 8
+
+
+def test_every_title_that_leads_to_an_entity_is_a_target(tmp_path):
+    assert rows(vocabulary(tmp_path, min_count=1, size=2), "targets.parquet") == [
+        ("en", "Edo", 4),
+        ("en", "Edo town", 4),
+        ("en", "Japan", 5),
+        ("en", "Old Tokyo", 4),
+        ("en", "Tokyo", 4),
+    ]
+
+
+def test_anchors_are_counted_by_where_they_lead(tmp_path):
+    assert rows(vocabulary(tmp_path), "anchors.parquet") == [
+        ("en", "Edo", "Tokyo", 2),
+        ("en", "Japan", "Japan", 1),
+        ("en", "Kyoto", "Kyoto", 1),
+        ("en", "Tokyo", "Tokyo", 1),
+        ("en", "Yokohama", "Yokohama", 1),
+    ]
+
+
+def test_a_white_list_is_in_whatever_its_count(tmp_path):
+    path = tmp_path / "white.txt"
+    path.write_text("Yokohama\nen:Kyoto\nAtlantis\n")
+    manifest = vocabulary(tmp_path, min_count=2, size=3, white_list=path)
+    vocab = EntityVocab.from_file(manifest.paths("entity_vocab.tsv")[0])
+    assert [vocab.find(x) for x in ("Tokyo", "Kyoto", "Yokohama", "Japan")] == [4, 5, 6, None]
+    assert manifest.counts["white list: not linked"] == 1
+
+
+def test_several_languages_share_entities_through_sitelinks(tmp_path):
+    english = make_articles(tmp_path / "en", (ATLAS, OTHERS))
+    german = make_articles(
+        tmp_path / "de",
+        ([article(1, "Japan", "Tokio, Bonn", [("Tokio", "Tokio"), ("Bonn", "Bonn")])], []),
+        language="de",
+    )
+    links = [("Q1490", "en", "Tokyo"), ("Q1490", "de", "Tokio"), ("Q17", "en", "Japan")]
+    path = tmp_path / "sitelinks.jsonl"
+    srsly.write_jsonl(path, [dict(zip(("item", "language", "title"), x)) for x in links])
+    manifest = vocabulary(tmp_path, english, german, sitelinks=path)
+    vocab = EntityVocab.from_file(manifest.paths("entity_vocab.jsonl")[0])
+    assert vocab.find("Tokyo", "en") == vocab.find("Tokio", "de") == 4
+    assert vocab.find("Bonn", "de") is not None and vocab.find("Bonn", "en") is None
+    assert ("de", "Tokio", 4) in rows(manifest, "targets.parquet")
+    assert ("en", "Edo", 4) in rows(manifest, "targets.parquet")
+
+
+def test_settings_that_cannot_work_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="--size is 0"):
+        VocabSettings(size=0)
+    articles = [make_articles(tmp_path / x, (ATLAS, []), language=x) for x in ("en", "de")]
+    with pytest.raises(ConfigError, match="need --sitelinks"):
+        vocabulary(tmp_path, *articles)
+    with pytest.raises(ConfigError, match="same language"):
+        vocabulary(tmp_path, articles[0], articles[0])
+    bad = tmp_path / "bad.csv"
+    bad.write_text("a,b\n1,2\n")
+    with pytest.raises(CorpusError, match=r"bad.csv cannot be read as a table of item, language"):
+        vocabulary(tmp_path, *articles, sitelinks=bad)
+
+
+def test_a_vocabulary_that_would_be_empty_is_refused(tmp_path):
+    with pytest.raises(CorpusError, match="No entity has 9 links or more"):
+        vocabulary(tmp_path, min_count=9)
+    with pytest.raises(CorpusError, match="would be empty"):
+        vocabulary(tmp_path / "x", make_articles(tmp_path / "none", ([], [])))

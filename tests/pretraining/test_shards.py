@@ -1,0 +1,122 @@
+"""Shards: sequences that spell their articles, and articles set aside."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from spacy_luke.checkpoint.read import read_checkpoint
+from spacy_luke.errors import ConfigError
+from spacy_luke.pretraining.engine import Engine
+from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
+from spacy_luke.pretraining.samples import Samples
+from spacy_luke.pretraining.shards import HELD_OUT, TRAIN, ShardSettings, build_shards, vocabulary
+from tests.pretraining.articles import article, make_articles
+from tests.pretraining.test_sequences import spell
+from tests.pretraining.test_stage import snapshot
+from tests.pretraining.world import make_rows, make_world
+
+KINDS = pytest.mark.parametrize("kind", ["bert_dir", "luke_dir", "xlmr_dir"])
+
+
+def rows_of(manifest, name: str) -> list[dict]:
+    return [row for path in manifest.paths(name) for row in pq.read_table(path).to_pylist()]
+
+
+@KINDS
+def test_sequences_spell_their_articles_and_entities_their_links(kind, request, tmp_path):
+    checkpoint, entities, shards = make_world(tmp_path, request.getfixturevalue(kind))
+    names = vocabulary(entities).names
+    texts: dict[int, str] = {}
+    links: dict[int, list[str]] = {}
+    for row in [*rows_of(shards, TRAIN), *rows_of(shards, HELD_OUT)]:
+        assert len(row["word_ids"]) <= 38
+        text = spell(checkpoint.pieces, row["word_ids"]).replace("▁", "")
+        texts[row["page_id"]] = texts.get(row["page_id"], "") + text
+        spans = zip(row["entity_starts"], row["entity_ends"], row["entity_ids"])
+        for anchor, (a, b, index) in zip(row["entity_anchors"], spans):
+            shown = spell(checkpoint.pieces, row["word_ids"][a:b]).replace("▁", "")
+            assert shown == anchor.lower() and index == names.get(anchor, names["[UNK]"])
+            links.setdefault(row["page_id"], []).append(anchor)
+    for page_id, _, text, _, _, targets, _ in make_rows(60):
+        assert texts[page_id] == text.replace(" ", "").lower()
+        assert links.get(page_id, []) == targets
+
+
+def test_articles_are_set_aside_whole(bert_dir, tmp_path):
+    _, _, shards = make_world(tmp_path, bert_dir)
+    sides = [{row["page_id"] for row in rows_of(shards, name)} for name in (TRAIN, HELD_OUT)]
+    assert not sides[0] & sides[1] and len(sides[0] | sides[1]) == 60
+    assert 4 <= len(sides[1]) <= 20
+    counts = shards.counts
+    assert counts["articles, train"] == len(sides[0])
+    assert counts["articles, held out"] == len(sides[1])
+    assert counts["links outside the vocabulary"] > 0
+
+
+def test_neither_workers_nor_partitions_in_flight_change_a_byte(bert_dir, tmp_path):
+    _, entities, shards = make_world(tmp_path, bert_dir)
+    articles = make_articles(tmp_path / "articles", *[(make_rows(60)[i::3], []) for i in range(3)])
+    settings = ShardSettings(max_pieces=40, held_out=0.2)
+    pieces = read_checkpoint(bert_dir).pieces
+    for name, engine in (("two", Engine(workers=2)), ("one", Engine(workers=1))):
+        build_shards([articles], entities, pieces, tmp_path / name, settings, engine, False)
+        assert snapshot(tmp_path / name) == snapshot(shards.folder)
+
+
+def test_redirects_and_unknown_titles_get_their_ids(bert_dir, tmp_path):
+    text = "Tokyo and Edo and Kyoto"
+    rows = [article(1, "A", text, [("Tokyo", "Tokyo"), ("Edo", "Edo"), ("Kyoto", "Kyoto")])]
+    articles = make_articles(tmp_path / "articles", (rows, [("Edo", "redirect", "Tokyo")]))
+    entities = build_vocabulary([articles], tmp_path / "entities", VocabSettings(size=1), False)
+    pieces = read_checkpoint(bert_dir).pieces
+    settings = ShardSettings(held_out=0.0)
+    shards = build_shards(
+        [articles], entities, pieces, tmp_path / "s", settings, Engine(workers=1), False
+    )
+    assert [row["entity_ids"] for row in rows_of(shards, TRAIN)] == [[4, 4, 1]]
+
+
+def test_settings_that_cannot_work_are_refused(bert_dir, tmp_path):
+    for message, values in {
+        "--max-pieces is 4": {"max_pieces": 4},
+        "--held-out is 1.0": {"held_out": 1.0},
+        "--max-mention is 30": {"max_pieces": 20},
+    }.items():
+        with pytest.raises(ConfigError, match=message):
+            ShardSettings(**values)
+    with pytest.raises(ConfigError, match="--sentences no_such_pipe"):
+        make_world(tmp_path, bert_dir, sentences="no_such_pipe")
+
+
+# Order
+
+
+def samples(tmp_path: Path, bert_dir: Path, **settings) -> Samples:
+    _, _, shards = make_world(tmp_path, bert_dir)
+    return Samples(shards.paths(TRAIN), **settings)
+
+
+@pytest.mark.parametrize("groups_at_once", [1, 2, 16])
+def test_an_epoch_has_every_sequence_once_in_an_order_of_its_own(
+    bert_dir, tmp_path, groups_at_once
+):
+    found = samples(tmp_path, bert_dir, groups_at_once=groups_at_once)
+    orders = [[x.index for x in found.epoch(0, epoch)] for epoch in (0, 1)]
+    assert all(sorted(order) == list(range(len(found))) for order in orders)
+    assert orders[0] != orders[1] != list(range(len(found)))
+    assert [x.index for x in found.epoch(1, 0)] != orders[0]
+
+
+@pytest.mark.parametrize("groups_at_once", [1, 16])
+def test_a_stream_can_be_entered_anywhere(bert_dir, tmp_path, groups_at_once):
+    found = samples(tmp_path, bert_dir, groups_at_once=groups_at_once)
+    n = 2 * len(found) + 5
+
+    def part(start: int, count: int) -> list[tuple[int, int]]:
+        stream = found.stream(0, start)
+        return [(x.epoch, x.index) for x, _ in zip(stream, range(count))]
+
+    whole = part(0, n)
+    for start in (1, 7, len(found) - 1, len(found), len(found) + 3):
+        assert part(start, n - start) == whole[start:]

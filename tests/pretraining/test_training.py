@@ -1,0 +1,223 @@
+"""Training: what decides it, what it learns, and that it goes on where it was."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from spacy_luke.checkpoint.read import read_checkpoint
+from spacy_luke.errors import CheckpointError, ConfigError, StageError
+from spacy_luke.pretraining.masking import Masking
+from spacy_luke.pretraining.pretrain import LOG, read_log
+from spacy_luke.pretraining.training import Phase, TrainingSettings
+from tests.pretraining.run_training import run
+from tests.pretraining.world import make_world
+
+SCRIPT = Path(__file__).with_name("run_training.py")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def world(bert_dir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    make_world(folder, bert_dir, n=80)
+    return folder
+
+
+class Interrupted(Exception):
+    pass
+
+
+def stop_at(step: int):
+    def hook(record):
+        if record["kind"] == "step" and record["step"] == step:
+            raise Interrupted
+
+    return hook
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    last = sorted((folder / "checkpoints").glob("checkpoint-*"))[-1]
+    return load_file(last / "model.safetensors")
+
+
+def steps(folder: Path) -> list[dict]:
+    return [x for x in read_log(folder / LOG) if x["kind"] == "step"]
+
+
+def differences(a: dict, b: dict) -> float:
+    assert a.keys() == b.keys()
+    return max(float((a[k] - b[k]).abs().max()) for k in a)
+
+
+# What decides a training
+
+
+def test_neither_micro_batches_nor_their_number_change_the_step(world, bert_dir, tmp_path):
+    for name, size in (("one", 8), ("many", 3)):
+        run(world, bert_dir, tmp_path / name, {"micro_batch": size, "dropout": 0.0})
+    assert differences(weights(tmp_path / "one"), weights(tmp_path / "many")) < 1e-5
+    pairs = zip(steps(tmp_path / "one"), steps(tmp_path / "many"))
+    assert all(abs(a["entity_loss"] - b["entity_loss"]) < 1e-4 for a, b in pairs)
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_a_training_that_goes_on_ends_where_it_would_have(world, bert_dir, tmp_path, stop):
+    values = {"phases": [(3, 1e-2, True), (3, 1e-3, False)], "evaluate_every": 2}
+    run(world, bert_dir, tmp_path / "whole", values)
+    with pytest.raises(Interrupted):
+        run(world, bert_dir, tmp_path / "again", values, hooks=(stop_at(stop),))
+    run(world, bert_dir, tmp_path / "again", values)
+    assert differences(weights(tmp_path / "whole"), weights(tmp_path / "again")) == 0.0
+
+    def told(name):
+        records = read_log(tmp_path / name / LOG)
+        return [{k: v for k, v in x.items() if k != "pieces_per_second"} for x in records]
+
+    assert told("again") == told("whole")
+
+
+def command(world: Path, encoder: Path, folder: Path, values: dict) -> list[str]:
+    return [str(SCRIPT), str(world), str(encoder), str(folder), json.dumps(values)]
+
+
+def environment() -> dict[str, str]:
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+
+
+def test_two_processes_train_like_one(world, bert_dir, tmp_path):
+    values = {"dropout": 0.0, "phases": [[2, 1e-2, True], [2, 1e-3, False]]}
+    run(world, bert_dir, tmp_path / "one", values)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    result = subprocess.run(
+        [*launch, *command(world, bert_dir, tmp_path / "two", values)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    for one, two in zip(steps(tmp_path / "one"), steps(tmp_path / "two"), strict=True):
+        for name in ("word_loss", "entity_loss", "word_accuracy", "entity_accuracy"):
+            assert abs(one[name] - two[name]) < 1e-4
+    assert differences(weights(tmp_path / "one"), weights(tmp_path / "two")) < 1e-4
+
+
+def killed_and_whole(world, encoder, folder, values, moments) -> float:
+    """Kill a training at moments (seconds after its start) and let it go on each time; the
+    largest difference of its weights from those of an uninterrupted one."""
+    run(world, encoder, folder / "whole", values)
+    for moment in moments:
+        process = subprocess.Popen(
+            [sys.executable, *command(world, encoder, folder / "killed", values)],
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            process.wait(moment)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        time.sleep(0.05)
+    run(world, encoder, folder / "killed", values)
+    return differences(weights(folder / "whole"), weights(folder / "killed"))
+
+
+def test_a_killed_training_ends_where_it_would_have(world, bert_dir, tmp_path):
+    draw = random.Random(0)
+    values = {"phases": [[30, 1e-3, False]], "save_every": 3}
+    moments = [draw.uniform(4, 9) for _ in range(2)]
+    assert killed_and_whole(world, bert_dir, tmp_path, values, moments) == 0.0
+
+
+def test_only_entities_and_fresh_heads_are_trained_at_first(world, bert_dir, tmp_path):
+    values = {"phases": [[2, 1e-2, True], [2, 1e-2, False]], "keep": 9, "save_every": 2}
+    run(world, bert_dir, tmp_path, values)
+    first, second = (
+        load_file(tmp_path / "checkpoints" / f"checkpoint-{x:09d}" / "model.safetensors")
+        for x in (2, 4)
+    )
+    changed = {name for name in first if not torch.equal(first[name], second[name])}
+    encoder = [x for x in first if x.startswith(("luke.layers.", "luke.word_embeddings."))]
+    assert set(encoder) - changed <= {"luke.word_embeddings.types.weight"} and encoder
+    again = tmp_path / "entities only"
+    run(world, bert_dir, again, {"phases": [[1, 1e-2, True]], "keep": 9})
+    before = weights(again)
+    assert all(torch.equal(first[x], before[x]) for x in encoder)
+
+
+def test_masked_entities_are_learned(bert_dir, tmp_path):
+    """Every article links to one name only, so what is hidden can be told from what is not."""
+    make_world(tmp_path, bert_dir, n=80, faithful=True)
+    values = {"phases": [(100, 1e-3, False)], "log_every": 20, "save_every": 100, "dropout": 0.0}
+    values |= {"evaluate_every": 100, "batch_size": 16, "micro_batch": 16}
+    masking = Masking(words=0.0, entities=0.5)
+    run(tmp_path, bert_dir, tmp_path / "out", values | {"masking": masking})
+    records = read_log(tmp_path / "out" / LOG)
+    (baselines,) = (x for x in records if x["kind"] == "baselines")
+    (last,) = (x for x in records if x["kind"] == "evaluation")
+    assert baselines["anchor_top_1"] == 1.0 and baselines["frequent_top_1"] < 0.5
+    assert baselines["targets"] > 20
+    assert last["entity_top_1"] > 0.8 and last["entity_top_10"] == 1.0
+    found = steps(tmp_path / "out")
+    assert found[-1]["entity_loss"] < found[0]["entity_loss"] / 2
+
+
+def test_a_luke_goes_on_with_its_heads_and_with_the_entities_it_knows(make_checkpoint, tmp_path):
+    encoder = make_checkpoint("luke", "LukeForMaskedLM")
+    make_world(tmp_path, encoder)
+    trained, start = run(tmp_path, encoder, tmp_path / "out", {"phases": [(1, 0.0, False)]})
+    before = read_checkpoint(encoder)
+    table = trained.luke.entity_embeddings.entities.weight.detach()
+    known = [x for x in start.entities.names if x in before.entities.names]
+    assert {"Paris", "[MASK]"} < set(known) and table.shape == (10, 16)
+    for name in known:
+        old = before.weights["entity_embeddings.entities.weight"][before.entities.names[name]]
+        assert torch.equal(table[start.entities.names[name]], old) or name == "[PAD]"
+    assert torch.equal(trained.word_head.bias.detach(), before.heads["lm_head.bias"])
+
+
+# Bad input
+
+
+def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
+    run(world, bert_dir, tmp_path, {})
+    with pytest.raises(ConfigError, match=r"settings.seed = 0, this run has 1"):
+        run(world, bert_dir, tmp_path, {"seed": 1})
+    last = sorted((tmp_path / "checkpoints").glob("checkpoint-*"))[-1]
+    data = (last / "model.safetensors").read_bytes()
+    (last / "model.safetensors").write_bytes(data[:-10])
+    with pytest.raises(CheckpointError, match="model.safetensors is not what was written"):
+        run(world, bert_dir, tmp_path, {})
+
+
+def test_a_damaged_shard_is_named(bert_dir, tmp_path):
+    _, _, shards = make_world(tmp_path, bert_dir)
+    path = shards.paths("train.parquet")[1]
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(StageError, match="part-00001/train.parquet is not what was written"):
+        run(tmp_path, bert_dir, tmp_path / "out", {})
+
+
+def test_sequences_have_to_fit_the_encoder(bert_dir, tmp_path):
+    make_world(tmp_path, bert_dir, max_pieces=500)
+    with pytest.raises(ConfigError, match="Make shards with --max-pieces 130"):
+        run(tmp_path, bert_dir, tmp_path / "out", {})
+
+
+def test_settings_that_cannot_work_are_refused():
+    with pytest.raises(ConfigError, match="at least one phase"):
+        TrainingSettings(phases=())
+    with pytest.raises(ConfigError, match="precision is 'fp8'"):
+        TrainingSettings(phases=(Phase(1, 0.1),), precision="fp8")
+    with pytest.raises(ConfigError, match="batch_size is 0"):
+        TrainingSettings(phases=(Phase(1, 0.1),), batch_size=0)
