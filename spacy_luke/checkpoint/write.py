@@ -1,0 +1,66 @@
+"""Everything a model needs to a directory in the published layout."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+
+from ..errors import CheckpointError
+from ..model.config import LukeConfig
+from ..vocab.entities import EntityVocab
+from ..vocab.files import write_pieces
+from ..vocab.pieces import PieceTokenizer
+from .names import Weights, to_published
+
+_OURS = ("kind", "word_shapes", "entity_labels", "extra")
+
+
+def write_checkpoint(
+    folder: Path,
+    config: LukeConfig,
+    weights: Weights,
+    heads: Weights,
+    pieces: PieceTokenizer,
+    entities: EntityVocab,
+    architecture: str,
+) -> None:
+    """Write ``config.json``, ``model.safetensors``, the tokenizer's files and ``entity_vocab.json``.
+
+    weights: of the network, under our names. heads: under their published names. architecture: the
+    published class, e.g. ``LukeForMaskedLM``. The directory appears when it is complete. Raises
+    CheckpointError where there is something of that name, or the network has parts that no
+    published file has.
+    """
+    if folder.exists():
+        raise CheckpointError(f"{folder} exists; remove it or name another directory.")
+    ours = [name for name in ("word_shapes", "entity_labels") if getattr(config, name)]
+    if ours:
+        raise CheckpointError(
+            f"Published files have no place for {' and '.join(ours)}, which this network uses."
+        )
+    temporary = folder.with_name(f".{folder.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    tensors = {f"luke.{name}": tensor for name, tensor in to_published(weights).items()}
+    tensors |= heads
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    save_file(tensors, temporary / "model.safetensors", {"format": "pt"})
+    _write(temporary / "config.json", published_config(config, architecture))
+    _write(temporary / "entity_vocab.json", entities.names)
+    write_pieces(pieces, temporary)
+    temporary.rename(folder)
+
+
+def published_config(config: LukeConfig, architecture: str) -> dict[str, Any]:
+    """``config.json``: the keys that the network uses, and those it was read with."""
+    values = {k: v for k, v in config.to_dict().items() if k not in _OURS}
+    found = {**config.extra, **values, "model_type": "luke", "architectures": [architecture]}
+    if config.kind == "bert" and not str(found.get("bert_model_name", "")).startswith("bert-"):
+        found["bert_model_name"] = "bert-base-uncased"  # how published configs tell the kind
+    return found
+
+
+def _write(path: Path, data: Any) -> None:
+    path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", "utf8")

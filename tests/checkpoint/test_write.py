@@ -1,0 +1,83 @@
+"""What is written is read back as the same model, by us and by transformers."""
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_luke.checkpoint.entity_table import with_entities
+from spacy_luke.checkpoint.read import read_checkpoint
+from spacy_luke.checkpoint.write import write_checkpoint
+from spacy_luke.errors import CheckpointError
+from spacy_luke.vocab.entities import EntityVocab
+from tests.conftest import SENTENCES
+
+KINDS = pytest.mark.parametrize("kind", ["luke", "lite", "bert", "roberta", "xlm-roberta"])
+
+
+def write(checkpoint, folder):
+    write_checkpoint(
+        folder,
+        checkpoint.config,
+        checkpoint.weights,
+        checkpoint.heads,
+        checkpoint.pieces,
+        checkpoint.entities,
+        "LukeForMaskedLM",
+    )
+    return read_checkpoint(folder)
+
+
+@KINDS
+def test_reading_what_was_written_gives_the_same(kind, make_checkpoint, tmp_path):
+    before = read_checkpoint(make_checkpoint(kind))
+    after = write(before, tmp_path / "out")
+    assert after.is_luke and after.weights.keys() == before.weights.keys()
+    assert all(torch.equal(after.weights[x], before.weights[x]) for x in before.weights)
+    assert after.entities.names == before.entities.names
+    assert after.config.kind == before.config.kind
+    assert after.pieces.special_ids == before.pieces.special_ids
+    assert after.pieces.added == before.pieces.added
+    odd = [*SENTENCES, "<mask> or [MASK] </s>", "naïve 東京 \u00a0x", " spaced  out "]
+    for a, b in zip(before.pieces.encode_words(odd), after.pieces.encode_words(odd)):
+        assert np.array_equal(a, b)
+
+
+def test_transformers_loads_it_with_the_same_logits(make_checkpoint, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    source = make_checkpoint("luke", "LukeForMaskedLM")
+    write(read_checkpoint(source), tmp_path / "out")
+    inputs = {
+        "input_ids": torch.tensor([[0, 10, 11, 12, 2]]),
+        "entity_ids": torch.tensor([[2, 4]]),
+        "entity_position_ids": torch.tensor([[[1, 2, -1], [3, -1, -1]]]),
+    }
+    logits = []
+    for path in (source, tmp_path / "out"):
+        model = transformers.LukeForMaskedLM.from_pretrained(path).eval()
+        with torch.no_grad():
+            found = model(**inputs)
+        logits.append((found.logits, found.entity_logits))
+    assert torch.equal(logits[0][0], logits[1][0]) and torch.equal(logits[0][1], logits[1][1])
+
+
+def test_transformers_reads_the_tokenizer(make_checkpoint, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    checkpoint = read_checkpoint(make_checkpoint("luke"))
+    write(checkpoint, tmp_path / "out")
+    tokenizer = transformers.LukeTokenizer.from_pretrained(tmp_path / "out")
+    for text in SENTENCES:
+        (ours,) = checkpoint.pieces.encode_words([text])
+        assert tokenizer(text, add_special_tokens=False)["input_ids"] == ours.tolist()
+    assert tokenizer.entity_vocab == checkpoint.entities.names
+
+
+def test_an_existing_directory_is_not_written_over(make_checkpoint, tmp_path):
+    with pytest.raises(CheckpointError, match="exists"):
+        write(read_checkpoint(make_checkpoint("luke")), tmp_path)
+
+
+def test_a_pruned_table_is_written_as_pruned(make_checkpoint, tmp_path):
+    checkpoint = read_checkpoint(make_checkpoint("luke"))
+    small = EntityVocab({"[MASK]": 0, "[UNK]": 1, "[PAD]": 2, "Tokyo": 3})
+    after = write(with_entities(checkpoint, small), tmp_path / "out")
+    assert after.config.entity_vocab_size == 4 and after.entities.names == small.names
