@@ -1,12 +1,11 @@
 """Paired bootstrap of F1 differences."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from .scoring import Entity
+from .scoring import Item
 
 Array = np.ndarray
 _CHUNK = 1000
@@ -22,20 +21,30 @@ class Interval(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Entities of each document, (n_seeds, n_docs): right, predicted, gold."""
+    """What each document has of each class, (n_seeds, n_docs, n_classes): right, predicted, gold.
+    With one class, F1 over them is micro, else macro."""
 
     right: Array
     predicted: Array
     gold: Array
 
 
-def count(runs: Sequence[Sequence[Entity]], gold: Sequence[Entity], n_docs: int) -> Counts:
-    """Count the entities of several runs (seeds) on the same documents."""
+def count(
+    runs: Sequence[Sequence[Item]],
+    gold: Sequence[Item],
+    n_docs: int,
+    classes: Sequence[str] | None = None,
+) -> Counts:
+    """Count what several runs (seeds) found in the same documents. classes: labels that are
+    counted apart; by default all are one class."""
     wanted = set(gold)
+    names = None if classes is None else {name: i for i, name in enumerate(classes)}
 
-    def per_doc(entities: Sequence[Entity]) -> Array:
-        found = Counter(entity.doc for entity in entities)
-        return np.asarray([found[i] for i in range(n_docs)], dtype=np.float64)
+    def per_doc(items: Sequence[Item]) -> Array:
+        table = np.zeros((n_docs, 1 if names is None else len(names)))
+        for doc, _, _, label in items:
+            table[doc, 0 if names is None else names[label]] += 1
+        return table
 
     right = np.stack([per_doc([x for x in run if x in wanted]) for run in runs])
     predicted = np.stack([per_doc(run) for run in runs])
@@ -43,11 +52,17 @@ def count(runs: Sequence[Sequence[Entity]], gold: Sequence[Entity], n_docs: int)
 
 
 def mean_f1(counts: Counts, weights: Array) -> Array:
-    """Micro F1 in percent, mean over seeds. weights: (n_samples, n_docs) how often each
-    document is drawn -> (n_samples,)."""
-    right = weights @ counts.right.T
-    total = weights @ (counts.predicted + counts.gold).T
-    return (200.0 * right / np.maximum(total, 1.0)).mean(-1)
+    """F1 in percent, the mean over classes that the drawn gold has and over seeds. weights:
+    (n_samples, n_docs) how often each document is drawn -> (n_samples,)."""
+
+    def drawn(table: Array) -> Array:
+        """(n_seeds, n_docs, n_classes) -> (n_samples, n_seeds, n_classes)."""
+        return np.tensordot(weights, table, axes=(1, 1))
+
+    gold = drawn(counts.gold)
+    f1 = 200.0 * drawn(counts.right) / np.maximum(drawn(counts.predicted) + gold, 1.0)
+    known = gold > 0 if gold.shape[-1] > 1 else np.ones_like(gold, dtype=bool)
+    return ((f1 * known).sum(-1) / np.maximum(known.sum(-1), 1)).mean(-1)
 
 
 def paired_bootstrap(a: Counts, b: Counts, n_samples: int = 10_000, seed: int = 0) -> Interval:

@@ -13,12 +13,15 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
 from spacy.util import registry
 
+from spacy_luke.annotations.relations import set_relations
+from spacy_luke.annotations.types import clear_types
 from spacy_luke.corpora.columns import read_columns
 from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.corpora.report import Report
 
 SPANS_KEY = "sc"
 READER = "spacy-luke.benchmarks.SentencesCorpus.v1"
+GIVEN_READER = "spacy-luke.benchmarks.GivenCorpus.v1"
 
 
 @dataclass(frozen=True)
@@ -76,11 +79,7 @@ def prepare(name: str, folder: Path, work: Path, n_sents: int = 1, limit: int = 
     paths = {part: target / f"{part}.spacy" for part in ("train", "dev", "test")}
     for part, path in paths.items():
         if not path.exists():
-            docs = read(folder / getattr(source, part), n_sents)
-            # Several processes may convert at once: each writes a file of its own and moves it.
-            partial = path.with_suffix(f".{os.getpid()}")
-            DocBin(docs=islice(docs, limit or None)).to_disk(partial)
-            partial.replace(path)
+            store(path, islice(read(folder / getattr(source, part), n_sents), limit or None))
     return Corpora(**paths, n_train=len(load(paths["train"])))
 
 
@@ -90,6 +89,15 @@ def read(path: Path, n_sents: int = 1) -> Iterator[Doc]:
     for doc in read_columns(path, _blank(), options, Report()):
         doc.spans[SPANS_KEY] = list(doc.ents)
         yield doc
+
+
+def store(path: Path, docs: Iterable[Doc]) -> None:
+    """Write documents with their relations and types."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Several processes may convert at once: each writes a file of its own and moves it.
+    partial = path.with_suffix(f".{os.getpid()}")
+    DocBin(docs=docs, store_user_data=True).to_disk(partial)
+    partial.replace(path)
 
 
 @cache
@@ -116,5 +124,26 @@ def sentences_corpus(path: Path, limit: int = 0) -> Callable[[Language], Iterabl
     def examples(nlp: Language) -> Iterator[Example]:
         for example in corpus(nlp):
             yield Example(bare(nlp, example.reference), example.reference)
+
+    return examples
+
+
+def unanswered(doc: Doc) -> Doc:
+    """A copy with its tokens and entities, and without the relations and types to be found."""
+    copy = doc.copy()
+    set_relations(copy, ())
+    clear_types(copy)
+    return copy
+
+
+@registry.readers(GIVEN_READER)
+def given_corpus(path: Path, limit: int = 0) -> Callable[[Language], Iterable[Example]]:
+    """A corpus whose predicted documents have the gold tokens, sentence starts, entities and
+    spans: spaCy's own would tokenise them anew, and not split a token where a nominal ends."""
+
+    def examples(nlp: Language) -> Iterator[Example]:
+        docs = DocBin().from_disk(path).get_docs(nlp.vocab)
+        for doc in islice(docs, limit or None):
+            yield Example(unanswered(doc), doc)
 
     return examples

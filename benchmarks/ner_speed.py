@@ -12,7 +12,6 @@ import argparse
 import io
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -186,18 +185,10 @@ class Bench:
         rounds: int,
         measure: Callable[[str, dict[str, Any]], runtime.Clock],
     ) -> None:
-        """Warm up, then run every row once a round, starting with another row each time."""
-        args, names = self.args, list(self.rows)
-        wall: dict[str, list[float]] = {name: [] for name in names}
-        process: dict[str, list[float]] = {name: [] for name in names}
-        for name in names:
-            measure(*self.rows[name])
-        for i in range(rounds):
-            for name in names[i % len(names) :] + names[: i % len(names)]:
-                clock = measure(*self.rows[name])
-                wall[name].append(clock.wall)
-                process[name].append(clock.process)
-        for clock_name, seconds in (("process", process), ("wall", wall)):
+        """Time every row, and append a record for each clock."""
+        args = self.args
+        found = runtime.interleave(list(self.rows), rounds, lambda name: measure(*self.rows[name]))
+        for clock_name, seconds in found.items():
             record = {
                 "kind": "speed",
                 "data": self.data,
@@ -225,8 +216,7 @@ def measure_memory(args: argparse.Namespace, data: str, row: str) -> None:
     runtime.reset_peak(args.gpu_id)
     before = runtime.peak_memory(args.gpu_id)
     if args.gpu_id < 0:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        before = pages * resource.getpagesize() / 2**20
+        before = runtime.resident()
     for _ in nlp.get_pipe(COMPONENT).pipe(made, batch_size=args.batch_size // 16):  # type: ignore[attr-defined]
         pass
     peak = runtime.peak_memory(args.gpu_id)

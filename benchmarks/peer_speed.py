@@ -11,7 +11,6 @@ are medians of the ratios within a round.
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -142,8 +141,7 @@ def reset_memory(gpu_id: int) -> float:
     if gpu_id >= 0:
         return torch.cuda.memory_allocated() / 2**20
     Path("/proc/self/clear_refs").write_text("5")  # Linux: the high-water mark starts again
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
+    return runtime.resident()
 
 
 def memory_record(bench: Bench, case: str, argv: Sequence[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .scoring import Entity
+from .scoring import Entity, Item
 
 Record = dict[str, Any]
 
@@ -39,9 +39,9 @@ def run_key(record: Record) -> str:
     return json.dumps([record[k] for k in ("data", "row", "seed", "settings")], sort_keys=True)
 
 
-def pack_entities(entities: Iterable[Entity], labels: list[str]) -> list[list[int]]:
-    """Entities as (document, start, end, label index) for a record."""
-    return [[x.doc, x.start, x.end, labels.index(x.label)] for x in entities]
+def pack_entities(items: Iterable[Item], labels: list[str]) -> list[list[int]]:
+    """Entities, or relations, as (document, start or head, end or tail, label index)."""
+    return [[*item[:3], labels.index(item[3])] for item in items]
 
 
 def unpack_entities(rows: Iterable[list[int]], labels: list[str]) -> list[Entity]:

@@ -5,6 +5,7 @@ import platform
 import resource
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import spacy
@@ -16,10 +17,18 @@ _REGISTERING = (
     "spacy_luke.layers.architectures",
     "spacy_luke.layers.span_scorer",
     "spacy_luke.inputs.suggester",
+    "spacy_luke.layers.pair_scorer",
+    "spacy_luke.layers.entity_scorer",
+    "spacy_luke.inputs.pairs",
+    "spacy_luke.pipeline.luke",
     "spacy_luke.pipeline.luke_ner",
+    "spacy_luke.pipeline.luke_relation",
+    "spacy_luke.pipeline.luke_entity_typing",
     "spacy_luke.corpora.preset",
     "benchmarks.baselines",
+    "benchmarks.marker_baseline",
     "benchmarks.datasets",
+    "benchmarks.task_rows",
 )
 
 
@@ -57,9 +66,34 @@ class Clock:
         self.process = time.process_time() - self._start[1]
 
 
+def interleave(
+    names: Sequence[str], rounds: int, measure: Callable[[str], Clock]
+) -> dict[str, dict[str, list[float]]]:
+    """Clock (``process``, ``wall``) -> name -> seconds of each round: warm up, then measure every
+    name once a round, starting with another one each time."""
+    seconds: dict[str, dict[str, list[float]]] = {
+        clock: {name: [] for name in names} for clock in ("process", "wall")
+    }
+    for name in names:
+        measure(name)
+    for i in range(rounds):
+        turn = i % len(names)
+        for name in [*names[turn:], *names[:turn]]:
+            clock = measure(name)
+            seconds["process"][name].append(clock.process)
+            seconds["wall"][name].append(clock.wall)
+    return seconds
+
+
 def reset_peak(gpu_id: int) -> None:
     if gpu_id >= 0:
         torch.cuda.reset_peak_memory_stats()
+
+
+def resident() -> float:
+    """MiB of the process that are in memory now (Linux)."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
 
 
 def peak_memory(gpu_id: int) -> float:

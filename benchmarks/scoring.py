@@ -19,6 +19,11 @@ Array = np.ndarray
 BIASES = [round(-3.0 + 0.25 * i, 2) for i in range(25)]
 
 
+Item = tuple[int, int, int, str]
+"""What is found in a document: an :class:`Entity`, or (document, head, tail, relation) with spans
+counted in the order of the text."""
+
+
 class Entity(NamedTuple):
     """An entity: document, first token, token after the last, label."""
 
@@ -111,10 +116,21 @@ def gold_entities(docs: Sequence[Doc]) -> list[Entity]:
     return [Entity(i, x.start, x.end, x.label_) for i, doc in enumerate(docs) for x in doc.ents]
 
 
-def prf(predicted: Sequence[Entity], gold: Sequence[Entity]) -> PRF:
+def prf(predicted: Sequence[Item], gold: Sequence[Item]) -> PRF:
+    """Micro: over all items."""
     right = len(set(predicted) & set(gold))
     p, r = 100.0 * right / max(len(predicted), 1), 100.0 * right / max(len(gold), 1)
     return PRF(p, r, 200.0 * right / max(len(predicted) + len(gold), 1))
+
+
+def macro_prf(predicted: Sequence[Item], gold: Sequence[Item]) -> PRF:
+    """Means over the labels that occur in gold, each with the score of its items alone."""
+    names = sorted({item[3] for item in gold})
+    parts = [
+        prf([x for x in predicted if x[3] == name], [x for x in gold if x[3] == name])
+        for name in names
+    ]
+    return PRF(*(sum(values) / max(len(parts), 1) for values in zip(*parts)))
 
 
 def choose_bias(scored: Scored, gold: Sequence[Entity]) -> float:

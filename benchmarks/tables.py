@@ -5,44 +5,33 @@ python -m benchmarks.tables results.jsonl speed.jsonl > tables.md
 
 import argparse
 import statistics
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import results
-from .bootstrap import Counts, Interval, count, paired_bootstrap
+from .chosen import (
+    HOW,
+    Rows,
+    chosen_runs,
+    circumstances,
+    difference_table,
+    mean,
+    over_seeds,
+    settings_text,
+    tuning_table,
+)
+from .joint_tables import joint_tables
 from .markdown import spread, table
 from .results import Record
 from .rows import ROWS
 from .speed_tables import case_tables, memory_table, peer_tables, primary, ratios_for, select
+from .task_tables import task_tables
 
 ALL_SPANS = ("full", "probe")
 OURS = ("two-stage", "probe", "full")
 
 
-def chosen_runs(records: Iterable[Record]) -> dict[str, dict[str, list[Record]]]:
-    """data set -> row -> one run a seed, with the settings that won on dev.
-
-    Of a row's settings those count that most seeds have; among equals those with the best dev F1.
-    """
-    groups: dict[tuple[str, str], dict[str, dict[int, Record]]] = defaultdict(dict)
-    for record in records:
-        if record["kind"] == "run":
-            settings = results.run_key({**record, "seed": 0})
-            seeds = groups[record["data"], record["row"]].setdefault(settings, {})
-            seeds[record["seed"]] = record
-    chosen: dict[str, dict[str, list[Record]]] = defaultdict(dict)
-    for (data, row), by_settings in groups.items():
-        best = max(by_settings.values(), key=lambda x: (len(x), mean(x.values(), "dev")))
-        chosen[data][row] = [best[seed] for seed in sorted(best)]
-    return chosen
-
-
-def mean(runs: Iterable[Record], part: str) -> float:
-    return statistics.fmean(run[part]["f"] for run in runs)
-
-
-def f1_table(rows: dict[str, list[Record]], speed: Sequence[Record]) -> str:
+def f1_table(rows: Rows, speed: Sequence[Record]) -> str:
     """The main table of a data set."""
     ratios = ratios_for(speed, "sentences")
     body = []
@@ -50,7 +39,7 @@ def f1_table(rows: dict[str, list[Record]], speed: Sequence[Record]) -> str:
         runs = rows[row]
 
         def values(get: Callable[[Record], float], runs: list[Record] = runs) -> str:
-            return spread([get(run) for run in runs])
+            return over_seeds(runs, get)
 
         recall = "-" if row == "token" else values(lambda x: x["recall_test"])
         words, ratio = ratios.get(row, ("-", "-"))
@@ -63,7 +52,7 @@ def f1_table(rows: dict[str, list[Record]], speed: Sequence[Record]) -> str:
                 values(lambda x: x["dev"]["f"]),
                 ", ".join(f"{run['bias']:g}" for run in runs),
                 recall,
-                _settings(runs[0]),
+                settings_text(runs[0]),
                 _train_seconds(runs, speed),
                 _train_peak(runs),
                 words,
@@ -94,22 +83,6 @@ def _train_peak(runs: Sequence[Record]) -> str:
     return spread([run["train_peak_mib"] for run in runs], 0)
 
 
-def _settings(run: Record) -> str:
-    rate = f"rate {run['settings']['learn_rate']:g}"
-    weight = run["settings"].get("negative_weight")
-    return rate if weight is None else f"{rate}, negative_weight {weight:g}"
-
-
-def tuning_table(records: Iterable[Record]) -> str:
-    """Dev F1 of every setting tried."""
-    rows = []
-    for record in records:
-        if record["kind"] == "run":
-            cells = [record["data"], record["row"], _settings(record), str(record["seed"])]
-            rows.append([*cells, f"{record['dev']['f']:.2f}", f"{record['test']['f']:.2f}"])
-    return table(["data", "row", "settings", "seed", "dev F1", "test F1"], sorted(rows))
-
-
 def inference_table(runs: Sequence[Record]) -> str:
     """Two-stage with more or fewer candidates at inference, same weights and bias."""
     body = []
@@ -125,14 +98,8 @@ def inference_table(runs: Sequence[Record]) -> str:
     return table(header, body)
 
 
-def counts(runs: Sequence[Record]) -> Counts:
-    gold = results.unpack_entities(runs[0]["gold"], runs[0]["labels"])
-    found = [results.unpack_entities(run["predicted"], run["labels"]) for run in runs]
-    return count(found, gold, runs[0]["n_docs"])
-
-
-def comparisons(rows: dict[str, list[Record]], n_samples: int) -> list[tuple[str, str, Interval]]:
-    """(ours, other, F1(ours) - F1(other)) for what the aims compare."""
+def compared(rows: Rows) -> list[tuple[str, str]]:
+    """(other, ours): what the aims compare."""
     ours = [row for row in OURS if row in rows]
     pairs = []
     if "two-stage" in rows:
@@ -140,10 +107,10 @@ def comparisons(rows: dict[str, list[Record]], n_samples: int) -> list[tuple[str
     if ours:
         best = max(ours, key=lambda row: mean(rows[row], "test"))
         pairs += [(x, best) for x in ("token", "spancat") if x in rows and best != "two-stage"]
-    return [(b, a, paired_bootstrap(counts(rows[a]), counts(rows[b]), n_samples)) for a, b in pairs]
+    return pairs
 
 
-def verdicts(rows: dict[str, list[Record]], speed: Sequence[Record]) -> list[str]:
+def verdicts(rows: Rows, speed: Sequence[Record]) -> list[str]:
     """The aims, each with its figure and whether it is met."""
     lines = []
 
@@ -183,23 +150,11 @@ def render(records: Sequence[Record], n_samples: int = 10_000) -> str:
     runs = chosen_runs(records)
     for data, rows in runs.items():
         speed = [x for x in records if x["kind"] == "speed" and x["data"] == data]
-        first = next(iter(rows.values()))[0]
-        seeds = sorted({run["seed"] for group in rows.values() for run in group})
-        out += [f"## {data}", ""]
-        out.append(
-            f"{first['device']}, {first['steps']} steps of {first['settings']['batch_size']} "
-            f"documents, {'bf16' if first['settings']['mixed_precision'] else 'fp32'}, seeds "
-            f"{', '.join(map(str, seeds))}; mean ± standard deviation over seeds."
-        )
-        out += ["", f1_table(rows, speed), ""]
-        pairs = comparisons(rows, n_samples)
+        out += [f"## {data}", "", circumstances(rows), "", f1_table(rows, speed), ""]
+        pairs = compared(rows)
         if pairs:
-            out += ["Paired bootstrap over documents, 95 %, mean of the seeds:", ""]
-            body = [
-                [f"{b} - {a}", f"{x.difference:+.2f}", f"[{x.low:+.2f}, {x.high:+.2f}]"]
-                for b, a, x in pairs
-            ]
-            out += [table(["difference", "test F1", "interval"], body), ""]
+            out += [f"Paired bootstrap over documents, {HOW}:", ""]
+            out += [difference_table(rows, pairs, n_samples), ""]
         if any(run.get("at_inference") for run in rows.get("two-stage", [])):
             out += ["Candidates kept at inference:", "", inference_table(rows["two-stage"]), ""]
         out += ["Aims:", "", *verdicts(rows, speed), ""]
@@ -212,6 +167,8 @@ def render(records: Sequence[Record], n_samples: int = 10_000) -> str:
         out += [f"### Against transformers: {title}", "", text, ""]
     if runs:
         out += ["### Every run", "", tuning_table(records), ""]
+    for title, text in [*task_tables(records, n_samples), *joint_tables(records)]:
+        out += [f"## {title}", "", text, ""]
     return "\n".join(out)
 
 

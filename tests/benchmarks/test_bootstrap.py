@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.bootstrap import count, mean_f1, paired_bootstrap
-from benchmarks.scoring import Entity, Scored, choose_bias, prf
+from benchmarks.scoring import Entity, Scored, choose_bias, macro_prf, prf
 
 GOLD = [Entity(i, 0, 1, "A") for i in range(40)]
 HALF = GOLD[:20]
@@ -46,3 +46,28 @@ def test_the_bias_is_taken_off_no_entity_and_chosen_by_f1():
     assert scored.entities(3.0) == [Entity(0, 0, 1, "A"), Entity(1, 0, 2, "A")]
     assert choose_bias(scored, gold) == 1.25
     assert scored.recall(gold) == 50.0
+
+
+# Two documents of A, one of B; the run has the A of the first wrong way round, B right.
+TWO_LABELS = [(0, 0, 1, "A"), (1, 0, 1, "A"), (2, 0, 1, "B")]
+HALF_OF_A = [(0, 1, 0, "A"), (1, 0, 1, "A"), (2, 0, 1, "B")]
+
+
+def test_macro_f1_is_the_mean_of_the_labels():
+    assert macro_prf(HALF_OF_A, TWO_LABELS) == pytest.approx((75, 75, 75))
+    assert prf(HALF_OF_A, TWO_LABELS).f == pytest.approx(200 / 3)
+
+
+def test_drawn_macro_f1_goes_over_the_labels_that_are_drawn():
+    counts = count([HALF_OF_A], TWO_LABELS, 3, classes=["A", "B", "C"])
+    weights = np.asarray([[1, 1, 1], [2, 1, 0], [0, 0, 3], [3, 0, 0]], dtype=float)
+    # C is never in gold. Without the last document B is not either; of three As one is right.
+    assert mean_f1(counts, weights) == pytest.approx([75, 100 / 3, 100, 0])
+
+
+def test_the_interval_of_macro_f1_holds_its_difference():
+    right = count([TWO_LABELS], TWO_LABELS, 3, classes=["A", "B"])
+    half = count([HALF_OF_A], TWO_LABELS, 3, classes=["A", "B"])
+    found = paired_bootstrap(half, right, 500)
+    assert found.difference == pytest.approx(25)
+    assert found.low == 0 and found.high == 100  # of three draws of the same document

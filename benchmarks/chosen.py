@@ -1,0 +1,87 @@
+"""The runs that count, and what the tables of all tasks have in common."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from . import results
+from .bootstrap import Counts, count, paired_bootstrap
+from .markdown import spread, table
+from .results import Record
+
+Rows = dict[str, list[Record]]
+HOW = "95 %, mean of the seeds"
+
+
+def chosen_runs(records: Iterable[Record], kind: str = "run") -> dict[str, Rows]:
+    """data set -> row -> one run a seed, with the settings that won on dev.
+
+    Of a row's settings those count that most seeds have; among equals those with the best dev F1.
+    """
+    groups: dict[tuple[str, str], dict[str, dict[int, Record]]] = defaultdict(dict)
+    for record in records:
+        if record["kind"] == kind:
+            settings = results.run_key({**record, "seed": 0})
+            seeds = groups[record["data"], record["row"]].setdefault(settings, {})
+            seeds[record["seed"]] = record
+    chosen: dict[str, Rows] = defaultdict(dict)
+    for (data, row), by_settings in groups.items():
+        best = max(by_settings.values(), key=lambda x: (len(x), mean(x.values(), "dev")))
+        chosen[data][row] = [best[seed] for seed in sorted(best)]
+    return chosen
+
+
+def mean(runs: Iterable[Record], part: str) -> float:
+    return statistics.fmean(run[part]["f"] for run in runs)
+
+
+def over_seeds(runs: Sequence[Record], get: Callable[[Record], float], digits: int = 1) -> str:
+    return spread([get(run) for run in runs], digits)
+
+
+def counts(runs: Sequence[Record]) -> Counts:
+    """For the bootstrap: what is right, predicted and gold in every document."""
+    first = runs[0]
+    gold = results.unpack_entities(first["gold"], first["labels"])
+    found = [results.unpack_entities(run["predicted"], run["labels"]) for run in runs]
+    classes = first["labels"] if first.get("average") == "macro" else None
+    return count(found, gold, first["n_docs"], classes)
+
+
+def difference_table(rows: Rows, pairs: Iterable[tuple[str, str]], n_samples: int) -> str:
+    """Test F1 of ``a`` over that of ``b``, for pairs (b, a)."""
+    body = []
+    for b, a in pairs:
+        found = paired_bootstrap(counts(rows[b]), counts(rows[a]), n_samples)
+        interval = f"[{found.low:+.2f}, {found.high:+.2f}]"
+        body.append([f"{a} - {b}", f"{found.difference:+.2f}", interval])
+    return table(["difference", "test F1", "interval"], body)
+
+
+def circumstances(rows: Rows, unit: str = "documents") -> str:
+    """Where and how the runs of a data set were trained."""
+    first = next(iter(rows.values()))[0]
+    seeds = sorted({run["seed"] for group in rows.values() for run in group})
+    size = first["settings"].get("batch_size")
+    return (
+        f"{first['device']}, {first['steps']} steps"
+        f"{'' if size is None else f' of {size} {unit}'}, "
+        f"{'bf16' if first['settings']['mixed_precision'] else 'fp32'}, seeds "
+        f"{', '.join(map(str, seeds))}; mean ± standard deviation over seeds."
+    )
+
+
+def settings_text(run: Record) -> str:
+    rate = f"rate {run['settings']['learn_rate']:g}"
+    weight = run["settings"].get("negative_weight")
+    return rate if weight is None else f"{rate}, negative_weight {weight:g}"
+
+
+def tuning_table(records: Iterable[Record], kind: str = "run") -> str:
+    """Dev F1 of every setting tried."""
+    rows = []
+    for record in records:
+        if record["kind"] == kind:
+            cells = [record["data"], record["row"], settings_text(record), str(record["seed"])]
+            rows.append([*cells, f"{record['dev']['f']:.2f}", f"{record['test']['f']:.2f}"])
+    return table(["data", "row", "settings", "seed", "dev F1", "test F1"], sorted(rows))

@@ -1,0 +1,137 @@
+"""The rows of the relation and typing tables: one spaCy training config each.
+
+``probe`` and ``markers`` are the modes of ``luke_relation`` and ``luke_entity_typing``; in
+``baseline`` their model is a plain marker classifier. Everything else is the same in all rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from spacy.tokens import Doc
+from spacy.util import registry
+from thinc.api import Config
+
+from .datasets import GIVEN_READER, Corpora
+from .marker_baseline import ENTITIES, PAIRS
+from .training import (
+    HEAD_FACTOR,
+    EpochSettings,
+    base_config,
+    block_of,
+    encoder_block,
+    training_config,
+)
+
+Array = np.ndarray
+ROWS = ("probe", "markers", "baseline")
+RELATION, TYPING = "relation", "typing"
+SAMPLED = "spacy-luke.benchmarks.sampled_pairs.v1"
+EVERYTHING = {
+    "@misc": "spacy-luke.relation_candidates.v1",
+    "max_distance": None,
+    "same_sentence": False,
+    "label_pairs": None,
+    "head_ids": None,
+    "tail_ids": None,
+}
+LEAST = 0.05
+"""Probability from which relations are written where a pair may have several; the threshold
+that counts is chosen on dev, above it."""
+
+# A sentence has one pair, and relations in either direction: 2 x 9 + 1 classes, asked once.
+SEMEVAL: dict[str, Any] = {
+    "spans_key": None,
+    "multi_label": False,
+    "threshold": 0.0,
+    "pair_order": "text",
+    "symmetric": [],
+    "merge_entities": False,
+}
+# Entities are groups of mentions, which may overlap, and a pair has any number of relations.
+REDOCRED: dict[str, Any] = {
+    "spans_key": "luke_ner",
+    "multi_label": True,
+    "threshold": LEAST,
+    "pair_order": "both",
+    "symmetric": [],
+    "merge_entities": True,
+}
+RELATION_TASKS = {"semeval": SEMEVAL, "redocred": REDOCRED}
+
+
+@dataclass(frozen=True)
+class RelationSettings(EpochSettings):
+    """Of a run of relations. pairs: how many pairs of a document are learned from each time it is
+    seen, drawn anew; 0 for all."""
+
+    pairs: int = 0
+
+
+@registry.misc(SAMPLED)
+def sampled_pairs(n: int, seed: int) -> Callable[[Doc, Any], Array]:
+    """Candidates for training alone: n of a document's ordered pairs of entities."""
+    rng = np.random.default_rng(seed)
+
+    def candidates(doc: Doc, entities: Any) -> Array:
+        pairs = np.argwhere(~np.eye(len(entities), dtype=bool))
+        kept = rng.permutation(len(pairs))[:n]
+        return pairs[np.sort(kept)]
+
+    return candidates
+
+
+def relation_config(
+    data: str, row: str, corpora: Corpora, settings: RelationSettings, seed: int, gpu: bool
+) -> Config:
+    base = base_config("relation")
+    component = block_of(base, "luke_relation")
+    component.update(RELATION_TASKS[data], candidates=dict(EVERYTHING))
+    if settings.pairs:
+        component["candidates"] = {"@misc": SAMPLED, "n": settings.pairs, "seed": seed}
+    component["model"] = _model(row, component["model"], PAIRS, settings)
+    return training_config(
+        base,
+        RELATION,
+        component,
+        corpora,
+        settings,
+        seed=seed,
+        gpu=gpu,
+        rate=settings.learn_rate,
+        reader=GIVEN_READER,
+        score="rels_f",
+    )
+
+
+def typing_config(
+    row: str, corpora: Corpora, settings: EpochSettings, seed: int, gpu: bool
+) -> Config:
+    base = base_config("entity_typing")
+    component = block_of(base, "luke_entity_typing")
+    component.update(spans_key=None, multi_label=False, threshold=0.0, ancestors=False)
+    component["model"] = _model(row, component["model"], ENTITIES, settings)
+    return training_config(
+        base,
+        TYPING,
+        component,
+        corpora,
+        settings,
+        seed=seed,
+        gpu=gpu,
+        rate=settings.learn_rate,
+        reader=GIVEN_READER,
+        score="types_micro_f",
+    )
+
+
+def _model(
+    row: str, block: dict[str, Any], baseline: str, settings: EpochSettings
+) -> dict[str, Any]:
+    """A row's model, from the one of the project's config."""
+    encoder = encoder_block(block["encoder"], settings)
+    if row == "baseline":
+        factor = {"learn_rate_factor": HEAD_FACTOR}
+        return {"@architectures": baseline, **factor, "encoder": encoder}
+    return {**block, "mode": row, "learn_rate_factor": HEAD_FACTOR, "encoder": encoder}

@@ -1,0 +1,102 @@
+"""Every row of the relation benchmark trains, resumes, is scored officially, reaches the tables."""
+
+import pytest
+import spacy
+from spacy.training import Example
+
+from benchmarks import relation_modes, results, tables, task_data
+from benchmarks.datasets import load, unanswered
+from benchmarks.task_rows import RELATION, ROWS, sampled_pairs
+from spacy_luke.annotations.relations import relation_offsets
+from spacy_luke.pipeline.relation_scorer import semeval_score
+from tests.benchmarks.task_data import write_redocred, write_semeval
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory, bert_dir):
+    """A work folder in which every row was trained on toy sentences."""
+    folder = tmp_path_factory.mktemp("relation")
+    write_semeval(folder / "data", 8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task_data, "SEMEVAL_DEV", 8)
+        assert relation_modes.main(arguments(folder, bert_dir)) == 0
+    return folder
+
+
+def arguments(folder, encoder, *more):
+    places = ["--encoder", encoder, "--data", folder / "data", "--work", folder / "work"]
+    options = "--data-sets semeval --seeds 0 --epochs 15 --batch-size 8 --learn-rate 0.004 --save"
+    return [*map(str, places), *options.split(), *more]
+
+
+def records(folder):
+    return results.read([folder / "work" / "results.jsonl"])
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_learns_toy_relations_and_their_directions(work, row):
+    (run,) = [x for x in records(work) if x["row"] == row]
+    assert run["kind"] == "relation" and run["steps"] == 45
+    assert run["limits"] == {**run["limits"], "no entity": 0, "no candidate": 0}
+    assert run["test"]["f"] == 100
+
+
+def test_finished_runs_are_skipped(work, bert_dir):
+    before = records(work)
+    assert relation_modes.main(arguments(work, bert_dir)) == 0
+    assert records(work) == before
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_score_is_that_of_the_official_scorer(work, row):
+    """Also where not everything is right: after forgetting what one class looks like."""
+    pipe = spacy.load(work / "work" / "models" / f"semeval.{row}").get_pipe(RELATION)
+    gold = load(next((work / "work" / "corpora").rglob("test.spacy")))
+    for forget in (False, True):
+        if forget:
+            pipe.model.shims[0].module.classifier.weight.data[0] = 0.0
+        docs = list(pipe.pipe([unanswered(doc) for doc in gold]))
+        ours = relation_modes.macro_prf(*(relation_modes.items(x, None) for x in (docs, gold)))
+        theirs = semeval_score([Example(*pair) for pair in zip(docs, gold)])
+        assert ours.f == pytest.approx(100 * theirs["rels_semeval_f"])
+
+
+def test_documents_keep_the_tokens_that_nominals_cut(work):
+    docs = load(next((work / "work" / "corpora").rglob("test.spacy")))
+    cut = [unanswered(doc) for doc in docs if "non-France" in doc.text]
+    assert all([ent.text for ent in doc.ents] == ["Kyoto", "-France"] for doc in cut) and cut
+    assert not any(relation_offsets(unanswered(doc)) for doc in docs)
+
+
+def test_document_level_relations_and_their_time(tmp_path, bert_dir, monkeypatch):
+    write_redocred(tmp_path / "data", 6)
+    monkeypatch.setattr(task_data, "REDOCRED_TRAIN", 2)
+    monkeypatch.setattr(task_data, "REDOCRED_DEV", 2)
+    more = ["--data-sets", "redocred", "--epochs", "40", "--pairs", "3"]
+    assert relation_modes.main(arguments(tmp_path, bert_dir, *more)) == 0
+    found = {x["row"]: x for x in records(tmp_path)}
+    assert set(found) == {"probe", "markers"}  # the baseline cannot merge mentions
+    assert found["markers"]["settings"]["pairs"] == 3 and found["markers"]["limits"] is None
+    assert found["probe"]["settings"]["pairs"] == 0 and found["probe"]["test"]["f"] == 100
+    assert all([0, 0, 1, 1] in x["gold"] and [0, 1, 3, 0] in x["gold"] for x in found.values())
+    timing = ["--speed-docs", "2", "--rounds", "1"]
+    assert relation_modes.main(arguments(tmp_path, bert_dir, *more, *timing)) == 0
+    measured = [x for x in records(tmp_path) if x["kind"] == "relation-speed"]
+    assert {x["clock"] for x in measured} == {"process", "wall"}
+    assert all(x["n_pairs"] == 12 and set(x["seconds"]) == set(found) for x in measured)
+    text = tables.render(records(tmp_path), n_samples=50)
+    assert "markers (learned from 3 pairs a document)" in text and "6 pairs" in text
+
+
+def test_the_tables_have_macro_scores_and_intervals_against_the_baseline(work):
+    text = tables.render(records(work), n_samples=50)
+    assert all(f"| {row} |" in text for row in ROWS)
+    assert "test macro F1" in text
+    assert all(f"| {row} - baseline |" in text for row in ("probe", "markers"))
+
+
+def test_pairs_are_drawn_anew_every_time():
+    draw = sampled_pairs(4, seed=0)
+    seen = {tuple(map(tuple, draw(None, [0, 1, 2, 3]).tolist())) for _ in range(8)}
+    assert len(seen) > 1
+    assert all(len(set(pairs)) == 4 and all(a != b for a, b in pairs) for pairs in seen)
