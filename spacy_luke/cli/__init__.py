@@ -9,13 +9,17 @@ from spacy.cli import app as spacy_app
 
 app = typer.Typer(
     name="luke",
-    help="Commands of spacy-luke: convert corpora, tune and inspect models.",
+    help="Commands of spacy-luke: convert corpora, tune and inspect models, pretrain.",
     no_args_is_help=True,
 )
 spacy_app.add_typer(app, name="luke")
 
-from . import asset as _asset  # noqa: E402, F401  (registers its command on `app`)
+from . import articles as _articles  # noqa: E402, F401  (registers its command on `app`)
+from . import asset as _asset  # noqa: E402, F401
 from . import convert as _convert  # noqa: E402, F401
+from . import entities as _entities  # noqa: E402, F401
 from . import evaluate as _evaluate  # noqa: E402, F401
 from . import page as _page  # noqa: E402, F401
+from . import pretrain as _pretrain  # noqa: E402, F401
+from . import shards as _shards  # noqa: E402, F401
 from . import tune_nil as _tune_nil  # noqa: E402, F401

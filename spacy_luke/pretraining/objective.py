@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from ..checkpoint.names import Weights
 from ..checkpoint.read import Checkpoint, load_into
 from ..model.config import LukeConfig
 from ..model.encoder import AttentionPattern, LukeModel
@@ -117,6 +118,14 @@ class PretrainingModel(nn.Module):
                 head.load_state_dict(found)
         load_into(model.luke, checkpoint)
         return model
+
+    def heads(self) -> Weights:
+        """Both heads under their published names."""
+        found: Weights = {}
+        for head, names in ((self.word_head, WORD_HEAD), (self.entity_head, ENTITY_HEAD)):
+            tensors = head.state_dict()
+            found |= {theirs: tensors[ours] for ours, theirs in names.items()}
+        return found
 
     def entity_parameters(self) -> list[str]:
         """Names of what belongs to entities alone: what the first of two stages trains."""

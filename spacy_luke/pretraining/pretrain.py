@@ -1,6 +1,7 @@
 """Shards, vocabulary and an encoder to a trained model: what ``spacy luke pretrain`` runs."""
 
 import hashlib
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,17 +13,19 @@ import torch
 
 from ..checkpoint.entity_table import with_entities
 from ..checkpoint.read import Checkpoint
+from ..checkpoint.write import write_checkpoint
 from ..errors import ConfigError
 from ..model.encoder import AttentionPattern
 from .evaluation import HeldOut
 from .masking import Vocabularies
 from .objective import ENTITY_HEAD, WORD_HEAD, PretrainingModel
+from .plot import plot_log
 from .samples import Samples
 from .shards import HELD_OUT, TRAIN, vocabulary
 from .stage import Manifest
 from .training import Log, Trainer, TrainingSettings
 
-LOG, CHECKPOINTS = "log.jsonl", "checkpoints"
+LOG, PLOT, CHECKPOINTS, MODEL = "log.jsonl", "log.svg", "checkpoints", "model"
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,13 @@ def pretrain(
     verify: bool = True,
     held_out_sequences: int = 2000,
     hooks: tuple[Log, ...] = (),
-) -> tuple[PretrainingModel, Checkpoint]:
+) -> Path | None:
     """Train to the end, going on from the last checkpoint in ``folder``.
 
     checkpoint: what to start from, its tokenizer that of the shards. verify: compare the shards with
-    their manifest first. hooks: get every record of the log. Returns the model, and the checkpoint
-    with the vocabulary it was given.
+    their manifest first. hooks: get every record of the log.
+
+    Returns the directory of the finished model, in the published layout, in the main process.
     """
     if shards.inputs["entities"] != entities.fingerprint:
         raise ConfigError(
@@ -98,7 +102,20 @@ def pretrain(
             log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
         evaluate = partial(judge.evaluate, model)
     trainer.run(log, evaluate)
-    return model, start
+    if not trainer.is_main:
+        return None
+    plot_log(read_log(folder / LOG), folder / PLOT)
+    shutil.rmtree(folder / MODEL, ignore_errors=True)
+    write_checkpoint(
+        folder / MODEL,
+        start.config,
+        model.luke.state_dict(),
+        {k: v for k, v in start.heads.items() if k.startswith("pooler.")} | model.heads(),
+        start.pieces,
+        vocab,
+        "LukeForMaskedLM",
+    )
+    return folder / MODEL
 
 
 class Logger:

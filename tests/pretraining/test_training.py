@@ -9,9 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import spacy
 import torch
 from safetensors.torch import load_file
+from spacy.tokens import Span
 
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import CheckpointError, ConfigError, StageError
@@ -175,15 +178,27 @@ def test_masked_entities_are_learned(bert_dir, tmp_path):
 def test_a_luke_goes_on_with_its_heads_and_with_the_entities_it_knows(make_checkpoint, tmp_path):
     encoder = make_checkpoint("luke", "LukeForMaskedLM")
     make_world(tmp_path, encoder)
-    trained, start = run(tmp_path, encoder, tmp_path / "out", {"phases": [(1, 0.0, False)]})
+    after = read_checkpoint(run(tmp_path, encoder, tmp_path / "out", {"phases": [(1, 0.0, False)]}))
     before = read_checkpoint(encoder)
-    table = trained.luke.entity_embeddings.entities.weight.detach()
-    known = [x for x in start.entities.names if x in before.entities.names]
-    assert {"Paris", "[MASK]"} < set(known) and table.shape == (10, 16)
-    for name in known:
-        old = before.weights["entity_embeddings.entities.weight"][before.entities.names[name]]
-        assert torch.equal(table[start.entities.names[name]], old) or name == "[PAD]"
-    assert torch.equal(trained.word_head.bias.detach(), before.heads["lm_head.bias"])
+    tables = [x.weights["entity_embeddings.entities.weight"] for x in (before, after)]
+    known = [x for x in after.entities.names if x in before.entities.names]
+    assert {"Paris", "[MASK]"} < set(known) and tables[1].shape == (10, 16)
+    for name in set(known) - {"[PAD]"}:
+        rows = [t[x.entities.names[name]] for t, x in zip(tables, (before, after))]
+        assert torch.equal(*rows)
+    assert after.heads.keys() == before.heads.keys()
+    assert torch.equal(after.heads["lm_head.bias"], before.heads["lm_head.bias"])
+
+
+def test_the_finished_model_starts_any_component(world, bert_dir, tmp_path):
+    model = run(world, bert_dir, tmp_path / "out", {"phases": [(2, 1e-3, False)]})
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", config={"model": {"name": str(model)}})
+    nlp.initialize()
+    doc = nlp("Paris is the capital of France.")
+    doc.ents = [Span(doc, 0, 1, "LOC", kb_id="Paris")]
+    assert np.isfinite(doc.ents[0]._.luke_vector).all()
+    assert (tmp_path / "out" / "log.svg").read_text().startswith("<?xml")
 
 
 # Bad input

@@ -1,0 +1,287 @@
+"""What is read of dumps: pages, links kept and dropped, residue of markup, speed and memory.
+
+python -m benchmarks.wiki_markup FILES...
+python -m benchmarks.wiki_markup --compare FILES...
+
+``--compare`` needs ``wikipedia2vec`` (2.0) beside ``mwparserfromhell``, for instance in an
+environment of its own, with this checkout as the working folder: linked titles of every article
+by its parser and by ours, and the differences by class.
+"""
+
+import argparse
+import multiprocessing
+import re
+import resource
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spacy_luke.pretraining.balance import without_blocks, without_side_links
+from spacy_luke.pretraining.export import Page, partitions, read_pages
+from spacy_luke.pretraining.links import resolve
+from spacy_luke.pretraining.markup import Parsed, parse
+from spacy_luke.pretraining.pages import is_disambiguation
+from spacy_luke.pretraining.sites import Site
+from spacy_luke.pretraining.tags import without_tags
+
+from .markdown import table
+
+RESIDUE = ("[[", "{{", "''", "<ref", "|thumb")
+_LINK = re.compile(r"\[\[([^\[\]|\n]+)")
+_HEADING = re.compile(r"^==.*==\s*$", re.MULTILINE)
+
+
+@dataclass
+class Measured:
+    """counts: pages by kind. dropped: of all articles. seconds: processor time of the markup, and
+    of everything. peak_mib: most memory that the process held, its imports included."""
+
+    name: str
+    counts: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    residue: Counter[str] = field(default_factory=Counter)
+    n_bytes: int = 0
+    markup_seconds: float = 0.0
+    seconds: float = 0.0
+    peak_mib: float = 0.0
+
+
+def articles(path: Path, counts: Counter[str]) -> Iterator[tuple[Page, Site]]:
+    """Articles, lists of meanings included; pages of all kinds are counted."""
+    for part in partitions(path):
+        for page in read_pages(part, counts):
+            counts["pages"] += 1
+            if page.redirect is not None:
+                counts["redirects"] += 1
+            elif page.namespace != 0 or page.model != "wikitext":
+                counts["other namespaces"] += 1
+            else:
+                kind = "disambiguations" if is_disambiguation(page) else "articles"
+                counts[kind] += 1
+                yield page, part.site
+
+
+def measure(path: Path) -> Measured:
+    """One dump, on one core; run in a process of its own for its peak memory."""
+    found = Measured(path.name)
+    begun = time.process_time()
+    for page, site in articles(path, found.counts):
+        start = time.process_time()
+        parsed = parse(page.text, site)
+        found.markup_seconds += time.process_time() - start
+        found.n_bytes += len(page.text.encode())
+        found.counts["characters"] += len(parsed.text)
+        found.counts["links"] += len(parsed.links)
+        found.counts["unaccounted"] += abs(_unaccounted(page.text, parsed))
+        found.dropped += parsed.dropped
+        for mark in RESIDUE:
+            found.residue[mark] += parsed.text.count(mark)
+    found.seconds = time.process_time() - begun
+    found.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return found
+
+
+def _unaccounted(markup: str, parsed: Parsed) -> int:
+    """Openings of links that are neither links of the text nor counted as dropped."""
+    dropped = sum(n for kind, n in parsed.dropped.items() if kind.startswith("link "))
+    known = len(parsed.links) + dropped + parsed.dropped["unclosed link"]
+    return markup.count("[[") - known
+
+
+def dump_tables(found: Sequence[Measured]) -> str:
+    """Three Markdown tables: dumps, links dropped by reason, other things left out."""
+    header = ["dump", "pages", "redirects", "disambiguations", "articles", "characters", "links"]
+    header += ["dropped", "unaccounted", "residue per million", "markup MB/s", "all MB/s"]
+    header += ["peak MiB"]
+    rows = []
+    for x in found:
+        c = x.counts
+        residue = 1e6 * sum(x.residue.values()) / max(1, c["characters"])
+        rows.append(
+            [
+                x.name,
+                *(f"{c[kind]:,}" for kind in ("pages", "redirects", "disambiguations", "articles")),
+                f"{c['characters']:,}",
+                f"{c['links']:,}",
+                f"{sum(n for kind, n in x.dropped.items() if kind.startswith('link ')):,}",
+                str(c["unaccounted"]),
+                f"{residue:.2f}",
+                f"{x.n_bytes / 1e6 / max(x.markup_seconds, 1e-9):.2f}",
+                f"{x.n_bytes / 1e6 / max(x.seconds, 1e-9):.2f}",
+                f"{x.peak_mib:.0f}",
+            ]
+        )
+    total: Counter[str] = sum((x.dropped for x in found), Counter())
+    skipped: Counter[str] = sum((x.counts for x in found), Counter())
+    total.update({kind: n for kind, n in skipped.items() if kind.startswith("page ")})
+    links = [[kind, f"{n:,}"] for kind, n in total.most_common() if kind.startswith("link ")]
+    others = [[kind, f"{n:,}"] for kind, n in total.most_common() if not kind.startswith("link ")]
+    return "\n\n".join(
+        [
+            table(header, rows),
+            table(["links dropped", "number"], links),
+            table(["left out", "number"], others),
+        ]
+    )
+
+
+@dataclass
+class Difference:
+    """both, ours, theirs: linked titles (with repetitions) that both have, or one only, by class.
+    agreement: sum over articles of shared over all titles. examples: "page: title" by class."""
+
+    name: str
+    n_articles: int = 0
+    n_failed: int = 0
+    both: int = 0
+    agreement: float = 0.0
+    ours: Counter[str] = field(default_factory=Counter)
+    theirs: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def note(self, side: str, kind: str, n: int, page: Page, title: str) -> None:
+        (self.ours if side == "ours" else self.theirs)[kind] += n
+        found = self.examples.setdefault(f"{side}: {kind}", [])
+        if len(found) < 3:
+            found.append(f"{page.title}: {title}")
+
+
+def peer_titles(page: Page, language: str) -> list[str] | None:
+    """Titles that wikipedia2vec's parser finds linked in an article; None where it fails."""
+    import pickle
+    import zlib
+
+    from wikipedia2vec import dump_db
+    from wikipedia2vec.utils.wiki_page import WikiPage
+
+    parser: Any = dump_db._parse_page
+    try:
+        found = parser(WikiPage(page.title, language, page.text, None), None)
+    except Exception:  # it has no guard of its own but around the library's parser
+        return None
+    if found is None:
+        return None
+    paragraphs, _ = pickle.loads(zlib.decompress(found[1][1]))
+    return [link[0] for _, links, _ in paragraphs for link in links]
+
+
+def compare(path: Path) -> Difference:
+    """Linked titles of every article by both parsers."""
+    found = Difference(path.name)
+    for page, site in articles(path, Counter()):
+        found.n_articles += 1
+        titles = peer_titles(page, site.language or "en")
+        if titles is None:
+            found.n_failed += 1
+            continue
+        ours = Counter(link.target for link in parse(page.text, site).links)
+        theirs: Counter[str] = Counter()
+        for title in titles:
+            kind, normal = resolve(title, site)
+            if kind == "article":
+                theirs[normal] += 1
+            else:
+                found.note("theirs", f"link to {kind}", 1, page, title)
+        both = ours & theirs
+        found.both += both.total()
+        every = (ours | theirs).total()
+        found.agreement += both.total() / every if every else 1.0
+        _classify(page, site, ours - theirs, theirs - ours, found)
+    return found
+
+
+def _classify(
+    page: Page, site: Site, ours: Counter[str], theirs: Counter[str], found: Difference
+) -> None:
+    """By the place in the page where links to such a title stand."""
+    dropped: Counter[str] = Counter()
+    bare = without_tags(page.text, dropped)
+    blockless = without_blocks(bare, dropped)
+    sideless = without_side_links(blockless, site, dropped)
+    headings = "\n".join(_HEADING.findall(sideless))
+    stages = [_targets(text, site) for text in (page.text, bare, blockless, sideless)]
+    places = {
+        "in a reference, comment or gallery": stages[0] - stages[1],
+        "in a template or table": stages[1] - stages[2],
+        "in the caption of a file": stages[2] - stages[3],
+        "in a heading": _targets(headings, site),
+    }
+    for title, n in theirs.items():
+        for place, titles in places.items():
+            here = min(n, titles[title])
+            if here:
+                found.note("theirs", place, here, page, title)
+                n -= here
+        if n:
+            found.note("theirs", "elsewhere", n, page, title)
+    kept = _targets("\n".join(re.findall(r"\{\{.*?\}\}", sideless)), site)
+    labels = _targets("\n".join(re.findall(r"(?<!\[)\[\w*:?//.*", sideless)), site)
+    for title, n in ours.items():
+        for place, titles in (
+            ("in a template that carries text", kept),
+            ("in the label of an external link", labels),
+        ):
+            here = min(n, titles[title])
+            if here:
+                found.note("ours", place, here, page, title)
+                n -= here
+        if n:
+            found.note("ours", "elsewhere", n, page, title)
+
+
+def _targets(markup: str, site: Site) -> Counter[str]:
+    found = (resolve(raw, site) for raw in _LINK.findall(markup))
+    return Counter(target.title for target in found if target.kind == "article")
+
+
+def difference_tables(found: Sequence[Difference]) -> str:
+    header = ["dump", "articles", "not parsed by the peer", "both", "ours only", "theirs only"]
+    header.append("agreement an article")
+    rows = [
+        [
+            x.name,
+            str(x.n_articles),
+            str(x.n_failed),
+            f"{x.both:,}",
+            f"{x.ours.total():,}",
+            f"{x.theirs.total():,}",
+            f"{x.agreement / max(1, x.n_articles - x.n_failed):.4f}",
+        ]
+        for x in found
+    ]
+    body = []
+    for side in ("theirs", "ours"):
+        total: Counter[str] = sum((getattr(x, side) for x in found), Counter())
+        for kind, n in total.most_common():
+            examples = [e for x in found for e in x.examples.get(f"{side}: {kind}", [])]
+            shown = "; ".join(examples[:3]).replace("|", "/")
+            body.append([f"{side} only", kind, f"{n:,}", shown])
+    return table(header, rows) + "\n\n" + table(["side", "class", "links", "examples"], body)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    p = argparse.ArgumentParser(
+        prog="python -m benchmarks.wiki_markup",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("files", nargs="+", type=Path, help="MediaWiki exports")
+    p.add_argument("--compare", action="store_true", help="with the parser of wikipedia2vec")
+    args = p.parse_args(argv)
+    if args.compare:
+        print(difference_tables([compare(path) for path in args.files]))
+        return
+    found = []
+    for path in args.files:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            found.append(pool.submit(measure, path).result())
+    print(dump_tables(found))
+
+
+if __name__ == "__main__":
+    main()

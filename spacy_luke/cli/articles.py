@@ -1,0 +1,54 @@
+"""``spacy luke articles``: a wiki dump, or annotated documents, to text with links."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from wasabi import Printer
+
+from ..errors import LukeError
+from . import app
+from .stages import EngineOption, Progress, SchedulerOption, WorkersOption, print_counts
+
+
+@app.command("articles")
+def articles_cli(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IN...",
+            help="MediaWiki exports (.xml, .bz2, .gz; with its index beside it a multistream dump is "
+            "read in parts), or .spacy files whose entities have a kb_id.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the stage.")],
+    language: Annotated[
+        str, typer.Option("--language", "-l", help="By default what the export says.")
+    ] = "",
+    partition_size: Annotated[
+        int, typer.Option(help="Compressed bytes of a part of a multistream dump, at least.")
+    ] = 32 << 20,
+    engine: EngineOption = "local",
+    workers: WorkersOption = 0,
+    scheduler: SchedulerOption = None,
+    progress: Progress = True,
+) -> None:
+    """Read articles with their links: the first stage of pretraining.
+
+    A run that was interrupted goes on when it is started again. What is dropped, and why, is
+    counted in manifest.json.
+    """
+    from ..pretraining.articles import read_docs, read_dump
+    from ..pretraining.engine import Engine
+
+    msg = Printer()
+    try:
+        where = Engine(engine, workers, scheduler)
+        if all(path.suffix == ".spacy" for path in sources):
+            manifest = read_docs(sources, out, where, language, progress)
+        else:
+            manifest = read_dump(sources, out, where, language, partition_size, progress)
+    except (LukeError, OSError) as err:
+        msg.fail(str(err))
+        raise typer.Exit(1) from None
+    print_counts(manifest, msg)

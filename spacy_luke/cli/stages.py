@@ -1,0 +1,26 @@
+"""What the commands of pretraining share: options of the engine, and counts to read."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from wasabi import Printer
+
+if TYPE_CHECKING:
+    from ..pretraining.stage import Manifest
+
+EngineOption = Annotated[
+    str, typer.Option("--engine", help="local: processes of this machine; dask: Dask workers.")
+]
+WorkersOption = Annotated[int, typer.Option("--workers", "-n", help="Processes; 0: one a core.")]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="Address of a Dask scheduler; else a cluster here."),
+]
+Progress = Annotated[bool, typer.Option(help="Show a progress bar.")]
+
+
+def print_counts(manifest: "Manifest", msg: Printer) -> None:
+    """A table of what a stage kept and dropped."""
+    rows = [(name, f"{count:,}") for name, count in manifest.counts.items()]
+    msg.table(rows, header=(manifest.stage, "count"), divider=True, aligns=("l", "r"))
+    msg.good(f"{manifest.folder}: {len(manifest.parts)} part(s)")

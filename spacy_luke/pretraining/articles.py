@@ -1,0 +1,171 @@
+"""Wiki dumps, or annotated documents, to articles: text with links."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from ..errors import ConfigError, CorpusError
+from .engine import Engine
+from .export import PARTITION_SIZE, Page, Partition, partitions, read_pages
+from .languages import DISAMBIGUATION_TEMPLATES
+from .markup import Parsed, parse
+from .pages import disambiguation_templates, is_disambiguation
+from .stage import Manifest, fingerprint, run_stage
+from .tables import ARTICLES, PAGES, TableWriter
+
+STAGE = "articles"
+
+
+def read_dump(
+    paths: Sequence[Path],
+    folder: Path,
+    engine: Engine,
+    language: str = "",
+    partition_size: int = PARTITION_SIZE,
+    show_progress: bool = True,
+) -> Manifest:
+    """Articles of a MediaWiki export, one file or several.
+
+    language: by default what the export says. Pages of other namespaces, and pages that are no
+    wikitext, are counted. Raises CorpusError for a file that is no export, or breaks off.
+    """
+    parts = partitions(paths, partition_size)
+    if not parts:
+        raise CorpusError(f"There is no export among {', '.join(map(str, paths)) or 'no files'}.")
+    language = language or parts[0].site.language
+    if not language:
+        raise ConfigError(f"{parts[0].path} does not say its language; name it with --language.")
+    return run_stage(
+        STAGE,
+        folder,
+        {"language": language, "source": "dump", "partition_size": partition_size},
+        {f"{i} {path.name}": fingerprint(path) for i, path in enumerate(_files(parts))},
+        parts,
+        _read_partition,
+        engine,
+        show_progress,
+    )
+
+
+def read_docs(
+    paths: Sequence[Path],
+    folder: Path,
+    engine: Engine,
+    language: str,
+    show_progress: bool = True,
+) -> Manifest:
+    """Articles of annotated documents (``.spacy`` files): entities with a ``kb_id_`` are the links,
+    and what they link to is that id."""
+    if not language:
+        raise ConfigError("Annotated documents do not say their language; name it with --language.")
+    return run_stage(
+        STAGE,
+        folder,
+        {"language": language, "source": "docs"},
+        {f"{i} {path.name}": fingerprint(path) for i, path in enumerate(paths)},
+        list(paths),
+        partial(_read_docbin, language=language),
+        engine,
+        show_progress,
+    )
+
+
+def _files(parts: Sequence[Partition]) -> list[Path]:
+    return list(dict.fromkeys(part.path for part in parts))
+
+
+def _read_partition(partition: Partition, folder: Path) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    # The templates of a dump may stand behind the pages that use them, and in another partition:
+    # of those that say what they are, the ones of this partition are known.
+    templates = DISAMBIGUATION_TEMPLATES | disambiguation_templates(read_pages(partition))
+    with (
+        TableWriter(folder / "pages.parquet", PAGES) as pages,
+        TableWriter(folder / "articles.parquet", ARTICLES) as articles,
+    ):
+        for page in read_pages(partition, counts):
+            counts["pages"] += 1
+            kind = _kind(page, templates)
+            counts[kind] += 1
+            if kind in ("article", "redirect", "disambiguation"):
+                pages.add((page.title, kind, page.redirect))
+            if kind == "article":
+                parsed = parse(page.text, partition.site)
+                counts.update(_counts(parsed, page))
+                if parsed.text:
+                    articles.add(_row(page.page_id, page.title, parsed))
+                else:
+                    counts["article without text"] += 1
+    return dict(counts)
+
+
+def _kind(page: Page, templates: set[str] | frozenset[str]) -> str:
+    if page.namespace != 0:
+        return "page of another namespace"
+    if page.model != "wikitext":
+        return "page that is no wikitext"
+    if page.redirect is not None:
+        return "redirect"
+    return "disambiguation" if is_disambiguation(page, templates) else "article"
+
+
+def _counts(parsed: Parsed, page: Page) -> Mapping[str, int]:
+    return {
+        "links": len(parsed.links),
+        "characters": len(parsed.text),
+        "characters of markup": len(page.text),
+        **{f"dropped: {reason}": n for reason, n in parsed.dropped.items()},
+    }
+
+
+def _row(page_id: int, title: str, parsed: Parsed) -> tuple[Any, ...]:
+    links = parsed.links
+    anchors = [parsed.text[link.start : link.end] for link in links]
+    return (
+        page_id,
+        title,
+        parsed.text,
+        [link.start for link in links],
+        [link.end for link in links],
+        [link.target for link in links],
+        anchors,
+    )
+
+
+def _read_docbin(path: Path, folder: Path, language: str) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    with (
+        TableWriter(folder / "pages.parquet", PAGES) as pages,
+        TableWriter(folder / "articles.parquet", ARTICLES) as articles,
+    ):
+        for i, doc in enumerate(_docs(path, language)):
+            title = f"{path.stem} {i}"
+            linked = [ent for ent in doc.ents if ent.kb_id_]
+            counts["dropped: entity without kb_id"] += len(doc.ents) - len(linked)
+            counts.update({"pages": 1, "article": 1, "links": len(linked)})
+            counts["characters"] += len(doc.text)
+            pages.add((title, "article", None))
+            articles.add(
+                (
+                    i,
+                    title,
+                    doc.text,
+                    [ent.start_char for ent in linked],
+                    [ent.end_char for ent in linked],
+                    [ent.kb_id_ for ent in linked],
+                    [ent.text for ent in linked],
+                )
+            )
+    return dict(+counts)
+
+
+def _docs(path: Path, language: str) -> Iterator[Doc]:
+    try:
+        yield from DocBin().from_disk(path).get_docs(spacy.blank(language).vocab)
+    except (OSError, ValueError, ImportError) as error:
+        raise CorpusError(f"{path} cannot be read as annotated documents: {error}") from error

@@ -1,0 +1,376 @@
+"""Wikitext to plain text whose links are known by their offsets.
+
+Three linear passes leave only markup that pairs within a line (``tags``, ``balance``,
+``quotes``); the tokenizer of ``mwparserfromhell`` reads that, and one loop over its flat stream
+of tokens with a stack of its own writes the text. So broken or deeply nested markup costs what
+sound markup costs, and nothing recurses.
+
+The text is made of paragraphs separated by an empty line. The items of a list are the lines of
+one paragraph. Headings are left out: they are no sentences, and would join the one after them.
+So are tables, references, formulas, galleries, code, and templates but those of ``templates``.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Any
+
+from mwparserfromhell.parser import ParserError, tokens
+
+from .balance import without_blocks, without_open_addresses, without_side_links
+from .languages import LINK_TRAIL
+from .links import ARTICLE, pipe_trick, resolve
+from .quotes import without_quotes
+from .sites import Site
+from .tags import BREAK, HOLE, without_tags
+from .templates import ARGUMENT, rule_of
+from .tidy import Link, tidy
+
+try:
+    from mwparserfromhell.parser._tokenizer import CTokenizer as Tokenizer
+except ImportError:  # built without its C part: the same tokens, slowly
+    from mwparserfromhell.parser.tokenizer import Tokenizer
+
+__all__ = ["Link", "Parsed", "parse"]
+
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\u200e\u200f\u00ad]")
+_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]*|#[0-9]+|#[xX][0-9a-fA-F]+);")
+_MARKUP = frozenset("[]{}'|<>&=:*#;_-/!\n")
+_SWITCH = re.compile(r"__[^\W_]+(?:_[^\W_]+)*__")
+_HEADING = re.compile(r"(={1,6})[^=].*\1[ \t\x02]*$")
+_ITEM = re.compile(r"[*#:;]+[ \t\x02]*")
+_MARKED = re.compile(r"[\[\]{}&]|//|''")
+_WORD = re.compile(r"\w")
+_CRUDE = re.compile(r"\[\[(?:[^\[\]|]*\|)?|\]\]|\{\{[^{}]*\}\}|\{\{|\}\}|&[#\w]+;")
+_ADDRESS = re.compile(r"(?<!\[)\[[a-z]*:?//")
+_RESIDUE = re.compile(r"\[\[|\]\]|\{\{|\}\}")
+
+
+@dataclass
+class Parsed:
+    """text: plain text. links: to articles, in the order of the text, without overlap; the anchor
+    of each is ``text[start:end]``. dropped: what was left out, by kind: ``link to KIND`` is shown
+    but no entity (or, for files, categories and languages, not shown), ``link in KIND`` went with
+    something that was left out as a whole."""
+
+    text: str
+    links: list[Link] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def parse(text: str, site: Site | None = None) -> Parsed:
+    """The plain text and the links of a page.
+
+    text: wikitext, of any length and however broken. site: tells namespaces and the case of
+        titles; by default those that every wiki has.
+    """
+    site = Site() if site is None else site
+    dropped: Counter[str] = Counter()
+    text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\u00a0", " "))
+    text = without_tags(text, dropped)
+    if "&" in text:
+        text = _ENTITY.sub(_plain_character, text)
+    text = without_blocks(text, dropped).replace("{{!}}", "|")
+    text = without_side_links(text, site, dropped)
+    if "__" in text:
+        text = _SWITCH.sub(_without_switch, text)
+    writer = _Writer(site, dropped)
+    paragraphs = _Paragraphs()
+    for line in text.split("\n"):
+        _read_line(line, writer, paragraphs, dropped)
+    whole, links = paragraphs.finish()
+    return Parsed(whole, links, +dropped)
+
+
+def _plain_character(match: re.Match[str]) -> str:
+    """The character that an entity means; one that would be taken for markup stays an entity."""
+    character = _character(match[0])
+    return match[0] if character in _MARKUP or character.startswith("&") else character
+
+
+def _character(entity: str) -> str:
+    character = unescape(entity)
+    if character.isspace():
+        return " "
+    return "" if _CONTROLS.search(character) is not None or character == "\u200b" else character
+
+
+def _without_switch(match: re.Match[str]) -> str:
+    return HOLE if match[0].upper() == match[0] else match[0]
+
+
+def _read_line(
+    line: str, writer: "_Writer", paragraphs: "_Paragraphs", dropped: Counter[str]
+) -> None:
+    bare = line.lstrip(f" \t{HOLE}{BREAK}")
+    holed = HOLE in line[: len(line) - len(bare)]
+    line = bare.rstrip(f" \t{BREAK}")
+    if not line.strip(f" {HOLE}"):
+        paragraphs.end()
+        return
+    first = line[0]
+    if first == "=" and _HEADING.match(line) is not None:
+        dropped["heading"] += 1
+        dropped["link in heading"] += line.count("[[")
+        paragraphs.end()
+        return
+    if first == "|" or line.startswith("{|") or (first == "!" and dropped["unclosed table"]):
+        dropped["table row"] += 1
+        dropped["link in table row"] += line.count("[[")
+        paragraphs.end()
+        return
+    if line.startswith("----"):
+        line = line.lstrip("-")
+        paragraphs.end()
+    item = _ITEM.match(line)
+    if item is not None:
+        line = line[item.end() :]
+        holed = holed or HOLE in item[0]
+    text, links = writer.write(HOLE + line if holed else line)
+    text, links, n_empty = tidy(text, links)
+    dropped["link without text"] += n_empty
+    if _WORD.search(text) is None:
+        dropped["line without words"] += bool(text)
+        dropped["link without text"] += len(links)
+        return
+    paragraphs.add(text, links, item is not None)
+
+
+class _Paragraphs:
+    """Lines join to paragraphs, paragraphs to the whole."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.links: list[Link] = []
+        self.length = 0
+        self.before: str | None = None  # what the line before was: "text", "item" or None
+
+    def add(self, text: str, links: list[Link], is_item: bool) -> None:
+        kind = "item" if is_item else "text"
+        if self.parts:
+            joint = "\n\n" if self.before != kind else ("\n" if is_item else " ")
+            self.parts.append(joint)
+            self.length += len(joint)
+        at = self.length
+        self.links += [Link(start + at, end + at, target) for start, end, target in links]
+        self.parts.append(text)
+        self.length += len(text)
+        self.before = kind
+
+    def end(self) -> None:
+        self.before = None
+
+    def finish(self) -> tuple[str, list[Link]]:
+        return "".join(self.parts), self.links
+
+
+class _Frame:
+    """Text under way within a bracket.
+
+    parts, size, links: of the argument being read. title: of a link, once its bar is reached.
+    key, given: of a template, the name of the argument and the arguments before it, each with
+    its links.
+    """
+
+    __slots__ = ("parts", "size", "links", "title", "key", "given", "n_positional", "trail")
+
+    def __init__(self) -> None:
+        self.title: str | None = None
+        self.key: str | None = None
+        self.n_positional = 0
+        self.given: dict[str, tuple[str, list[Link]]] = {}
+        self.parts: list[str] = []
+        self.links: list[Link] = []
+        self.size = 0
+        self.trail = False
+
+    def take(self) -> tuple[str, list[Link]]:
+        """The argument read so far; the next one begins."""
+        taken = ("".join(self.parts), self.links)
+        self.parts, self.links, self.size = [], [], 0
+        self.trail = False
+        return taken
+
+    def add(self, text: str, links: Sequence[Link] = ()) -> None:
+        if links:
+            at = self.size
+            self.links += [Link(start + at, end + at, target) for start, end, target in links]
+        self.parts.append(text)
+        self.size += len(text)
+        self.trail = False
+
+
+class _Writer:
+    """One line of markup to text: a loop over tokens, with the open brackets on a stack."""
+
+    def __init__(self, site: Site, dropped: Counter[str]) -> None:
+        self.site = site
+        self.dropped = dropped
+        self.tokenizer: Any = Tokenizer()
+        self.frames: list[_Frame] = []
+        self.targets: dict[str, tuple[str, str]] = {}
+
+    def write(self, line: str) -> tuple[str, list[Link]]:
+        """Text with HOLEs and BREAKs, and links in it."""
+        if "''" in line:
+            line = without_quotes(line)
+        if _MARKED.search(line) is None:
+            return line, []
+        if "[[[" in line:
+            line = line.replace("[[[", "&#91;[[").replace("]]]", "]]&#93;")
+        if _ADDRESS.search(line) is not None:
+            line = without_open_addresses(line)
+        self.frames = [_Frame()]
+        try:
+            found = self.tokenizer.tokenize(line, 0, True)
+        except (ParserError, RecursionError):  # it has given up on odd lines before
+            self.dropped["unparsed line"] += 1
+            return _CRUDE.sub(HOLE, line), []
+        entity: list[str] = []
+        for token in found:
+            kind = type(token)
+            if entity:
+                if kind is tokens.HTMLEntityEnd:
+                    self._add(_character("".join((*entity, ";"))))
+                    entity = []
+                else:
+                    entity.append(_ENTITY_PARTS.get(kind) or token["text"])
+            elif kind is tokens.Text:
+                self._text(token["text"])
+            elif kind is tokens.HTMLEntityStart:
+                entity = ["&"]
+            else:
+                handle = _HANDLERS.get(kind)
+                if handle is not None:
+                    handle(self)
+        return self.frames[0].take()
+
+    def _add(self, text: str) -> None:
+        self.frames[-1].add(text)
+
+    def _text(self, text: str) -> None:
+        frame = self.frames[-1]
+        if "[[" in text or "]]" in text or "{{" in text or "}}" in text:
+            text, count = _RESIDUE.subn(HOLE, text)
+            self.dropped["residue"] += count
+        if frame.trail:
+            trail = LINK_TRAIL.match(text)
+            if trail is not None:
+                link = frame.links[-1]
+                frame.links[-1] = link._replace(end=link.end + trail.end())
+        frame.add(text)
+
+    def _open(self) -> None:
+        self.frames.append(_Frame())
+
+    def _shut(self) -> None:
+        """Of an argument of a template, a bare address and the like nothing is shown."""
+        self.frames.pop()
+        self._add(HOLE)
+
+    def _link_bar(self) -> None:
+        frame = self.frames[-1]
+        frame.title = frame.take()[0]
+
+    def _close_link(self) -> None:
+        frame = self.frames.pop()
+        shown, inner = frame.take()
+        raw = shown if frame.title is None else frame.title
+        known = self.targets.get(raw)
+        if known is None:
+            known = resolve(raw.replace(HOLE, "").replace(BREAK, " "), self.site)
+            self.targets[raw] = known
+        kind, title = known
+        if frame.title is None:
+            shown = shown.strip(" :").removeprefix("#").replace("_", " ")
+        elif not shown.strip(f" {HOLE}{BREAK}"):
+            shown = pipe_trick(raw.replace(HOLE, ""))
+        outer = self.frames[-1]
+        if kind != ARTICLE:
+            self.dropped[f"link to {kind}"] += 1
+            outer.add(shown, inner)
+        elif inner:  # of links in links the inner one is a link
+            self.dropped["link around a link"] += 1
+            outer.add(shown, inner)
+        else:
+            at = outer.size
+            outer.links.append(Link(at, at + len(shown), title))
+            outer.parts.append(shown)
+            outer.size = at + len(shown)
+            outer.trail = True
+
+    def _template_bar(self) -> None:
+        frame = self.frames[-1]
+        argument = frame.take()
+        if frame.title is None:
+            frame.title = argument[0]
+            return
+        if frame.key is None:
+            frame.n_positional += 1
+            frame.key = str(frame.n_positional)
+        frame.given[frame.key] = argument
+        frame.key = None
+
+    def _argument_key(self) -> None:
+        frame = self.frames[-1]
+        frame.key = frame.take()[0].strip()
+
+    def _close_template(self) -> None:
+        self._template_bar()
+        frame = self.frames.pop()
+        name = (frame.title or "").replace(HOLE, "")
+        rule = rule_of(name)
+        if rule is None and ":" in name:
+            name, _, value = name.partition(":")
+            rule = rule_of(name)
+            frame.given = {"1": (value, []), **frame.given}
+        outer = self.frames[-1]
+        given = {key: text for key, (text, _) in frame.given.items()}
+        shown = rule(name, given) if rule is not None else []
+        seen = {part[1:] for part in shown if part.startswith(ARGUMENT)}
+        hidden = sum(len(links) for key, (_, links) in frame.given.items() if key not in seen)
+        self.dropped["link in template"] += hidden
+        if not shown:
+            self.dropped["template"] += 1
+            outer.add(HOLE)
+        for part in shown:
+            if part.startswith(ARGUMENT):
+                text, links = frame.given[part[1:]]
+                left = len(text) - len(text.lstrip(" "))
+                text = text.strip(" ")
+                outer.add(text, [Link(a - left, min(b - left, len(text)), t) for a, b, t in links])
+            else:
+                outer.add(part)
+
+    def _address_bar(self) -> None:
+        frame = self.frames[-1]
+        frame.title = frame.take()[0]
+
+    def _close_address(self) -> None:
+        frame = self.frames.pop()
+        self.dropped["external link"] += 1
+        shown = frame.take()
+        outer = self.frames[-1]
+        if frame.title is None:
+            outer.add(HOLE)
+        else:
+            outer.add(*shown)
+
+
+_ENTITY_PARTS = {tokens.HTMLEntityNumeric: "#", tokens.HTMLEntityHex: "x"}
+_HANDLERS: dict[type, Callable[[_Writer], None]] = {
+    tokens.WikilinkOpen: _Writer._open,
+    tokens.WikilinkSeparator: _Writer._link_bar,
+    tokens.WikilinkClose: _Writer._close_link,
+    tokens.TemplateOpen: _Writer._open,
+    tokens.TemplateParamSeparator: _Writer._template_bar,
+    tokens.TemplateParamEquals: _Writer._argument_key,
+    tokens.TemplateClose: _Writer._close_template,
+    tokens.ExternalLinkOpen: _Writer._open,
+    tokens.ExternalLinkSeparator: _Writer._address_bar,
+    tokens.ExternalLinkClose: _Writer._close_address,
+    tokens.ArgumentOpen: _Writer._open,
+    tokens.ArgumentClose: _Writer._shut,
+}

@@ -1,0 +1,45 @@
+"""One spelling for each page title, as MediaWiki stores it."""
+
+import re
+import unicodedata
+from html import unescape
+from urllib.parse import unquote
+
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_SPACES = re.compile(r"[\s_]+")
+_ODD = re.compile(r"[&%_<>\[\]{}|\t\n\r\x00-\x1f\x7f]|  |[^\x20-\x7e]")
+_FORBIDDEN = re.compile(r"[<>\[\]{}|\x00-\x1f\x7f]")
+_DOTTED_I = ("tr", "az", "kaa")  # wikis where the capital of i is İ
+
+
+def normalize_title(title: str, case: str = "first-letter", language: str = "") -> str | None:
+    """The title as the export spells it, or None where no page can have it.
+
+    Entities and percent-encoding are decoded, underscores and runs of white space become one
+    space, directional marks go, the rest is brought to Unicode NFC; with ``case`` of
+    ``first-letter`` the first letter becomes a capital.
+    """
+    if _ODD.search(title) is not None:
+        if "%" in title:
+            decoded = unquote(title)
+            title = title if "\ufffd" in decoded else decoded
+        title = unescape(title) if "&" in title else title
+        title = unicodedata.normalize("NFC", _INVISIBLE.sub("", title))
+        title = _SPACES.sub(" ", title)
+        if _FORBIDDEN.search(title) is not None:
+            return None
+    title = title.strip()
+    if not title:
+        return None
+    return title if case == "case-sensitive" else _capitalize(title, language)
+
+
+def _capitalize(title: str, language: str) -> str:
+    first = title[0]
+    if first == "i" and language in _DOTTED_I:
+        return "İ" + title[1:]
+    upper = first.upper()
+    # ß and ligatures have no single capital, and Georgian titles are written without capitals.
+    if len(upper) != 1 or "ა" <= first <= "ჿ":
+        return title
+    return upper + title[1:]

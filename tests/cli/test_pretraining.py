@@ -1,0 +1,84 @@
+"""The four commands of pretraining, one after the other, on the project's encyclopedia."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import DocBin, Span
+from typer.testing import CliRunner
+
+from spacy_luke.cli import app
+from spacy_luke.pretraining.stage import read_manifest
+
+CORPUS = Path(__file__).parents[2] / "project" / "corpus"
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(x) for x in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def fail(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(x) for x in arguments])
+    assert result.exit_code == 1
+    return " ".join(result.output.split())
+
+
+def prepare(folder: Path, source: Path, encoder: Path, *more: str) -> list[object]:
+    run("articles", source, "-o", folder / "articles", "--workers", 1, "--no-progress", *more)
+    run("entities", folder / "articles", "-o", folder / "entities", "--no-progress")
+    shards = ["--entities", folder / "entities", "--encoder", encoder, "-o", folder / "shards"]
+    shards += ["--max-pieces", 64, "--held-out", 0.2, "--workers", 1, "--no-progress"]
+    run("shards", folder / "articles", *shards)
+    model = ["--entities", folder / "entities", "--encoder", encoder, "-o", folder / "model"]
+    model += ["--entity-steps", 1, "--steps", 2, "--batch-size", 4, "--warmup", 0.1]
+    return ["pretrain", folder / "shards", *model]
+
+
+def test_a_dump_becomes_an_encoder_that_knows_its_entities(bert_dir, tmp_path):
+    command = prepare(tmp_path, CORPUS / "encyclopedia.xml", bert_dir)
+    assert "the model is in" in run(*command)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", config={"model": {"name": str(tmp_path / "model" / "model")}})
+    nlp.initialize()
+    vectors = []
+    for title in ("Carrowick", "Hallin", "Atlantis"):
+        doc = nlp("They sailed to Carrowick.")
+        doc.ents = [Span(doc, 3, 4, "PLACE", kb_id=title)]
+        vectors.append(doc.ents[0]._.luke_vector)
+    assert np.abs(vectors[0] - vectors[1]).max() > 1e-3  # each has a row of its own
+    assert "the model is in" in run(*command)  # started again there is nothing to do
+
+
+def test_annotated_documents_are_pretraining_data(bert_dir, tmp_path):
+    nlp = spacy.blank("en")
+    docs = []
+    for i in range(20):
+        doc = nlp(f"Ada met Charles in London, {i} times.")
+        doc.ents = [Span(doc, 0, 1, "PER", kb_id="Q7259"), Span(doc, 4, 5, "LOC", kb_id="Q84")]
+        docs.append(doc)
+    DocBin(docs=docs).to_disk(tmp_path / "docs.spacy")
+    run(*prepare(tmp_path, tmp_path / "docs.spacy", bert_dir, "--language", "en"))
+    counts = read_manifest(tmp_path / "shards", "shards").counts
+    assert counts["entities, train"] + counts["entities, held out"] == 40
+
+
+def test_what_cannot_work_is_said(bert_dir, tmp_path):
+    assert "no such file" in fail("articles", tmp_path / "dump.xml", "-o", tmp_path / "a")
+    dump = CORPUS / "encyclopedia.xml"
+    assert "--engine is 'spark'" in fail("articles", dump, "-o", tmp_path, "--engine", "spark")
+    assert "no finished stage" in fail("entities", tmp_path / "none", "-o", tmp_path / "e")
+    command = prepare(tmp_path, dump, bert_dir)
+    assert "precision is 'fp8'" in fail(*command, "--precision", "fp8")
+    assert "--hook nothing:here" in fail(*command, "--hook", "nothing:here")
+    message = fail("articles", dump, "-o", tmp_path / "entities")
+    assert "was begun with stage = 'entities'" in message
+    other = fail("pretrain", tmp_path / "articles", *command[2:])
+    assert "holds the stage 'articles', not 'shards'" in other
+
+
+@pytest.mark.parametrize("name", ["articles", "entities", "shards", "pretrain"])
+def test_every_command_has_help(name):
+    assert "pretraining" in run(name, "--help")

@@ -1,0 +1,235 @@
+"""Exports of every age and encoding become pages; broken ones become one clear error."""
+
+import bz2
+import codecs
+import gzip
+import pickle
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from spacy_luke.errors import CorpusError
+from spacy_luke.pretraining.export import Page, Partition, partitions, read_pages
+from spacy_luke.pretraining.sites import Site
+
+from .exports import export, head, multistream, page
+
+
+def write(folder: Path, xml: str, name: str = "wiki.xml", encoding: str = "utf-8") -> Path:
+    data = xml.encode(encoding)
+    path = folder / name
+    pack = {".bz2": bz2.compress, ".gz": gzip.compress}.get(path.suffix, bytes)
+    path.write_bytes(pack(data))
+    return path
+
+
+def pages_of(*paths: Path, size: int = 1) -> list[Page]:
+    return [x for part in partitions(paths, size) for x in read_pages(part)]
+
+
+@pytest.mark.parametrize("version", ["0.3", "0.4", "0.6", "0.8", "0.10", "0.11"])
+@pytest.mark.parametrize("name", ["wiki.xml", "wiki.xml.bz2", "wiki.xml.gz"])
+def test_every_schema_and_compression(tmp_path: Path, version: str, name: str) -> None:
+    path = write(tmp_path, export(page("Möwe", "Ein ''Vogel''.", 7), version=version), name)
+    (part,) = partitions(path)
+    assert (part.site.language, part.site.dbname, part.site.case) == (
+        "de",
+        "dewiki",
+        "first-letter",
+    )
+    assert part.site.namespaces[6] == "Datei"
+    assert list(read_pages(part)) == [Page(7, "Möwe", 0, None, "Ein ''Vogel''.")]
+
+
+def test_old_exports_tell_namespace_and_redirect_by_title_and_text(tmp_path: Path) -> None:
+    xml = export(
+        page("Vorlage:Info", "x", ns=None),
+        page("Category:Y", "x", ns=None),
+        page("Datum: ein Wort", "x", ns=None),
+        page("Lachmöwe", "#WEITERLEITUNG [[möwe#Arten|Möwe]]", ns=None),
+        version="0.3",
+    )
+    found = pages_of(write(tmp_path, xml))
+    assert [x.namespace for x in found] == [10, 14, 0, 0]
+    assert [x.redirect for x in found] == [None, None, None, "Möwe"]
+
+
+def test_a_redirect_is_read_from_its_element(tmp_path: Path) -> None:
+    xml = export(page("A", "#FOO [[Bar]]", more='<redirect title="Tom &amp; Jerry" />'))
+    assert [x.redirect for x in pages_of(write(tmp_path, xml))] == ["Tom & Jerry"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_with_a_mark(tmp_path: Path, encoding: str) -> None:
+    text = "Straße 東京 𝔘" * 40_000  # longer than a chunk, which may end within a character
+    xml = "\ufeff" + '<?xml version="1.0" encoding="UTF-8"?>' + export(page("東京", text))
+    assert pages_of(write(tmp_path, xml, encoding=encoding)) == [Page(1, "東京", 0, None, text)]
+
+
+def test_utf_8_with_a_mark(tmp_path: Path) -> None:
+    path = tmp_path / "wiki.xml"
+    path.write_bytes(codecs.BOM_UTF8 + export(page("A", "x")).encode())
+    assert [x.title for x in pages_of(path)] == ["A"]
+
+
+def test_the_last_of_several_revisions_counts(tmp_path: Path) -> None:
+    xml = export(page("A", "new")).replace(
+        "<revision>", "<revision><id>1</id><text>old</text></revision><revision>"
+    )
+    assert [x.text for x in pages_of(write(tmp_path, xml))] == ["new"]
+
+
+def test_titles_come_in_one_spelling(tmp_path: Path) -> None:
+    odd = "Cafe\u0301_\u200eX", "ß", "ﬁ", "𝔘", "a\u00a0b"
+    found = pages_of(write(tmp_path, export(*(page(title, "x") for title in odd))))
+    assert [x.title for x in found] == ["Café X", "ß", "ﬁ", "𝔘", "a b"]
+
+
+def test_pages_without_text_or_title_are_counted(tmp_path: Path) -> None:
+    deleted = page("D", None).replace("</revision>", '<text deleted="deleted" /></revision>')
+    xml = export(page("A", None), page("B", " \n"), deleted, page("", "x"), page("C|D", "x"))
+    skipped: Counter[str] = Counter()
+    (part,) = partitions(write(tmp_path, xml))
+    assert list(read_pages(part, skipped)) == []
+    assert skipped == {
+        "page without text": 3,
+        "page without a title": 1,
+        "page with an impossible title": 1,
+    }
+
+
+def test_a_wiki_with_no_pages_has_none(tmp_path: Path) -> None:
+    assert pages_of(write(tmp_path, export())) == []
+
+
+def test_several_files_are_partitions_in_their_order(tmp_path: Path) -> None:
+    paths = [write(tmp_path, export(page(x, "x")), f"pages{i}.xml.bz2") for i, x in enumerate("BA")]
+    parts = partitions(paths)
+    assert [part.path for part in parts] == paths
+    assert [x.title for x in pages_of(*paths)] == ["B", "A"]
+
+
+@pytest.mark.parametrize("size,n_parts", [(1, 5), (1 << 30, 1)])
+def test_a_multistream_dump_is_cut_at_its_streams(tmp_path: Path, size: int, n_parts: int) -> None:
+    dump, index = multistream(tmp_path, ["AB", "C", "DEF", "G"])
+    parts = partitions([dump, index], size)
+    assert len(parts) == n_parts
+    assert all(part.site.namespaces[14] == "Kategorie" for part in parts)
+    revived = pickle.loads(pickle.dumps(parts))
+    titles = [[x.title for x in read_pages(part)] for part in revived]
+    assert [x for group in titles for x in group] == list("ABCDEFG")
+    assert size > 1 or titles == [[], ["A", "B"], ["C"], ["D", "E", "F"], ["G"]]
+
+
+def test_without_its_index_a_multistream_dump_is_read_in_one_go(tmp_path: Path) -> None:
+    dump, index = multistream(tmp_path, ["AB", "C"])
+    index.unlink()
+    (part,) = partitions(dump)
+    assert [x.title for x in read_pages(part)] == list("ABC")
+
+
+def test_numbered_multistream_files_find_their_index(tmp_path: Path) -> None:
+    dump, index = multistream(tmp_path, ["AB", "C"])
+    renamed = dump.rename(tmp_path / "enwiki-latest-pages-articles-multistream12.xml-p1p9.bz2")
+    index.rename(tmp_path / "enwiki-latest-pages-articles-multistream-index12.txt-p1p9.bz2")
+    assert len(partitions(renamed, size=1)) == 3
+
+
+def test_the_index_of_another_dump_is_refused(tmp_path: Path) -> None:
+    dump, index = multistream(tmp_path, ["AB", "C"])
+    index.write_bytes(bz2.compress(b"17:1:A\n"))
+    with pytest.raises(CorpusError, match="line 1: no stream at byte 17 .*another dump"):
+        partitions(dump, size=1)
+    index.write_bytes(bz2.compress(b"17:1:A\nA\n"))
+    with pytest.raises(CorpusError, match="line 2 begins with no offset"):
+        partitions(dump, size=1 << 20)
+
+
+@pytest.mark.parametrize("name,read", [("w.xml.bz2", ""), ("w.xml.gz", "AB"), ("w.xml", "AB")])
+def test_a_truncated_file_is_an_error_after_the_pages_before(
+    tmp_path: Path, name: str, read: str
+) -> None:
+    """bz2 gives out whole blocks of 900 kB; the other formats what there is."""
+    words = " ".join(str(i * 7919 % 10007) for i in range(60_000))
+    path = write(tmp_path, export(page("A", "x"), page("B", words), page("C", words)), name)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) * 3 // 4])
+    titles = ""
+    after = "after the page 'B'" if read else "before the first page"
+    (part,) = partitions(path) if read else [Partition(path, Site())]
+    with pytest.raises(CorpusError, match=f"{name}: .*(truncated|not complete).*{after}"):
+        for found in read_pages(part):
+            titles += found.title
+    assert titles == read
+
+
+def test_a_file_cut_between_two_streams_is_an_error(tmp_path: Path) -> None:
+    dump, index = multistream(tmp_path, ["AB", "C"])
+    end = len(bz2.compress(b"</mediawiki>\n"))
+    dump.write_bytes(dump.read_bytes()[:-end])
+    with pytest.raises(CorpusError, match="not complete"):
+        pages_of(dump)
+
+
+@pytest.mark.parametrize("name", ["wiki.xml.bz2", "wiki.xml.gz"])
+def test_damaged_data_is_an_error_that_names_the_byte(tmp_path: Path, name: str) -> None:
+    words = " ".join(str(i * 7919 % 10007) for i in range(60_000))
+    path = write(tmp_path, export(page("A", words)), name)
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 64] = bytes(64)
+    path.write_bytes(data)
+    with pytest.raises(CorpusError, match="damaged .* data near byte|broken XML"):
+        pages_of(path)
+
+
+def test_broken_xml_names_its_line_and_the_page_before(tmp_path: Path) -> None:
+    xml = export(page("A", "x"), "<page><title>B</titel></page>\n", page("C", "x"))
+    with pytest.raises(CorpusError, match=r"wiki.xml: broken XML.*line 4.*after the page 'A'"):
+        pages_of(write(tmp_path, xml))
+
+
+@pytest.mark.parametrize(
+    "data,message",
+    [
+        (b"", "empty"),
+        (b"<html><body/></html>", "begins with <html>"),
+        (b"title,text\nA,b\n", "no MediaWiki export"),
+        (b"\xfd7zXZ\x00....", "xz is not read"),
+        (bz2.compress(b""), "no MediaWiki export"),
+    ],
+)
+def test_what_is_no_export_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "x.bin"
+    path.write_bytes(data)
+    with pytest.raises(CorpusError, match=f"x.bin: .*{message}"):
+        partitions(path)
+
+
+def test_an_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="nowhere.xml: no such file"):
+        partitions(tmp_path / "nowhere.xml")
+
+
+def test_a_byte_range_past_the_end_is_an_error(tmp_path: Path) -> None:
+    dump, _ = multistream(tmp_path, ["AB", "C"])
+    *_, part, last = partitions(dump, size=1)
+    dump.write_bytes(dump.read_bytes()[: part.start + 20])
+    with pytest.raises(CorpusError, match="truncated"):
+        list(read_pages(part))
+
+
+def test_a_page_of_ten_megabytes(tmp_path: Path) -> None:
+    text = (
+        "Ein Wort, und noch eins, & viele andere <b>Worte</b> auf einer langen Zeile.\n" * 140_000
+    )
+    (found,) = pages_of(write(tmp_path, export(page("A", text)), "wiki.xml.gz"))
+    assert len(found.text) > 10_000_000 and found.text == text
+
+
+def test_a_site_without_a_head_knows_the_names_of_every_wiki(tmp_path: Path) -> None:
+    xml = export(page("File:A.jpg", "x", ns=None), page("Bild:A.jpg", "x", ns=None))
+    path = write(tmp_path, xml.replace(head(), '<mediawiki xml:lang="en">'))
+    assert partitions(path) == [Partition(path, Site(language="en"))]
+    assert [x.namespace for x in pages_of(path)] == [6, 6]
