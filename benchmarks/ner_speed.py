@@ -32,6 +32,7 @@ from .rows import COMPONENT, ROWS, Settings, changed, make_config
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "two-stage, k = 0.5": ("two-stage", {"candidates_per_word": 0.5}),
     "two-stage, k = 2": ("two-stage", {"candidates_per_word": 2.0}),
+    "two-stage, threshold 0.003": ("two-stage", {"filter_threshold": 0.003}),
     "two-stage, threshold 0.01": ("two-stage", {"filter_threshold": 0.01}),
     "full, sentences alone": ("full", {"layout": "sentence"}),
 }

@@ -65,7 +65,8 @@ def _component(row: str, component: dict[str, Any], settings: Settings) -> dict[
     model = component["model"]
     encoder = encoder_block(model["encoder"], settings)
     if row in MODES:
-        model.update(encoder=encoder, mode=row, learn_rate_factor=HEAD_FACTOR)
+        # Two-stage is k = words here; the threshold, ours by default, is one of its variants.
+        model.update(encoder=encoder, mode=row, filter_threshold=0.0, learn_rate_factor=HEAD_FACTOR)
         return component
     # The optimizer's rate is that of the Thinc head here, and the encoder's a fifth of it.
     encoder["learn_rate_factor"] = 1.0 / HEAD_FACTOR

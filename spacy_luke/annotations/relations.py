@@ -80,14 +80,19 @@ def set_relations(doc: Doc, relations: Iterable[Relation | tuple]) -> None:
 
 
 def relation_offsets(doc: Doc) -> list[Offsets]:
-    """The relations of a document by characters, in the order of heads, tails and labels."""
+    """The relations of a document by characters, in the order of heads, tails and labels.
+
+    One of which a side is outside of the text, as in a part of a document, is left out.
+    """
     found = []
+    length = len(doc.text)
     data: dict[Any, Any] = doc.user_data
     for key in _keys(doc):
         _, _, start, end = key
         for tail_start, tail_end, label, score in data[key]:
             tail = (start + tail_start, start + tail_end)
-            found.append(Offsets((start, end), tail, label, score))
+            if min(start, tail[0]) >= 0 and max(end, tail[1]) <= length:
+                found.append(Offsets((start, end), tail, label, score))
     return sorted(found)
 
 
@@ -128,4 +133,4 @@ def _span(doc: Doc, known: dict[tuple[int, int], Span], place: tuple[int, int]) 
     if place in known:
         return known[place]
     start, end = place
-    return doc.char_span(start, end) if 0 <= start < end <= len(doc.text) else None
+    return doc.char_span(start, end) if start < end else None

@@ -10,10 +10,16 @@ from spacy.language import Language
 from spacy.training import Example
 from wasabi import Printer
 
-from ..corpora.preset import Tally, preset_entities
 from ..errors import ConfigError, LukeError
 from . import app
-from .loading import consumes_entities, load_examples, load_pipeline, predicts_entities, use_device
+from .loading import (
+    consumes_entities,
+    load_examples,
+    load_pipeline,
+    predicts_entities,
+    preset_gold,
+    use_device,
+)
 
 GOLD = "gold_"
 _SHOWN = ("_p", "_r", "_f", "_acc")
@@ -66,8 +72,7 @@ def evaluate(nlp: Language, examples: Sequence[Example]) -> dict[str, Any]:
         scores.update(nlp.evaluate([_bare(eg) for eg in examples]))
     if consuming:
         given = [_bare(eg) for eg in examples]
-        for eg in given:
-            preset_entities(eg, Tally())
+        preset_gold(given, nlp)
         with nlp.select_pipes(disable=predicting):
             own = {key for name in consuming for key in _keys(nlp, name, given)}
             found = nlp.evaluate(given)

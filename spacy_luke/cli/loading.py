@@ -1,12 +1,15 @@
 """What several commands load: a trained pipeline, annotated documents, a device."""
 
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import spacy
 from spacy.language import Language
 from spacy.training import Corpus, Example
 
+from ..corpora.preset import Tally, preset_entities, preset_spans
 from ..errors import ConfigError, CorpusError
 
 
@@ -44,13 +47,17 @@ def load_examples(path: Path, nlp: Language) -> list[Example]:
 
 
 def predicts_entities(nlp: Language) -> list[str]:
-    """The components that write ``Doc.ents``; a luke_ner in nested mode does not."""
-    return [
-        name
-        for name, pipe in nlp.pipeline
-        if "doc.ents" in nlp.get_pipe_meta(name).assigns
-        and not (getattr(pipe, "cfg", None) or {}).get("nested")
-    ]
+    """The components that write ``Doc.ents`` (a luke_ner in nested mode does not), or a spans
+    group that another component consumes."""
+    groups = consumed_groups(nlp)
+    found = []
+    for name, pipe in nlp.pipeline:
+        assigns, settings = nlp.get_pipe_meta(name).assigns, _settings(pipe)
+        group = settings.get("spans_key", getattr(pipe, "key", None))
+        writes_ents = "doc.ents" in assigns and not settings.get("nested")
+        if writes_ents or ("doc.spans" in assigns and group in groups):
+            found.append(name)
+    return found
 
 
 def consumes_entities(nlp: Language) -> list[str]:
@@ -61,3 +68,24 @@ def consumes_entities(nlp: Language) -> list[str]:
         if "doc.ents" in nlp.get_pipe_meta(name).requires
         and nlp.get_pipe_meta(name).default_score_weights
     ]
+
+
+def consumed_groups(nlp: Language) -> set[str]:
+    """The spans groups that components are to read instead of ``Doc.ents``."""
+    keys = {_settings(nlp.get_pipe(name)).get("spans_key") for name in consumes_entities(nlp)}
+    return {key for key in keys if key is not None}
+
+
+def preset_gold(examples: Iterable[Example], nlp: Language) -> None:
+    """Give predicted sides the gold entities, and the gold spans of the groups consumed. What
+    does not fit their tokens is warned of."""
+    groups, tally = sorted(consumed_groups(nlp)), Tally()
+    for example in examples:
+        preset_entities(example, tally)
+        for key in groups:
+            preset_spans(example, key, tally)
+    tally.log(", ".join(groups))
+
+
+def _settings(pipe: Any) -> dict[str, Any]:
+    return getattr(pipe, "cfg", None) or {}

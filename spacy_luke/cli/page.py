@@ -14,10 +14,15 @@ from tqdm import tqdm
 from wasabi import Printer
 
 from ..annotations.relations import relation_offsets
-from ..corpora.preset import Tally, preset_entities
 from ..errors import ConfigError, LukeError
 from . import app
-from .loading import load_examples, load_pipeline, predicts_entities, use_device
+from .loading import (
+    load_examples,
+    load_pipeline,
+    predicts_entities,
+    preset_gold,
+    use_device,
+)
 from .page_relations import Drawn, draw_relations
 from .page_template import TEMPLATE
 from .page_text import Entity, Piece, cut, type_chips
@@ -138,8 +143,7 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
     page = Page(title, _meta(nlp), len(examples), [], Counts(), {}, [])
     if not _finds_entities(nlp):
         page.given = True
-        for example in examples:
-            preset_entities(example, Tally())
+        preset_gold(examples, nlp)
     compare = any(relation_offsets(eg.reference) for eg in examples)
     scored: list[tuple[float, bool]] = []
     found = nlp.pipe([eg.predicted for eg in examples])

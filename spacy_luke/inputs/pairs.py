@@ -1,11 +1,14 @@
 """Candidate pairs: which entities of a document are asked about together."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
 from spacy.tokens import Doc, Span
 from spacy.util import registry
+
+from ..errors import ConfigError
 
 Array = np.ndarray
 Entity = Sequence[Span]
@@ -30,26 +33,48 @@ def build_relation_candidates(
     The function takes a document and its entities, each a list of mentions, and returns an
     (n, 2) array of their indices. An entity is never paired with itself.
     """
+    if max_distance is not None and max_distance < 0:
+        raise ConfigError(f"candidates.max_distance is {max_distance}; it must be at least 0.")
+    for pair in label_pairs or ():
+        if len(pair) != 2:
+            raise ConfigError(f"candidates.label_pairs holds {pair!r}; each is [head, tail].")
     allowed = None if label_pairs is None else {tuple(pair) for pair in label_pairs}
+    # Of a function of this module, so that pipelines can be pickled, as other processes need.
+    return partial(
+        _candidates,
+        max_distance=max_distance,
+        same_sentence=same_sentence,
+        allowed=allowed,
+        head_ids=head_ids,
+        tail_ids=tail_ids,
+    )
 
-    def candidates(doc: Doc, entities: Sequence[Entity]) -> Array:
-        n = len(entities)
-        keep = ~np.eye(n, dtype=bool)
-        if n and (max_distance is not None or same_sentence):
-            keep &= _near(doc, entities, max_distance, same_sentence)
-        if allowed is not None:
-            labels = [{span.label_ for span in entity} for entity in entities]
-            names = sorted(set().union(*labels)) if labels else []
-            has = np.asarray([[name in own for name in names] for own in labels], dtype=bool)
-            fits = np.asarray([[pair in allowed for pair in product([a], names)] for a in names])
-            keep &= (has.astype(int) @ fits.astype(int) @ has.T.astype(int)) > 0 if names else False
-        if head_ids is not None:
-            keep &= _has_id(entities, head_ids)[:, None]
-        if tail_ids is not None:
-            keep &= _has_id(entities, tail_ids)[None, :]
-        return np.argwhere(keep)
 
-    return candidates
+def _candidates(
+    doc: Doc,
+    entities: Sequence[Entity],
+    *,
+    max_distance: int | None,
+    same_sentence: bool,
+    allowed: set[tuple[str, ...]] | None,
+    head_ids: list[str] | None,
+    tail_ids: list[str] | None,
+) -> Array:
+    n = len(entities)
+    keep = ~np.eye(n, dtype=bool)
+    if n and (max_distance is not None or same_sentence):
+        keep &= _near(doc, entities, max_distance, same_sentence)
+    if allowed is not None:
+        labels = [{span.label_ for span in entity} for entity in entities]
+        names = sorted(set().union(*labels)) if labels else []
+        has = np.asarray([[name in own for name in names] for own in labels], dtype=bool)
+        fits = np.asarray([[pair in allowed for pair in product([a], names)] for a in names])
+        keep &= (has.astype(int) @ fits.astype(int) @ has.T.astype(int)) > 0 if names else False
+    if head_ids is not None:
+        keep &= _has_id(entities, head_ids)[:, None]
+    if tail_ids is not None:
+        keep &= _has_id(entities, tail_ids)[None, :]
+    return np.argwhere(keep)
 
 
 def _has_id(entities: Sequence[Entity], ids: Sequence[str]) -> Array:

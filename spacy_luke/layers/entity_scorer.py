@@ -46,7 +46,7 @@ class EntityScores(NamedTuple):
 class EntitySettings:
     """The settings of ``spacy-luke.EntityScorer.v1``; see there."""
 
-    mode: Way = "markers"
+    mode: Way = "probe"
     view: View = "document"
     typed_markers: bool = False
 
@@ -84,7 +84,7 @@ class EntityModule(HeadModule):
 def EntityScorer_v1(
     encoder: Model,
     *,
-    mode: Literal["markers", "probe"] = "markers",
+    mode: Literal["markers", "probe"] = "probe",
     view: Literal["document", "sentence"] = "document",
     typed_markers: bool = False,
     learn_rate_factor: float = 1.0,

@@ -23,14 +23,14 @@ class UpstreamLink:
 
     encoder: the upstream's ``luke-encoder`` node. batch: the first document of the batch whose
     gradients may reach it; a frozen upstream names none. report: tells the upstream that the
-    gradients of its batch have arrived. is_shared: whether others listen to the encoder too.
+    gradients of its batch have arrived. n_listeners: how many ask that encoder.
     """
 
     def __init__(self) -> None:
         self.encoder: Model | None = None
         self.batch: ref[Doc] | None = None
         self.report: Callable[[], None] | None = None
-        self.is_shared: Callable[[], bool] = _alone
+        self.n_listeners: Callable[[], int] = _alone
 
     def take(self, docs: Sequence[Doc]) -> bool:
         """Is this the batch the upstream is open for? It can be asked once."""
@@ -40,9 +40,12 @@ class UpstreamLink:
     def __deepcopy__(self, memo: Any) -> "UpstreamLink":
         return UpstreamLink()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "batch": None}  # pickled with its pipeline, between batches
 
-def _alone() -> bool:
-    return False
+
+def _alone() -> int:
+    return 1
 
 
 def build_listener(upstream: str, pooling: Pooling, forward: Callable) -> Model:

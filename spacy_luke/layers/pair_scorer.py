@@ -16,6 +16,7 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.util import torch2xp
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from ..errors import ConfigError
 from ..inputs.marked import View
@@ -28,7 +29,7 @@ from .shim import LearnRates
 
 NETWORK = "luke-pair-scorer"
 MAX_PAIRS = 16384
-"""Pairs whose inner states are in memory at a time at prediction."""
+"""Pairs whose inner states are in memory at a time."""
 _NEAR = 4
 _N_DISTANCES = 2 * 10
 
@@ -54,7 +55,7 @@ class PairScores(NamedTuple):
 class PairSettings:
     """The settings of ``spacy-luke.PairScorer.v1``; see there."""
 
-    mode: Way = "markers"
+    mode: Way = "probe"
     view: View = "document"
     typed_markers: bool = False
 
@@ -108,7 +109,7 @@ class ProbePairModule(PairModule):
 def PairScorer_v1(
     encoder: Model,
     *,
-    mode: Literal["markers", "probe"] = "markers",
+    mode: Literal["markers", "probe"] = "probe",
     view: Literal["document", "sentence"] = "document",
     typed_markers: bool = False,
     learn_rate_factor: float = 1.0,
@@ -200,7 +201,7 @@ class _Pairs:
         distances = _buckets(starts[:, 1] - starts[:, 0])
         pairs = self.query.pairs[asked]
 
-        def score(part: slice) -> torch.Tensor:
+        def score(part: slice, _: torch.Tensor) -> torch.Tensor:
             between = running.index_select(0, index(high[part]))
             return head(
                 as_head.index_select(0, index(pairs[part, 0])),
@@ -209,8 +210,14 @@ class _Pairs:
                 index(distances[part]),
             ).float()
 
-        size = len(asked) if self.session.is_train else MAX_PAIRS
-        return asked, torch.cat([score(slice(i, i + size)) for i in range(0, len(asked), size)])
+        parts = [slice(i, i + MAX_PAIRS) for i in range(0, len(asked), MAX_PAIRS)]
+        # Of no use to the head: it tells the checkpoint whose random state dropout draws from.
+        device = torch.zeros(0, device=self.session.device)
+        if self.session.is_train and len(parts) > 1:  # computed again for the gradient
+            found = [checkpoint(score, part, device, use_reentrant=False) for part in parts]
+        else:
+            found = [score(part, device) for part in parts]
+        return asked, torch.cat(found)
 
     def _of_entities(self, states: torch.Tensor, fits: Array) -> torch.Tensor:
         """(n_spans, H) -> (n_entities, H): the mean of an entity's mentions."""

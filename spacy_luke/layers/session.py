@@ -42,7 +42,10 @@ class Session:
         self.is_train = is_train
         self._link: UpstreamLink | None = node.attrs["link"] if is_listener(node) else None
         self.trains = is_train and (self._link is None or self._link.take(docs))
-        self._shares = not is_train and self._link is not None and self._link.is_shared()
+        self._n_sharing = 0 if is_train or self._link is None else self._link.n_listeners()
+        self._user = id(node)
+        if self._n_sharing > 1:
+            self.module.passes.begin(self._user)
         self.module.train(self.trains)
         self.module.network.set_dropout(float(node.attrs["dropout_rate"]))
 
@@ -114,26 +117,29 @@ class Session:
 
     def encode_words(self, words: Words, expected_entities: Array | None = None) -> WordPass:
         network = self.module.network
-        if not self._shares:
+        if self._n_sharing < 2:
             with torch.set_grad_enabled(self.trains):
                 return network.encode_words(words, expected_entities)
         key = pass_key(words, network)
-        word_pass = self.module.passes.find(key)
+        word_pass = self.module.passes.find(key, self._user, self._n_sharing)
         if word_pass is None:
             with torch.no_grad():
                 word_pass = network.encode_words(words, expected_entities)
-            self.module.passes.keep(key, word_pass)
+            self.module.passes.keep(key, self._user, word_pass)
         return word_pass
 
-    def knows(self, words: Words) -> bool:
-        """Whether another component has encoded these words just before."""
-        if not self._shares:
-            return False
-        return self.module.passes.find(pass_key(words, self.module.network)) is not None
-
     def encode_entities(self, word_pass: WordPass, entities: Entities) -> torch.Tensor:
+        """Probe entities do not see each other: at prediction so many are asked about at a time
+        that memory is bounded."""
+        network = self.module.network
         with torch.set_grad_enabled(self.trains):
-            return self.module.network.encode_entities(word_pass, entities)
+            if self.is_train or len(entities.ids) <= MAX_ROWS:
+                return network.encode_entities(word_pass, entities)
+            parts = [
+                network.encode_entities(word_pass, entities.part(i, i + MAX_ROWS))
+                for i in range(0, len(entities.ids), MAX_ROWS)
+            ]
+            return torch.cat(parts)
 
     def index(self, array: Array) -> torch.Tensor:
         """A numpy index as a tensor on the encoder's device."""
@@ -147,12 +153,15 @@ class Session:
         if self.is_train or not len(windows):
             yield 0, len(windows)
             return
-        counts = np.bincount(owner[owner >= 0], minlength=len(windows))
         lengths = windows.ends - windows.starts + 2
+        if not max_entities:
+            # By words alone, with room for an entity a word: then components that ask about
+            # different spans cut a batch at the same places, and can use each other's word passes.
+            yield from bounded(2 * lengths)
+            return
+        counts = np.bincount(owner[owner >= 0], minlength=len(windows))
         repeats = np.maximum(n_sequences(counts, max_entities), 1)
-        # Room for an entity a word in any case: then most tasks cut a batch at the same places,
-        # and can use each other's word passes.
-        yield from bounded(np.maximum(repeats * lengths + counts, 2 * lengths))
+        yield from bounded(repeats * lengths + counts)
 
 
 def bounded(costs: Array) -> Iterator[tuple[int, int]]:

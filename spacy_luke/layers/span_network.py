@@ -61,7 +61,7 @@ class SpanSettings:
 
     mode: Mode = "two-stage"
     candidates_per_word: float = 1.0
-    filter_threshold: float = 0.0
+    filter_threshold: float = 0.003
     layout: Layout | None = None
     max_pieces: int = 16
     max_entities: int = 128
@@ -191,6 +191,7 @@ class _Asking:
             self.ends,
             self.session.module.pieces,
             self.max_entities,
+            all_windows=self.settings.mode == "two-stage",  # as components that share a word pass
             within=(low, high),
         )
         if not len(batch.questions):

@@ -68,6 +68,16 @@ class Entities:
         empty = np.zeros(0, dtype=np.int64)
         return cls(empty, empty, empty, np.zeros(n_sequences + 1, dtype=np.int64))
 
+    def part(self, start: int, end: int) -> "Entities":
+        """The entities [start, end), in the same sequences."""
+        return Entities(
+            self.ids[start:end],
+            self.starts[start:end],
+            self.ends[start:end],
+            np.clip(self.offsets, start, end) - start,
+            None if self.labels is None else self.labels[start:end],
+        )
+
 
 @dataclass
 class LukeInputs:

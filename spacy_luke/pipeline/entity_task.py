@@ -140,10 +140,21 @@ class EntityTask(TrainablePipe):
         self.vocab.strings.add(label)
         return True
 
+    def _check_classes(self) -> None:
+        """Raise ConfigError where the settings name other classes than were learned."""
+        learned, named = self.model.maybe_get_dim("nO"), len(self._classes())
+        if learned is not None and learned != named:
+            raise ConfigError(
+                f"{self.name} has learned {learned} classes, and its settings name {named}: settings "
+                "that say which classes there are (such as pair_order, symmetric and multi_label) "
+                "cannot be changed after nlp.initialize()."
+            )
+
     # Prediction and training
 
     def predict(self, docs: Iterable[Doc]) -> tuple[Any, Any]:
         """What was asked, and its scores; documents are not changed."""
+        self._check_classes()
         asked = self._ask(list(docs))
         scores = self.model.predict(asked.query)
         of_doc = self._docs_of(asked)
@@ -177,6 +188,7 @@ class EntityTask(TrainablePipe):
         docs = [eg.predicted for eg in examples]
         if not any(len(doc) for doc in docs):
             return losses
+        self._check_classes()
         set_dropout_rate(self.model, drop)
         asked = self._ask(docs)
         if not len(asked.query.spans) and not self._warned:

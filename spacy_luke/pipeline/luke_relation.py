@@ -1,5 +1,6 @@
 """``luke_relation``: relations between the entities of a document."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -21,7 +22,7 @@ from .relation_scorer import relation_score
 
 Array = np.ndarray
 Place = tuple[int, int]
-LOST = ("no entity", "no candidate", "second label")
+LOST = ("no entity", "no candidate", "second label", "too long")
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -141,7 +142,11 @@ class LukeRelation(EntityTask):
         return classes if self.cfg["multi_label"] else [*classes, self.published_nil]
 
     def _labels_of(self, doc: Doc) -> Iterable[str]:
-        return {item.label for item in relation_offsets(doc)}
+        return {item.label for item in self._gold(doc)}
+
+    def _gold(self, doc: Doc) -> list[Offsets]:
+        """Annotated relations; one labelled as none, as some corpora have it, is none."""
+        return [item for item in relation_offsets(doc) if item.label != self.published_nil]
 
     def _ask(self, docs: Sequence[Doc]) -> AskedPairs:
         entities = [self._merge(spans_of(doc, self.cfg["spans_key"])) for doc in docs]
@@ -229,20 +234,20 @@ class LukeRelation(EntityTask):
         return value, scores._replace(logits=d_logits)
 
     def _targets(
-        self, references: Sequence[Doc], asked: AskedPairs
-    ) -> tuple[Array, dict[str, list[int]]]:
-        """(n_pairs, n_classes) gold of each candidate; and for each gold relation that no
-        candidate holds, why, and its document."""
+        self, references: Sequence[Doc], asked: AskedPairs, fits: Array | None = None
+    ) -> tuple[Array, Counter[str]]:
+        """(n_pairs, n_classes) gold of each candidate; and how many gold relations no candidate
+        holds, by reason. fits: (n_pairs,) which candidates a window can show; else all."""
         classes = {name: i for i, name in enumerate(self._classes())}
         targets = np.zeros((len(asked.query.pairs), len(classes)), dtype=np.float32)
         rows = {(a, b): i for i, (a, b) in enumerate(asked.query.pairs.tolist())}
-        lost: dict[str, list[int]] = {reason: [] for reason in LOST}
+        lost: Counter[str] = Counter()
         for i, reference in enumerate(references):
             places = _places(asked.entities[i], int(asked.starts[i]))
-            for item in relation_offsets(reference):
-                reason = self._mark(item, places, rows, classes, targets)
+            for item in self._gold(reference):
+                reason = self._mark(item, places, rows, classes, targets, fits)
                 if reason:
-                    lost[reason].append(i)
+                    lost[reason] += 1
         if not self.cfg["multi_label"]:
             targets[~targets.any(1), -1] = 1.0
         return targets, lost
@@ -254,6 +259,7 @@ class LukeRelation(EntityTask):
         rows: dict[tuple[int, int], int],
         classes: dict[Any, int],
         targets: Array,
+        fits: Array | None,
     ) -> str | None:
         """Make a gold relation's candidates positive, or say why there are none."""
         if item.head not in places or item.tail not in places:
@@ -262,6 +268,8 @@ class LukeRelation(EntityTask):
         found = [(rows[a, b], name) for a, b, name in directions if (a, b) in rows]
         if not found:
             return "no candidate"
+        if fits is not None and not any(fits[row] for row, _ in found):
+            return "too long"
         for row, name in found:
             if name not in classes:
                 raise ConfigError(
@@ -286,17 +294,20 @@ class LukeRelation(EntityTask):
 
     def _report_limits(self, examples: Iterable[Example], preset: bool) -> None:
         """Count the gold relations that cannot be predicted."""
-        counts = dict.fromkeys(("gold", *LOST, "too long"), 0)
+        absent = [label for label in self.cfg["symmetric"] if label not in self.labels]
+        if absent:
+            LOGGER.warning(
+                "%s: symmetric names %s, which no relation of the data has.", self.name, absent
+            )
+        counts = dict.fromkeys(("gold", *LOST), 0)
         for batch in minibatch(examples, 64):
             examples = list(batch)
             references = [eg.reference for eg in examples]
             asked = self._ask([eg.predicted for eg in examples] if preset else references)
-            targets, lost = self._targets(references, asked)
-            counts["gold"] += sum(len(relation_offsets(doc)) for doc in references)
-            for reason, found in lost.items():
-                counts[reason] += len(found)
-            positive = targets if self.cfg["multi_label"] else targets[:, :-1]
-            counts["too long"] += int(positive[~askable(self.model, asked.query)].sum())
+            _, lost = self._targets(references, asked, askable(self.model, asked.query))
+            counts["gold"] += sum(len(self._gold(doc)) for doc in references)
+            for reason, number in lost.items():
+                counts[reason] += number
         self.limits = counts
         LOGGER.info(
             "%s: of %d gold relations %d have a side that is no entity, %d are no candidate pair, "

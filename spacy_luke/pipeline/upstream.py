@@ -1,6 +1,7 @@
 """What a component does whose encoder others listen to: connect, open, add up, step once."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -41,8 +42,8 @@ class Upstream:
         if is_listener(listener):
             link: UpstreamLink = listener.attrs["link"]
             link.encoder = self.model
-            link.report = lambda: self._reported(listener)
-            link.is_shared = lambda: len(self._ours()) > 1
+            link.report = partial(self._reported, listener)
+            link.n_listeners = self._n_listeners
         elif not Doc.has_extension("trf_data"):
             Doc.set_extension("trf_data", default=None)
         nO = self.model.maybe_get_dim("nO")
@@ -86,6 +87,19 @@ class Upstream:
             for node in self.listeners
             if is_listener(node) and node.attrs["link"].encoder is self.model
         ]
+
+    def _n_listeners(self) -> int:
+        return len(self._ours())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Listeners are waited for by their identity, which a copy does not share.
+        at_rest: dict[str, Any] = {
+            "_waiting": set(),
+            "_absent": set(),
+            "_owed": None,
+            "_word_states": None,
+        }
+        return {**self.__dict__, **at_rest}
 
     # Updates
 

@@ -81,10 +81,18 @@ def test_joined_documents_carry_both_to_their_new_place(doc: Doc) -> None:
     assert joined.ents[4]._.types == doc.ents[0]._.types
 
 
+SPLITS = [(7, 12), (0, 4), (0, 8)]
+
+
 def test_a_part_of_a_document_keeps_the_relations_that_lie_in_it(doc: Doc) -> None:
     assert described(doc[7:12].as_doc(copy_user_data=True)) == EXPECTED[1:]
     assert described(doc[0:4].as_doc(copy_user_data=True)) == []
     assert described(doc[7:12].as_doc()) == []
+    assert [len(relation_offsets(doc[a:b].as_doc(copy_user_data=True))) for a, b in SPLITS] == [
+        1,
+        0,
+        1,
+    ]
 
 
 def test_merged_tokens_keep_relations(doc: Doc) -> None:

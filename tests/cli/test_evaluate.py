@@ -4,14 +4,15 @@ import json
 
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
 from typer.testing import CliRunner
 
 from spacy_luke.cli import app
 from spacy_luke.cli.evaluate import evaluate
 from spacy_luke.errors import ConfigError
 from tests.pipeline.conftest import fit
-from tests.pipeline.relation_data import make_examples, make_pipeline
+from tests.pipeline.relation_data import annotate, make_examples, make_pipeline
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +63,31 @@ def test_the_command_prints_and_writes(relation, tmp_path):
     assert json.loads(out.read_text())["gold_rels_f"] == 1.0
     done = CliRunner().invoke(app, ["evaluate", str(tmp_path), str(tmp_path / "test.spacy")])
     assert done.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "factory,score", [("luke_relation", "rels_f"), ("luke_entity_typing", "types_micro_f")]
+)
+def test_gold_spans_of_a_group_are_given_to_components_that_read_it(bert_dir, factory, score):
+    nlp = make_pipeline(factory, bert_dir, "probe", spans_key="sc")
+    examples = make_examples(nlp)
+    for eg in examples:
+        for doc in (eg.predicted, eg.reference):
+            doc.spans["sc"] = list(doc.ents)
+            doc.ents = []
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 100)
+    bare = [Example(nlp.make_doc(eg.reference.text), eg.reference) for eg in examples]
+    assert evaluate(nlp, bare)[f"gold_{score}"] == 1.0
+    # What a component before writes to the group is its own, not gold.
+    ruler = nlp.add_pipe("span_ruler", before=factory, config={"spans_key": "sc"})
+    ruler.add_patterns([{"label": "LOC", "pattern": name} for name in ("London", "Tokyo", "Japan")])
+    scores = evaluate(nlp, bare)
+    assert scores[f"gold_{score}"] == 1.0 > scores[score] > 0.0
+
+
+def test_gold_entities_that_do_not_fit_the_tokens_are_warned_of(relation, caplog):
+    reference = Doc(relation.vocab, words=["Tokyo", "bay"], spaces=[False, False])
+    annotate(reference, [(0, 1, "LOC", []), (1, 2, "LOC", [])], [(0, 1, "located_in")])
+    evaluate(relation, [Example(relation.make_doc(reference.text), reference)])
+    assert "2 of 2 gold entities and spans do not align" in caplog.text

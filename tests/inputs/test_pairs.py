@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
+from spacy_luke.errors import ConfigError
 from spacy_luke.inputs.pairs import build_relation_candidates
 
 NLP = spacy.blank("en")
@@ -168,3 +169,12 @@ def test_two_hundred_entities_are_no_trouble():
     near = build_relation_candidates(max_distance=3, same_sentence=True)(doc, entities)
     assert len(near) == 20 * (2 * 9 + 2 * 8)
     assert (np.abs(near[:, 0] - near[:, 1]) <= 2).all()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"max_distance": -1}, {"label_pairs": [["PER"]]}, {"label_pairs": [["A", "B", "C"]]}],
+)
+def test_limits_that_cannot_work_are_named(setting):
+    with pytest.raises(ConfigError, match=next(iter(setting))):
+        build_relation_candidates(**setting)

@@ -1,6 +1,7 @@
 """Relations: what is asked, learned, written and kept."""
 
 import logging
+import pickle
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import spacy
 import torch
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from thinc.api import ConfigValidationError
+from thinc.api import ConfigValidationError, set_dropout_rate
 
 from spacy_luke.errors import ConfigError
 from tests.pipeline.conftest import fit
@@ -272,6 +273,12 @@ def test_a_setting_that_cannot_work_is_named(bert_dir, config, name):
         make(bert_dir, config.pop("mode", "probe"), **config)
 
 
+def test_a_pipeline_can_be_pickled(bert_dir):
+    nlp = make(bert_dir, threshold=0.0, pair_order="text")
+    nlp.initialize(lambda: make_examples(nlp))
+    assert found(pickle.loads(pickle.dumps(nlp))) == found(nlp)
+
+
 def test_relations_reach_other_processes(bert_dir):
     nlp = make(bert_dir, threshold=0.0, pair_order="text")
     nlp.initialize(lambda: make_examples(nlp))
@@ -280,3 +287,76 @@ def test_relations_reach_other_processes(bert_dir):
     docs = [eg.predicted for eg in make_examples(nlp)]
     two = [[r.label for r in doc._.relations] for doc in nlp.pipe(docs, n_process=2)]
     assert one == two and any(one)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"symmetric": ["borders"]}, {"pair_order": "both"}, {"multi_label": True}]
+)
+def test_settings_that_name_other_classes_than_were_learned_are_refused(bert_dir, changed):
+    nlp = make(bert_dir, pair_order="text")
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.get_pipe("luke_relation").cfg.update(changed)
+    for use in (lambda: found(nlp), lambda: nlp.update(examples, sgd=False)):
+        with pytest.raises(ConfigError, match="cannot be changed after"):
+            use()
+
+
+@pytest.mark.parametrize("symmetric", [[], ["located_in"]])
+def test_a_relation_that_no_window_holds_is_counted_once(bert_dir, symmetric):
+    nlp = make(bert_dir, "markers", symmetric=symmetric, encoder={"window": 8, "overlap": 2})
+    doc = Doc(nlp.vocab, words=["Tokyo", *["is"] * 20, "Japan"])
+    ents = [(0, 1, "LOC", []), (21, 22, "LOC", [])]
+    reference = annotate(doc.copy(), ents, [(0, 1, "located_in"), (1, 0, "borders")])
+    nlp.initialize(lambda: [Example(annotate(doc, ents), reference)])
+    limits = nlp.get_pipe("luke_relation").limits
+    expected = {"gold": 2, "no entity": 0, "no candidate": 0, "second label": 0, "too long": 2}
+    assert limits == expected
+
+
+def test_training_has_a_bounded_number_of_pairs_in_memory(bert_dir, monkeypatch):
+    from spacy_luke.layers import pair_scorer
+
+    gradients, saved = {}, {}
+    for most in (1000, 10):
+        monkeypatch.setattr(pair_scorer, "MAX_PAIRS", most)
+        nlp = make(bert_dir)
+        examples = make_examples(nlp)
+        nlp.initialize(lambda examples=examples: examples)
+        doc = Doc(nlp.vocab, words=["Tokyo", "met"] * 12)
+        annotate(doc, [(2 * i, 2 * i + 1, "LOC", []) for i in range(12)], [(0, 1, "borders")])
+        pipe = nlp.get_pipe("luke_relation")
+        asked = pipe._ask([doc])
+        sizes: list[int] = []
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda x, sizes=sizes: sizes.append(len(x) if x.ndim else 0) or x, lambda x: x
+        ):
+            set_dropout_rate(pipe.model, 0.0)
+            scores, backprop = pipe.model.begin_update(asked.query)
+        backprop(scores)
+        saved[most] = sizes.count(len(asked.query.pairs))
+        modules = (pipe.model.layers[0].shims[0].module, pipe.model.shims[0].module)
+        gradients[most] = [
+            p.grad for module in modules for p in module.parameters() if p.grad is not None
+        ]
+    assert saved[1000] and not saved[10]
+    assert len(gradients[10]) == len(gradients[1000])
+    for one, other in zip(gradients[10], gradients[1000]):
+        assert torch.allclose(one, other, rtol=1e-3, atol=1e-5)
+
+
+def test_gold_that_says_there_is_no_relation_is_none(bert_dir):
+    nlp = make_pipeline("luke_relation", bert_dir, "probe")
+    examples = make_examples(nlp)
+    reference = examples[4].reference
+    reference._.relations = [(*reference.ents, "no_relation")]
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_relation")
+    assert "no_relation" not in pipe.labels and pipe.limits["gold"] == 5
+    fit(nlp, examples, 1)
+
+
+def test_a_symmetric_label_that_no_relation_has_is_warned_of(bert_dir, caplog):
+    nlp = make_pipeline("luke_relation", bert_dir, "probe", symmetric=["borders", "bodrers"])
+    nlp.initialize(lambda: make_examples(nlp))
+    assert "symmetric names ['bodrers']" in caplog.text
