@@ -91,7 +91,7 @@ def _measure_speed(args: argparse.Namespace, about: dict[str, Any]) -> None:
     def predict(name: str) -> runtime.Clock:
         with ExitStack() as stack:
             for link in _links(layouts[name]) if name == UNSHARED else ():
-                stack.enter_context(changed(link, {"is_shared": lambda: False}))
+                stack.enter_context(changed(link, {"n_listeners": lambda: 1}))
             with runtime.Clock() as clock:
                 run(layouts[name], texts)
         return clock
