@@ -161,8 +161,8 @@ def test_only_entities_and_fresh_heads_are_trained_at_first(world, bert_dir, tmp
 def test_masked_entities_are_learned(bert_dir, tmp_path):
     """Every article links to one name only, so what is hidden can be told from what is not."""
     make_world(tmp_path, bert_dir, n=80, faithful=True)
-    values = {"phases": [(100, 1e-3, False)], "log_every": 20, "save_every": 100, "dropout": 0.0}
-    values |= {"evaluate_every": 100, "batch_size": 16, "micro_batch": 16}
+    values = {"phases": [(200, 1e-3, False)], "log_every": 20, "save_every": 200, "dropout": 0.0}
+    values |= {"evaluate_every": 200, "batch_size": 16, "micro_batch": 16}
     masking = Masking(words=0.0, entities=0.5)
     run(tmp_path, bert_dir, tmp_path / "out", values | {"masking": masking})
     records = read_log(tmp_path / "out" / LOG)
@@ -172,7 +172,7 @@ def test_masked_entities_are_learned(bert_dir, tmp_path):
     assert baselines["targets"] > 20
     assert last["entity_top_1"] > 0.8 and last["entity_top_10"] == 1.0
     found = steps(tmp_path / "out")
-    assert found[-1]["entity_loss"] < found[0]["entity_loss"] - 0.4
+    assert found[-1]["entity_loss"] < found[0]["entity_loss"] / 2
 
 
 def test_a_luke_goes_on_with_its_heads_and_with_the_entities_it_knows(make_checkpoint, tmp_path):
