@@ -15,8 +15,7 @@ PACKAGE = ROOT / "spacy_luke"
 # A floor imports only from floors below it; rooms of one floor do not see each other.
 FLOORS = [
     {"errors", "report"},
-    {"annotations"},
-    {"model", "vocab"},
+    {"annotations", "model", "vocab"},
     {"inputs", "checkpoint", "corpora"},
     {"layers", "pretraining"},
     {"pipeline"},

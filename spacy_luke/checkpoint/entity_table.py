@@ -5,11 +5,12 @@ from dataclasses import replace
 import torch
 
 from ..vocab.entities import EntityVocab
+from .names import ENTITY_HEAD, ENTITY_PREDICTIONS
 from .read import Checkpoint
 
 _TABLE = "entity_embeddings.entities.weight"
 _DENSE = "entity_embeddings.dense.weight"
-_BIAS = "entity_predictions.bias"
+_BIAS = ENTITY_HEAD["bias"]
 
 
 def with_entities(
@@ -28,7 +29,10 @@ def with_entities(
     n_rows = len(entities)
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn((n_rows, width), generator=generator) * config.initializer_range
-    weights, heads = dict(checkpoint.weights), dict(checkpoint.heads)
+    weights = dict(checkpoint.weights)
+    # Older files also hold the decoder, a copy of the table.
+    copies = (f"{ENTITY_PREDICTIONS}decoder.",)
+    heads = {name: x for name, x in checkpoint.heads.items() if not name.startswith(copies)}
     if width == config.entity_emb_size:
         ours, theirs = _shared_rows(entities, checkpoint.entities, keep)
         table[ours] = weights[_TABLE][theirs]
@@ -37,7 +41,7 @@ def with_entities(
             bias[ours] = heads[_BIAS][theirs]
             heads[_BIAS] = bias
     else:
-        heads = {name: x for name, x in heads.items() if not name.startswith("entity_predictions.")}
+        heads = {name: x for name, x in heads.items() if not name.startswith(ENTITY_PREDICTIONS)}
         weights.pop(_DENSE, None)
         if width != config.hidden_size:
             dense = torch.randn((config.hidden_size, width), generator=generator)

@@ -12,6 +12,24 @@ import torch
 
 Weights = dict[str, torch.Tensor]
 
+# Heads. The masked ones: the parameters of ``model.heads.MaskedHead``, and their published names.
+WORD_HEAD = {
+    "dense.weight": "lm_head.dense.weight",
+    "dense.bias": "lm_head.dense.bias",
+    "norm.weight": "lm_head.layer_norm.weight",
+    "norm.bias": "lm_head.layer_norm.bias",
+    "bias": "lm_head.bias",
+}
+ENTITY_HEAD = {
+    "dense.weight": "entity_predictions.transform.dense.weight",
+    "dense.bias": "entity_predictions.transform.dense.bias",
+    "norm.weight": "entity_predictions.transform.LayerNorm.weight",
+    "norm.bias": "entity_predictions.transform.LayerNorm.bias",
+    "bias": "entity_predictions.bias",
+}
+CLASSIFIER_WEIGHT, CLASSIFIER_BIAS = "classifier.weight", "classifier.bias"
+POOLER, ENTITY_PREDICTIONS = "pooler.", "entity_predictions."
+
 _RENAMED = {
     "embeddings.word_embeddings": "word_embeddings.words",
     "embeddings.position_embeddings": "word_embeddings.positions",

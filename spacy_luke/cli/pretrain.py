@@ -45,7 +45,9 @@ def pretrain_cli(
     attention: Annotated[str, typer.Option(help="full, as published, or probe.")] = "full",
     entity_aware: Annotated[
         bool,
-        typer.Option(help="Queries of their own for entities; as published, only fine-tuning has them."),
+        typer.Option(
+            help="Queries of their own for entities; as published, only fine-tuning has them."
+        ),
     ] = False,
     entity_size: Annotated[
         int, typer.Option(help="Width of the entity table; 0: as the encoder has it.")

@@ -8,6 +8,7 @@ import torch
 from thinc.api import Model
 from torch import nn
 
+from ..checkpoint.names import CLASSIFIER_BIAS, CLASSIFIER_WEIGHT
 from ..errors import CheckpointError, ConfigError
 from ..model.encoder import init_weights
 from .blob import from_blob, to_blob
@@ -135,25 +136,25 @@ def published_labels(network: Model) -> list[str]:
     node = encoder_node(network.layers[0])
     published, head = published_head(node), network.attrs["settings"].head_type
     names = published.raw_config.get("id2label") or {}
-    weight = published.weights.get("classifier.weight")
+    weight = published.weights.get(CLASSIFIER_WEIGHT)
     architectures = published.raw_config.get("architectures") or [head.architecture]
     if weight is None or not head.architecture or head.architecture not in architectures:
         return []
     if weight.shape[1:] != (head.width * module_of(node).hidden_size,):
         raise CheckpointError(
-            f"classifier.weight has the shape {list(weight.shape)}; the classifier of "
+            f"{CLASSIFIER_WEIGHT} has the shape {list(weight.shape)}; the classifier of "
             f"{head.architecture} reads {head.width} states of {module_of(node).hidden_size}."
         )
     if len(names) != len(weight):
         raise CheckpointError(
-            f"classifier.weight has {len(weight)} rows, id2label in config.json {len(names)}."
+            f"{CLASSIFIER_WEIGHT} has {len(weight)} rows, id2label in config.json {len(names)}."
         )
     return [str(names[key]) for key in sorted(names, key=int)]
 
 
 def has_published_bias(network: Model) -> bool:
     """Whether the checkpoint just read has a classifier with a bias."""
-    return "classifier.bias" in published_head(encoder_node(network.layers[0])).weights
+    return CLASSIFIER_BIAS in published_head(encoder_node(network.layers[0])).weights
 
 
 def load_published_head(network: Model, classes: Sequence[str]) -> list[str]:
@@ -167,7 +168,7 @@ def load_published_head(network: Model, classes: Sequence[str]) -> list[str]:
     if not found:
         return []
     published = published_head(encoder_node(network.layers[0])).weights
-    ours, bias = head_of(network).classifier, published.get("classifier.bias")
+    ours, bias = head_of(network).classifier, published.get(CLASSIFIER_BIAS)
     if (bias is None) != (ours.bias is None):
         raise CheckpointError(
             f"The checkpoint's classifier has {'no' if bias is None else 'a'} bias; "
@@ -177,7 +178,7 @@ def load_published_head(network: Model, classes: Sequence[str]) -> list[str]:
         for i, name in enumerate(classes):
             if name in theirs:
                 row = theirs.index(name)
-                ours.weight[i] = published["classifier.weight"][row]
+                ours.weight[i] = published[CLASSIFIER_WEIGHT][row]
                 if bias is not None:
                     ours.bias[i] = bias[row]
     return found

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
@@ -13,14 +12,8 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ..errors import ConfigError
 from ..layers.asking import GivenSpans
-from ..layers.head_module import (
-    head_of,
-    initialize_head,
-    load_published_head,
-    published_labels,
-    set_head,
-)
 from ..report import LOGGER
+from .labelled import Labelled
 
 Array = np.ndarray
 
@@ -49,7 +42,7 @@ def given(by_doc: Sequence[Sequence[Span]]) -> GivenSpans:
     return GivenSpans(table, of_doc, [span.label_ for span in flat])
 
 
-class EntityTask(TrainablePipe):
+class EntityTask(Labelled):
     """A component that consumes entities: its labels, its updates, its initialisation.
 
     A subclass says how documents become a query, what a batch's loss is, which labels the data
@@ -58,10 +51,7 @@ class EntityTask(TrainablePipe):
     limits: how much of the training data cannot be predicted, by reason, once initialised.
     """
 
-    model: Model
     network_name = ""
-    published_nil = ""
-    """The class of a published checkpoint that is no label."""
 
     def __init__(
         self, vocab: Vocab, model: Model, name: str, scorer: Callable | None, **cfg: Any
@@ -95,50 +85,12 @@ class EntityTask(TrainablePipe):
     def _labels_of(self, doc: Doc) -> Iterable[str]:
         raise NotImplementedError
 
-    def _classes(self) -> list[Any]:
-        """The classes in the classifier's order."""
-        raise NotImplementedError
-
     def _report_limits(self, examples: Iterable[Example], preset: bool) -> None:
         """Fill ``limits`` and log them. preset: the predicted side of the data has entities;
         else the limits are those of gold entities."""
         raise NotImplementedError
 
-    # Labels
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(self.cfg["labels"])
-
-    @property
-    def label_data(self) -> list[str]:
-        return list(self.labels)
-
-    @property
-    def is_resizable(self) -> bool:
-        return True
-
-    def add_label(self, label: str) -> int:
-        """Add a label; a trained component keeps what it knows of the others.
-
-        Returns 1, or 0 if the label was there.
-        """
-        old = self._classes()
-        if not self._append(label):
-            return 0
-        if self.model.maybe_get_dim("nO") is not None:
-            rows = [old.index(x) if x in old else None for x in self._classes()]
-            set_head(self.model, head_of(self.model).resize(rows))
-        return 1
-
-    def _append(self, label: Any) -> bool:
-        if not isinstance(label, str) or not label or label == self.published_nil:
-            raise ConfigError(f"{self.name}: {label!r} cannot be a label.")
-        if label in self.labels:
-            return False
-        self.cfg["labels"].append(label)
-        self.vocab.strings.add(label)
-        return True
+    # Prediction and training
 
     def _check_classes(self) -> None:
         """Raise ConfigError where the settings name other classes than were learned."""
@@ -149,8 +101,6 @@ class EntityTask(TrainablePipe):
                 "that say which classes there are (such as pair_order, symmetric and multi_label) "
                 "cannot be changed after nlp.initialize()."
             )
-
-    # Prediction and training
 
     def predict(self, docs: Iterable[Doc]) -> tuple[Any, Any]:
         """What was asked, and its scores; documents are not changed."""
@@ -224,20 +174,10 @@ class EntityTask(TrainablePipe):
             if labels is None:
                 names.update(self._labels_of(eg.reference))
         self.model.layers[0].initialize()
-        if not names and not self.labels:
-            names.update(set(published_labels(self.model)) - {self.published_nil})
-        for label in sorted(names):
-            self._append(label)
-        if not self.labels:
-            raise ConfigError(
-                f"{self.name}: no labels. The training data has none, and the encoder no published "
-                "classifier of this task. They may also be given as "
-                f"[initialize.components.{self.name}] labels."
-            )
-        initialize_head(self.model, len(self._classes()))
-        found = load_published_head(self.model, self._classes())
-        if found:
-            LOGGER.info("%s: classifier rows read from the checkpoint: %s.", self.name, found)
+        self._initialize_classes(
+            names,
+            "The training data has none, and the encoder no published classifier of this task.",
+        )
         self._report_limits(get_examples(), preset)
         annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
         if self.limits["gold"] and not preset and not annotating:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.pipeline.spancat import spancat_score
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span, SpanGroup
@@ -16,18 +15,12 @@ from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from thinc.types import Ragged
 
 from ..errors import ConfigError
-from ..layers.head_module import (
-    head_of,
-    initialize_head,
-    load_published_head,
-    published_labels,
-    set_head,
-)
 from ..layers.span_module import NIL
 from ..layers.span_network import NETWORK, SpanQuery, SpanScores, askable
 from ..report import LOGGER
 from .decoding import Decoded, decode
 from .gold import gold_spans, match_gold, touches_missing
+from .labelled import Labelled
 from .span_loss import span_loss
 
 Array = np.ndarray
@@ -118,10 +111,10 @@ def make_luke_ner_scorer() -> Callable[..., dict[str, Any]]:
     return luke_ner_score
 
 
-class LukeNER(TrainablePipe):
+class LukeNER(Labelled):
     """Find entities by asking about candidate spans."""
 
-    model: Model
+    published_nil = NIL
 
     def __init__(
         self,
@@ -158,18 +151,6 @@ class LukeNER(TrainablePipe):
     # Labels
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(self.cfg["labels"])
-
-    @property
-    def label_data(self) -> list[str]:
-        return list(self.labels)
-
-    @property
-    def is_resizable(self) -> bool:
-        return True
-
-    @property
     def _nil(self) -> int:
         """The class of "no entity": the last."""
         return len(self.labels)
@@ -178,26 +159,8 @@ class LukeNER(TrainablePipe):
     def network(self) -> Model:
         return self.model.get_ref("network")
 
-    def add_label(self, label: str) -> int:
-        """Add a label; a trained component keeps what it knows of the others.
-
-        Returns 1, or 0 if the label was there. Raises ConfigError for "NIL", which is the
-        published name of "no entity".
-        """
-        self._check_label(label)
-        if label in self.labels:
-            return 0
-        if self.network.maybe_get_dim("nO") is not None:
-            n = len(self.labels)
-            set_head(self.network, head_of(self.network).resize([*range(n), None, n]))
-            self.model.set_dim("nO", n + 2, force=True)
-        self.cfg["labels"].append(label)
-        self.vocab.strings.add(label)
-        return 1
-
-    def _check_label(self, label: Any) -> None:
-        if not isinstance(label, str) or not label or label == NIL:
-            raise ConfigError(f"{self.name}: {label!r} cannot be an entity label.")
+    def _classes(self) -> list[Any]:
+        return [*self.labels, NIL]
 
     # Prediction
 
@@ -328,22 +291,12 @@ class LukeNER(TrainablePipe):
                     gold = eg.reference.spans[spans_key]
                 names.update(span.label_ for span in gold)
         self.network.layers[0].initialize()
-        if not names and not self.labels:
-            names.update(label for label in published_labels(self.network) if label != NIL)
-        for label in sorted(names):
-            self._check_label(label)
-            if label not in self.labels:
-                self.cfg["labels"].append(label)
-                self.vocab.strings.add(label)
-        if not self.labels:
-            raise ConfigError(
-                f"{self.name}: no labels. The training data has no "
-                + (f"spans under {spans_key!r}" if spans_key else "entities")
-                + " and the encoder no published span classifier. Labels may also be given as "
-                f"[initialize.components.{self.name}] labels."
-            )
+        absent = f"spans under {spans_key!r}" if spans_key else "entities"
+        self._initialize_classes(
+            names,
+            f"The training data has no {absent} and the encoder no published span classifier.",
+        )
         self._check_score_weights(nlp)
-        self._initialize_head()
         self._report_limits(get_examples)
 
     def _check_score_weights(self, nlp: Language | None) -> None:
@@ -358,13 +311,6 @@ class LukeNER(TrainablePipe):
                 score,
                 score,
             )
-
-    def _initialize_head(self) -> None:
-        initialize_head(self.network, len(self.labels) + 1)
-        self.model.set_dim("nO", len(self.labels) + 1, force=True)
-        found = load_published_head(self.network, [*self.labels, NIL])
-        if found:
-            LOGGER.info("%s: classifier rows read from the checkpoint: %s.", self.name, found)
 
     def _report_limits(self, get_examples: Callable[[], Iterable[Example]]) -> None:
         """Count the gold spans that the suggester, the limits or the tokens put out of reach."""

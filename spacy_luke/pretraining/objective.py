@@ -8,27 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ..checkpoint.names import Weights
+from ..checkpoint.names import ENTITY_HEAD, WORD_HEAD, Weights
 from ..checkpoint.read import Checkpoint, load_into
 from ..model.config import LukeConfig
 from ..model.encoder import AttentionPattern, LukeModel
 from ..model.heads import MaskedHead
 from ..model.packing import Array, Entities, LukeInputs, Words
-
-WORD_HEAD = {
-    "dense.weight": "lm_head.dense.weight",
-    "dense.bias": "lm_head.dense.bias",
-    "norm.weight": "lm_head.layer_norm.weight",
-    "norm.bias": "lm_head.layer_norm.bias",
-    "bias": "lm_head.bias",
-}
-ENTITY_HEAD = {
-    "dense.weight": "entity_predictions.transform.dense.weight",
-    "dense.bias": "entity_predictions.transform.dense.bias",
-    "norm.weight": "entity_predictions.transform.LayerNorm.weight",
-    "norm.bias": "entity_predictions.transform.LayerNorm.bias",
-    "bias": "entity_predictions.bias",
-}
 
 
 @dataclass

@@ -12,13 +12,14 @@ import srsly
 import torch
 
 from ..checkpoint.entity_table import with_entities
+from ..checkpoint.names import ENTITY_HEAD, POOLER, WORD_HEAD
 from ..checkpoint.read import Checkpoint
 from ..checkpoint.write import write_checkpoint
 from ..errors import ConfigError
 from ..model.encoder import AttentionPattern
 from .evaluation import HeldOut
 from .masking import Vocabularies
-from .objective import ENTITY_HEAD, WORD_HEAD, PretrainingModel
+from .objective import PretrainingModel
 from .plot import plot_log
 from .samples import Samples
 from .shards import HELD_OUT, TRAIN, vocabulary
@@ -63,9 +64,6 @@ def pretrain(
     if verify:
         shards.verify()
     vocab = vocabulary(entities)
-    if "entity_predictions.bias" in checkpoint.heads and not model_settings.keep_entities:
-        heads = {k: v for k, v in checkpoint.heads.items() if not k.startswith("entity_pred")}
-        checkpoint.heads = heads
     start = with_entities(
         checkpoint,
         vocab,
@@ -110,7 +108,7 @@ def pretrain(
         folder / MODEL,
         start.config,
         model.luke.state_dict(),
-        {k: v for k, v in start.heads.items() if k.startswith("pooler.")} | model.heads(),
+        {k: v for k, v in start.heads.items() if k.startswith(POOLER)} | model.heads(),
         start.pieces,
         vocab,
         "LukeForMaskedLM",

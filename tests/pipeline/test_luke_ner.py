@@ -386,7 +386,7 @@ def test_training_goes_on_with_the_same_optimizer_after_a_label_was_added(ner):
 def test_labels_that_mean_no_entity_are_refused_at_initialisation_too(ner, label):
     nlp = ner()
     nlp.config["initialize"]["components"]["luke_ner"] = {"labels": ["LOC", label]}
-    with pytest.raises(ConfigError, match="cannot be an entity label"):
+    with pytest.raises(ConfigError, match="cannot be a label"):
         nlp.initialize()
 
 
