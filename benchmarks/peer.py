@@ -48,7 +48,7 @@ class Ours:
         load_into(self.model, checkpoint)
         self.head = SpanHead(checkpoint.config.hidden_size, len(LABELS), dropout=0.0)
         names = ("classifier.weight", "classifier.bias")
-        self.head.load_state_dict({name: checkpoint.heads[name] for name in names})
+        self.head.load_state_dict({name: checkpoint.others[name] for name in names})
         self.model.to(device).eval()
         self.head.to(device).eval()
 

@@ -34,7 +34,7 @@ ENTITIES = ("[PAD]", "[UNK]", "[MASK]", "[MASK2]")
 LABELS = ("NIL", "LOC", "MISC", "ORG", "PER")
 MAX_PIECES = 16  # of a span that is asked about, as published
 MAX_WINDOW = 510
-_ARTICLES = Path(__file__).resolve().parents[1] / "project" / "corpus" / "annotations.jsonl"
+ARTICLES = Path(__file__).resolve().parents[1] / "project" / "corpus" / "annotations.jsonl"
 
 
 def build_checkpoint(path: Path, size: str, vocab: Path | None, docs: Sequence[Doc]) -> None:
@@ -95,7 +95,7 @@ def read_sentences(folder: Path) -> tuple[str, list[Doc]]:
             words = ([token.text for token in doc] for doc in read(folder / source.test, 1))
             return name, [as_text(nlp.vocab, x) for x in words if x]
     nlp.add_pipe("sentencizer")
-    lines = _ARTICLES.read_text(encoding="utf8").splitlines()
+    lines = ARTICLES.read_text(encoding="utf8").splitlines()
     texts = (part for line in lines for part in json.loads(line)["text"].split("\n\n"))
     sents = (sent for doc in nlp.pipe(texts) for sent in doc.sents)
     return "encyclopedia", [as_text(nlp.vocab, [t.text for t in s]) for s in sents]

@@ -4,25 +4,32 @@ from dataclasses import replace
 
 import torch
 
-from ..vocab.entities import EntityVocab
-from .names import ENTITY_HEAD, ENTITY_PREDICTIONS
+from ..errors import CheckpointError
+from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
+from .names import ENTITY_HEAD, ENTITY_PREDICTIONS, ENTITY_TABLE
 from .read import Checkpoint
 
-_TABLE = "entity_embeddings.entities.weight"
 _DENSE = "entity_embeddings.dense.weight"
 _BIAS = ENTITY_HEAD["bias"]
 
 
 def with_entities(
-    checkpoint: Checkpoint, entities: EntityVocab, size: int = 0, seed: int = 0, keep: bool = True
+    checkpoint: Checkpoint,
+    entities: EntityVocab,
+    size: int = 0,
+    seed: int = 0,
+    keep: bool = True,
+    fallback: Checkpoint | None = None,
 ) -> Checkpoint:
     """The checkpoint with a table for other entities.
 
     An entity that both vocabularies name keeps its row (and its bias in the masked-entity head)
-    exactly; others are drawn from normal(0, ``initializer_range``), their bias is zero.
+    exactly; others have those of ``fallback`` where it names them, and else are drawn from normal(0,
+    ``initializer_range``), their bias zero.
 
     size: width of the table; 0: as it is. Another width starts all rows, and the projection to the
     hidden size, anew. keep: False re-initialises every row but those of the special entities.
+    Raises CheckpointError where ``fallback`` has rows of another width.
     """
     config = checkpoint.config
     width = size or config.entity_emb_size
@@ -30,42 +37,62 @@ def with_entities(
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn((n_rows, width), generator=generator) * config.initializer_range
     weights = dict(checkpoint.weights)
-    # Older files also hold the decoder, a copy of the table.
-    copies = (f"{ENTITY_PREDICTIONS}decoder.",)
-    heads = {name: x for name, x in checkpoint.heads.items() if not name.startswith(copies)}
+    decoder = f"{ENTITY_PREDICTIONS}decoder.weight"  # one that is no copy of the former table
+    heads = {name: x for name, x in checkpoint.others.items() if name != decoder}
+    bias = torch.zeros(n_rows)
     if width == config.entity_emb_size:
-        ours, theirs = _shared_rows(entities, checkpoint.entities, keep)
-        table[ours] = weights[_TABLE][theirs]
+        sources = (
+            [(checkpoint, keep)] if fallback is None else [(fallback, True), (checkpoint, keep)]
+        )
+        for source, all_names in sources:
+            _take_rows(table, bias, entities, source, all_names)
         if _BIAS in heads:
-            bias = heads[_BIAS].new_zeros(n_rows)
-            bias[ours] = heads[_BIAS][theirs]
-            heads[_BIAS] = bias
+            heads[_BIAS] = bias.to(heads[_BIAS].dtype)
     else:
         heads = {name: x for name, x in heads.items() if not name.startswith(ENTITY_PREDICTIONS)}
         weights.pop(_DENSE, None)
         if width != config.hidden_size:
             dense = torch.randn((config.hidden_size, width), generator=generator)
             weights[_DENSE] = dense * config.initializer_range
-    if entities.pad_id is not None:
+    if entities.pad_id is not None and checkpoint.entities.pad_id is None:
         table[entities.pad_id] = 0.0
-    weights[_TABLE] = table
+    weights[ENTITY_TABLE] = table
     return replace(
         checkpoint,
         config=replace(config, entity_vocab_size=n_rows, entity_emb_size=width),
         weights=weights,
-        heads=heads,
+        others=heads,
         entities=entities,
     )
 
 
-def _shared_rows(
-    new: EntityVocab, old: EntityVocab, keep: bool
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows of the new table and, for each, the row of the old one that it takes."""
-    rows = {
-        index: old.names[name]
-        for name, index in new.names.items()
-        if name in old.names and (keep or (name.startswith("[") and name.endswith("]")))
-    }
-    ours = torch.tensor(list(rows), dtype=torch.int64)
-    return ours, torch.tensor(list(rows.values()), dtype=torch.int64)
+def special(entities: EntityVocab) -> list[str]:
+    """The names of the special entities, by their ids."""
+    names = [name for name in (PAD, UNK, MASK, MASK2) if name in entities]
+    return sorted(names, key=entities.names.__getitem__)
+
+
+def _take_rows(
+    table: torch.Tensor,
+    bias: torch.Tensor,
+    entities: EntityVocab,
+    source: Checkpoint,
+    all_names: bool,
+) -> None:
+    """Copy the rows and biases of the entities that a source names: all of them, or the special."""
+    theirs = source.weights[ENTITY_TABLE]
+    if theirs.shape[1] != table.shape[1]:
+        raise CheckpointError(
+            f"{source.source.name} has entities of {theirs.shape[1]} numbers; here they have "
+            f"{table.shape[1]}."
+        )
+    known = source.entities.names
+    names = (
+        entities.names.items() if all_names else [(x, entities.names[x]) for x in special(entities)]
+    )
+    rows = {index: known[name] for name, index in names if name in known}
+    to = torch.tensor(list(rows), dtype=torch.int64)
+    at = torch.tensor(list(rows.values()), dtype=torch.int64)
+    table[to] = theirs[at]
+    if _BIAS in source.others:
+        bias[to] = source.others[_BIAS][at].float()

@@ -28,51 +28,76 @@ def read_config(directory: Path) -> dict[str, Any]:
     return value
 
 
-def read_weights(directory: Path) -> Weights:
-    """All tensors of ``model.safetensors`` or ``pytorch_model.bin``, whole or sharded.
+def weight_files(directory: Path) -> list[Path]:
+    """``model.safetensors`` or ``pytorch_model.bin``, or the parts that its index names.
 
-    Raises CheckpointError naming the file that is missing, truncated or not what it says.
+    Raises CheckpointError where there are none, or the index is damaged or points elsewhere.
     """
     for name in ("model.safetensors", "pytorch_model.bin"):
         if (directory / name).exists():
-            return _read_file(directory / name)
+            return [directory / name]
         index = directory / f"{name}.index.json"
         if index.exists():
-            return _read_shards(index)
+            return _indexed(index)
     raise CheckpointError(
         f"{directory} has no weights: expected model.safetensors or pytorch_model.bin."
     )
 
 
-def _read_shards(index: Path) -> Weights:
+def read_weights(directory: Path) -> Weights:
+    """All tensors of :func:`weight_files`. safetensors are mapped, not copied.
+
+    Raises CheckpointError naming the file that is missing, truncated or not what it says.
+    """
+    weights: Weights = {}
+    for path in weight_files(directory):
+        found = _read_file(path)
+        twice = sorted(set(found) & set(weights))
+        if twice:
+            raise CheckpointError(f"{path} holds {twice[0]}, which another part holds too.")
+        weights.update(found)
+    return weights
+
+
+def _indexed(index: Path) -> list[Path]:
     try:
         weight_map = json.loads(index.read_text(encoding="utf8"))["weight_map"]
-        shards = sorted({str(shard) for shard in weight_map.values()})
+        parts = sorted({str(part) for part in weight_map.values()})
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as err:
         raise CheckpointError(f"{index} is no index of weight files: {err!r}.") from err
-    weights: Weights = {}
-    for shard in shards:
-        if Path(shard).name != shard or shard in ("", ".."):
-            raise CheckpointError(f"{index} points outside its directory: {shard!r}.")
-        if not (index.parent / shard).exists():
-            raise CheckpointError(f"{index} names {shard!r}, which is missing.")
-        weights.update(_read_file(index.parent / shard))
-    return weights
+    for part in parts:
+        if Path(part).name != part or part in ("", ".."):
+            raise CheckpointError(f"{index} points outside its directory: {part!r}.")
+        if not (index.parent / part).exists():
+            raise CheckpointError(f"{index} names {part!r}, which is missing.")
+    if not parts:
+        raise CheckpointError(f"{index} names no files: weight_map is empty.")
+    return [index.parent / part for part in parts]
 
 
 def _read_file(path: Path) -> Weights:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        weights = torch.load(path, map_location="cpu", weights_only=True)
+        weights = _load_bin(path)
     except pickle.UnpicklingError as err:
         raise CheckpointError(
             f"{path} holds more than tensors, which is not loaded: a pickle can run code."
         ) from err
     except (SafetensorError, RuntimeError, OSError, EOFError, ValueError, KeyError) as err:
         raise CheckpointError(f"{path} is damaged or no weight file: {err}") from err
+    if isinstance(weights, dict) and isinstance(weights.get("module"), dict):
+        weights = weights["module"]  # as DeepSpeed wraps them
     if not isinstance(weights, dict) or not all(
         isinstance(tensor, torch.Tensor) for tensor in weights.values()
     ):
         raise CheckpointError(f"{path} is no mapping of names to tensors.")
     return weights
+
+
+def _load_bin(path: Path) -> Any:
+    """Tensors are mapped where the file's format allows it: that of today, not the oldest."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except (RuntimeError, ValueError):
+        return torch.load(path, map_location="cpu", weights_only=True)

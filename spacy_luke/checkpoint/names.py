@@ -28,8 +28,18 @@ ENTITY_HEAD = {
     "bias": "entity_predictions.bias",
 }
 CLASSIFIER_WEIGHT, CLASSIFIER_BIAS = "classifier.weight", "classifier.bias"
-POOLER, ENTITY_PREDICTIONS = "pooler.", "entity_predictions."
+CLASSIFIER, POOLER, ENTITY_PREDICTIONS = "classifier.", "pooler.", "entity_predictions."
+MASKED_HEADS = ("lm_head.", ENTITY_PREDICTIONS)
+# What stands behind the model's prefix; heads stand without one.
+BODY = ("embeddings.", "entity_embeddings.", "encoder.", POOLER)
+# Decoders share the weights of a table; some files hold them twice.
+TIED = {
+    "lm_head.decoder.weight": "embeddings.word_embeddings.weight",
+    "lm_head.decoder.bias": "lm_head.bias",
+    "entity_predictions.decoder.weight": "entity_embeddings.entity_embeddings.weight",
+}
 
+ENTITY_TABLE = "entity_embeddings.entities.weight"  # our name
 _RENAMED = {
     "embeddings.word_embeddings": "word_embeddings.words",
     "embeddings.position_embeddings": "word_embeddings.positions",
@@ -58,16 +68,25 @@ EXTRA_QUERIES = tuple(f"attention.self.{name}_query" for name in ("w2e", "e2w", 
 _LAYER = re.compile(r"^encoder\.layer\.(\d+)\.(.+)$")
 _OUR_LAYER = re.compile(r"^layers\.(\d+)\.(.+)$")
 _PREFIXES = ("luke.", "bert.", "roberta.")
+_OTHER_HEADS = {"typing.": CLASSIFIER}  # of the official repository
 
 
 def strip_prefix(names: Iterable[str]) -> dict[str, str]:
-    """file name -> name without the model's prefix, and with today's LayerNorm names."""
+    """file name -> name without the model's prefix, and with today's names of LayerNorm and heads."""
     result = {}
     for name in names:
         short = next((name[len(p) :] for p in _PREFIXES if name.startswith(p)), name)
+        for theirs, ours in _OTHER_HEADS.items():
+            if short.startswith(theirs):
+                short = ours + short[len(theirs) :]
         short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", short)
         result[name] = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
     return result
+
+
+def by_short_name(found: Weights) -> Weights:
+    """Tensors of a file under the names of :func:`strip_prefix`."""
+    return {short: found[name] for name, short in strip_prefix(found).items()}
 
 
 def sources(name: str) -> tuple[str, ...]:
@@ -86,7 +105,12 @@ def sources(name: str) -> tuple[str, ...]:
 
 def to_ours(published: Mapping[str, torch.Tensor], names: Iterable[str]) -> Weights:
     """The parameters ``names`` from published tensors. All of them must be there."""
-    return {name: torch.cat([published[source] for source in sources(name)]) for name in names}
+    result: Weights = {}
+    for name in names:
+        parts = [published[source] for source in sources(name)]
+        # A lone tensor stays where it lies: mapped from its file, until it is written to.
+        result[name] = torch.cat(parts) if len(parts) > 1 else parts[0]
+    return result
 
 
 def to_published(ours: Mapping[str, torch.Tensor]) -> Weights:

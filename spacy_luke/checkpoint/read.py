@@ -11,17 +11,28 @@ from ..model.config import LukeConfig
 from ..model.encoder import LukeModel
 from ..vocab.entities import FILE_NAMES, EntityVocab
 from ..vocab.pieces import PieceTokenizer
+from . import legacy
 from .config import LUKE_TYPES, network_config
-from .files import read_config, read_weights
-from .names import is_extra_query, plain_query, sources, strip_prefix, to_ours
+from .files import read_config, read_weights, weight_files
+from .names import (
+    CLASSIFIER,
+    MASKED_HEADS,
+    POOLER,
+    Weights,
+    by_short_name,
+    is_extra_query,
+    plain_query,
+    sources,
+    to_ours,
+)
+from .source import Source, describe
 from .warm_start import add_entities
 
-Weights = dict[str, torch.Tensor]
-
-# Tensors of heads, kept apart under their published names; and what no model needs.
-_HEADS = ("pooler.", "lm_head.", "entity_predictions.", "classifier.", "qa_outputs.", "scorer.")
-_PLAIN_HEADS = ("cls.", *_HEADS)
-_IGNORED = ("embeddings.position_ids",)
+# What a file may hold beside the network.
+_OTHERS = (
+    POOLER, *MASKED_HEADS, CLASSIFIER, "qa_outputs.", "scorer.", "mlp.",
+    "cls_entity_predictions.", "embeddings.position_ids",
+)  # fmt: skip
 # Modules that are ours alone, and start fresh.
 _OURS = ("word_embeddings.shapes.", "entity_embeddings.labels.")
 
@@ -30,87 +41,115 @@ _OURS = ("word_embeddings.shapes.", "entity_embeddings.labels.")
 class Checkpoint:
     """What a directory of published files holds.
 
-    weights: the network's parameters under our names. heads: other tensors under their
-    published names. raw_config: ``config.json`` as found. is_luke: False where a plain
-    encoder was turned into a LUKE.
+    weights: the network's parameters under our names. others: tensors of heads, and what else
+    the network does not use, under their published names. is_luke: False where a plain encoder
+    was turned into a LUKE.
     """
 
     config: LukeConfig
     weights: Weights
-    heads: Weights
+    others: Weights
     pieces: PieceTokenizer
     entities: EntityVocab
-    raw_config: dict[str, Any]
-    is_luke: bool
-    source: str
+    source: Source
+    is_luke: bool = True
 
 
-def read_checkpoint(directory: Path, entity_aware: bool | None = None) -> Checkpoint:
+def read_checkpoint(
+    directory: Path, entity_aware: bool | None = None, name: str = ""
+) -> Checkpoint:
     """Read a LUKE, or a plain BERT / RoBERTa / XLM-R encoder turned into one.
 
-    entity_aware: replaces the file's ``use_entity_aware_attention``.
+    entity_aware: replaces the file's ``use_entity_aware_attention``. name: what the directory
+    was asked for as, for the record; by default its own.
 
     Raises CheckpointError, ConfigError or VocabError, naming the file and what is wrong.
     """
-    raw = read_config(directory)
+    old, raw = legacy.is_legacy(directory), _raw_config(directory)
     if entity_aware is not None:
         raw["use_entity_aware_attention"] = entity_aware
     config = network_config(raw, directory)
     is_luke = raw["model_type"] in LUKE_TYPES
-    pieces = PieceTokenizer.from_directory(directory)
+    pieces = legacy.read_pieces(directory, raw) if old else PieceTokenizer.from_directory(directory)
     if len(pieces) > config.vocab_size:
         raise CheckpointError(
             f"{directory}: the tokenizer has {len(pieces)} pieces, but config.json has "
             f"vocab_size {config.vocab_size}."
         )
-    found = read_weights(directory)
-    short = strip_prefix(found)
-    published = {short[name]: tensor for name, tensor in found.items()}
+    published, source = describe(read_weights(directory), weight_files(directory), directory)
+    source.name = name or str(directory)
+    source.architecture = _architecture(raw)
     if is_luke:
-        entities = _entity_vocab(directory, config)
+        entities = (legacy.cut_vocabulary(raw) if old else None) or _entity_vocab(directory, config)
     else:
         entities = EntityVocab.specials_only()
         add_entities(published, config, pieces)
-    heads, encoder = _split_heads(published, _HEADS if is_luke else _PLAIN_HEADS)
-    _fill_extra_queries(encoder, config)
+    others, encoder = _split(published, config)
+    filled = _fill_extra_queries(encoder, config)
+    if is_luke:
+        source.filled = filled
+    else:  # it will be written as what it has become
+        source = Source(source.name, source.sha256, source.architecture)
+        others = {name: x for name, x in others.items() if not name.startswith("cls.")}
     weights = _match(encoder, config, directory)
-    return Checkpoint(config, weights, heads, pieces, entities, raw, is_luke, str(directory))
+    return Checkpoint(config, weights, others, pieces, entities, source, is_luke)
 
 
-def load_into(model: LukeModel, checkpoint: Checkpoint) -> None:
+def published_class(directory: Path) -> str:
+    """The class of the head that a directory holds, e.g. ``LukeForEntityClassification``; empty
+    where it does not say. Raises CheckpointError."""
+    return _architecture(_raw_config(directory))
+
+
+def _raw_config(directory: Path) -> dict[str, Any]:
+    if not legacy.is_legacy(directory):
+        return read_config(directory)
+    raw = legacy.read_metadata(directory)
+    legacy.fit(raw, by_short_name(read_weights(directory)))
+    return raw
+
+
+def _architecture(raw: dict[str, Any]) -> str:
+    return str((raw.get("architectures") or [""])[0])
+
+
+def load_into(model: LukeModel, checkpoint: Checkpoint, take: bool = False) -> None:
     """Load the weights into a network of the same sizes. Raises CheckpointError.
 
-    What is ours alone (word shapes, entity labels) keeps the values it has.
+    What is ours alone (word shapes, entity labels) keeps the values it has. take: the network
+    takes the tensors themselves, without a copy.
     """
-    missing, unexpected = model.load_state_dict(checkpoint.weights, strict=False)
+    missing, unexpected = model.load_state_dict(checkpoint.weights, strict=False, assign=take)
     missing = [name for name in missing if not name.startswith(_OURS)]
     if missing or unexpected:
         raise CheckpointError(
-            f"{checkpoint.source}: missing weights {missing}, unexpected {list(unexpected)}."
+            f"{checkpoint.source.name}: missing weights {missing}, unexpected {list(unexpected)}."
         )
 
 
-def _split_heads(published: Weights, prefixes: tuple[str, ...]) -> tuple[Weights, Weights]:
-    heads: Weights = {}
+def _split(published: Weights, config: LukeConfig) -> tuple[Weights, Weights]:
+    """What the network does not use, and what it does. Where attention is plain, the extra
+    queries of a file are not used."""
+    plain = not config.use_entity_aware_attention
+    prefixes = (*_OTHERS, "cls.") if config.kind == "bert" else _OTHERS
+    others: Weights = {}
     encoder: Weights = {}
     for name, tensor in published.items():
-        if name not in _IGNORED:
-            (heads if name.startswith(prefixes) else encoder)[name] = tensor
-    return heads, encoder
+        unused = name.startswith(prefixes) or (plain and is_extra_query(name))
+        (others if unused else encoder)[name] = tensor
+    return others, encoder
 
 
-def _fill_extra_queries(published: Weights, config: LukeConfig) -> None:
-    """Extra queries start as copies of ``query``; where attention is plain they are dropped."""
-    if not config.use_entity_aware_attention:
-        for name in [name for name in published if is_extra_query(name)]:
-            del published[name]
-        return
+def _fill_extra_queries(published: Weights, config: LukeConfig) -> list[str]:
+    """Extra queries that a file lacks start as copies of ``query``; returns their names."""
+    filled = []
     for name in _shapes(config):
         for source in sources(name):
-            if is_extra_query(source) and source not in published:
-                query = published.get(plain_query(source))
-                if query is not None:
-                    published[source] = query.clone()
+            query = published.get(plain_query(source))
+            if is_extra_query(source) and source not in published and query is not None:
+                published[source] = query.clone()
+                filled.append(source)
+    return filled
 
 
 def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
@@ -137,7 +176,13 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
                 f"{directory}: {source} has the shape {list(published[source].shape)}; "
                 f"config.json makes it {expected}."
             )
-    return {name: tensor.float() for name, tensor in to_ours(published, shapes).items()}
+    weights = {name: tensor.float() for name, tensor in to_ours(published, shapes).items()}
+    for name, tensor in weights.items():
+        if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
+            raise CheckpointError(
+                f"{directory}: {' or '.join(sources(name))} holds values that are no numbers."
+            )
+    return weights
 
 
 def _shapes(config: LukeConfig) -> dict[str, torch.Size]:
@@ -155,7 +200,7 @@ def _entity_vocab(directory: Path, config: LukeConfig) -> EntityVocab:
     for name in FILE_NAMES:
         if (directory / name).exists():
             vocab = EntityVocab.from_file(directory / name)
-            if len(vocab) > config.entity_vocab_size:
+            if len(vocab) != config.entity_vocab_size:
                 raise CheckpointError(
                     f"{directory / name} has ids up to {len(vocab) - 1}, but config.json has "
                     f"entity_vocab_size {config.entity_vocab_size}."

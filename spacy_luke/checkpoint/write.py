@@ -9,30 +9,23 @@ from safetensors.torch import save_file
 
 from ..errors import CheckpointError
 from ..model.config import LukeConfig
-from ..vocab.entities import EntityVocab
 from ..vocab.files import write_pieces
-from ..vocab.pieces import PieceTokenizer
-from .names import Weights, to_published
+from .names import to_published
+from .read import Checkpoint
+from .source import as_in_file
 
 _OURS = ("kind", "word_shapes", "entity_labels", "extra")
 
 
-def write_checkpoint(
-    folder: Path,
-    config: LukeConfig,
-    weights: Weights,
-    heads: Weights,
-    pieces: PieceTokenizer,
-    entities: EntityVocab,
-    architecture: str,
-) -> None:
+def write_checkpoint(folder: Path, checkpoint: Checkpoint, architecture: str) -> None:
     """Write ``config.json``, ``model.safetensors``, the tokenizer's files and ``entity_vocab.json``.
 
-    weights: of the network, under our names. heads: under their published names. architecture: the
-    published class, e.g. ``LukeForMaskedLM``. The directory appears when it is complete. Raises
+    Tensors have the names and the precision of the checkpoint's source. architecture: the published
+    class, e.g. ``LukeForMaskedLM``. The directory appears when it is complete. Raises
     CheckpointError where there is something of that name, or the network has parts that no
     published file has.
     """
+    config = checkpoint.config
     if folder.exists():
         raise CheckpointError(f"{folder} exists; remove it or name another directory.")
     ours = [name for name in ("word_shapes", "entity_labels") if getattr(config, name)]
@@ -43,13 +36,12 @@ def write_checkpoint(
     temporary = folder.with_name(f".{folder.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    tensors = {f"luke.{name}": tensor for name, tensor in to_published(weights).items()}
-    tensors |= heads
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    published = to_published(checkpoint.weights) | checkpoint.others
+    tensors = as_in_file(published, checkpoint.source)
     save_file(tensors, temporary / "model.safetensors", {"format": "pt"})
     _write(temporary / "config.json", published_config(config, architecture))
-    _write(temporary / "entity_vocab.json", entities.names)
-    write_pieces(pieces, temporary)
+    _write(temporary / "entity_vocab.json", dict(checkpoint.entities.names.items()))
+    write_pieces(checkpoint.pieces, temporary)
     temporary.rename(folder)
 
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from wasabi import Printer
 
 from ..corpora.formats import Format, format_names, get_format
-from ..corpora.options import ALIGNMENTS, SCHEMES, SEPARATORS, ConvertOptions
+from ..corpora.options import ALIGNMENTS, BRACKETS, SCHEMES, SEPARATORS, ConvertOptions
 from ..corpora.report import Report
 from ..errors import ConfigError, CorpusError, LukeError
 from . import app
@@ -58,6 +58,17 @@ def convert_cli(
     spans_key: Annotated[
         str, typer.Option(help="all but columns: the key of doc.spans that takes every span.")
     ] = _DEFAULTS.spans_key,
+    brackets: Annotated[
+        str,
+        typer.Option(
+            help=f"tacred, openentity, ufet: {', '.join(BRACKETS)}; -LRB- and its like become the "
+            "brackets they stand for, round ones, or stay. auto is plain for tacred, else keep."
+        ),
+    ] = _DEFAULTS.brackets,
+    types: Annotated[
+        str,
+        typer.Option(help="ufet, openentity, figer: the types taken, with commas; all by default."),
+    ] = "",
 ) -> None:
     """Convert annotated files to .spacy files for training.
 
@@ -86,6 +97,8 @@ def convert_cli(
             tag_column=tag_column,
             alignment=alignment,
             spans_key=spans_key,
+            brackets=brackets,
+            types=tuple(name.strip() for name in types.split(",") if name.strip()),
         )
         convert(format_name, source, target, lang, options, msg)
     except (LukeError, OSError) as err:

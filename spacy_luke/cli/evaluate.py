@@ -32,6 +32,10 @@ def evaluate_cli(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write all scores, .json.")
     ] = None,
+    gold_sents: Annotated[
+        bool,
+        typer.Option("--gold-sents", help="Give the pipeline the annotated sentence starts."),
+    ] = False,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
     """Score a pipeline whose components consume entities.
@@ -39,12 +43,14 @@ def evaluate_cli(
     Scores have spaCy's names where entities are the pipeline's own, end to end. Those of the
     components that consume entities are also computed on the annotated ones: their names begin
     with "gold_". A pipeline that predicts no entities has only these.
+
+    Published figures of a corpus that comes in sentences are computed with these sentences given.
     """
     msg = Printer()
     try:
         use_device(gpu_id)
         nlp = load_pipeline(pipeline)
-        scores = evaluate(nlp, load_examples(docs, nlp))
+        scores = evaluate(nlp, load_examples(docs, nlp), gold_sents)
         if output is not None:
             output.parent.mkdir(parents=True, exist_ok=True)
             srsly.write_json(output, scores)
@@ -56,9 +62,12 @@ def evaluate_cli(
         msg.good(f"Saved scores to {output}")
 
 
-def evaluate(nlp: Language, examples: Sequence[Example]) -> dict[str, Any]:
+def evaluate(
+    nlp: Language, examples: Sequence[Example], gold_sents: bool = False
+) -> dict[str, Any]:
     """Scores end to end and, with ``gold_`` before their names, with gold entities.
 
+    gold_sents: predicted sides get the sentence starts of their references, where these have some.
     The predicted side of the examples is not changed. Raises ConfigError for a pipeline of which
     no component reads or writes entities.
     """
@@ -69,9 +78,9 @@ def evaluate(nlp: Language, examples: Sequence[Example]) -> dict[str, Any]:
         )
     scores: dict[str, Any] = {}
     if predicting:
-        scores.update(nlp.evaluate([_bare(eg) for eg in examples]))
+        scores.update(nlp.evaluate([_bare(eg, gold_sents) for eg in examples]))
     if consuming:
-        given = [_bare(eg) for eg in examples]
+        given = [_bare(eg, gold_sents) for eg in examples]
         preset_gold(given, nlp)
         with nlp.select_pipes(disable=predicting):
             own = {key for name in consuming for key in _keys(nlp, name, given)}
@@ -80,10 +89,13 @@ def evaluate(nlp: Language, examples: Sequence[Example]) -> dict[str, Any]:
     return scores
 
 
-def _bare(eg: Example) -> Example:
+def _bare(eg: Example, gold_sents: bool) -> Example:
     """A copy whose predicted side has no entities: given ones would pass for predictions."""
     predicted = eg.predicted.copy()
     predicted.set_ents([], default="missing")
+    if gold_sents:
+        for token, starts in zip(predicted, eg.get_aligned_sent_starts()):
+            token.is_sent_start = starts
     return Example(predicted, eg.reference)
 
 

@@ -58,6 +58,8 @@ JSON_LINES = frozenset({".jsonl", ".ndjson"})
 # What formats of spans take: by characters, and by the words of the file.
 CHARACTERS = frozenset({"alignment", "spans_key"})
 WORDS = frozenset({"spans_key"})
+BRACKETS = frozenset({"brackets"})
+TYPES = frozenset({"types"})
 
 FORMATS: tuple[Format, ...] = (
     Format(
@@ -69,12 +71,12 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format("jsonl", read_jsonl, CHARACTERS, JSON_LINES),
     Format("semeval", read_semeval, CHARACTERS, frozenset({".txt"})),
-    Format("tacred", read_tacred, WORDS, JSON),
+    Format("tacred", read_tacred, WORDS | BRACKETS, JSON),
     Format("docred", read_docred, WORDS, JSON),
     Format("conll04", read_conll04, WORDS, JSON, aliases=("spert",)),
-    Format("ufet", read_ufet, WORDS, JSON | JSON_LINES),
-    Format("openentity", read_openentity, CHARACTERS, JSON),
-    Format("figer", read_figer, WORDS, JSON | JSON_LINES),
+    Format("ufet", read_ufet, WORDS | BRACKETS | TYPES, JSON | JSON_LINES),
+    Format("openentity", read_openentity, CHARACTERS | BRACKETS | TYPES, JSON),
+    Format("figer", read_figer, WORDS | TYPES, JSON | JSON_LINES),
 )
 
 

@@ -4,12 +4,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..errors import ConfigError
+from .brackets import TABLES
 
 AUTO = "auto"
 SEPARATORS = (AUTO, "tab", "space")
 SCHEMES = ("IOB1", "IOB2", "BILOU", "IOBES")
 SCHEME_ALIASES = {"BIO": "IOB2", "BILUO": "BILOU", "BIOES": "IOBES"}
 ALIGNMENTS = ("strict", "contract", "expand", "split")
+BRACKETS = tuple(TABLES)
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class ConvertOptions:
         ``contract`` and ``expand`` move its ends to token boundaries inside or outside it,
         ``split`` splits the token; ``auto`` is the format's own choice.
     spans_key: the key of ``Doc.spans`` that takes all spans, overlapping ones included.
+    brackets: what becomes of ``-LRB-``, ``-LSB-``, ``-LCB-`` and their like: ``plain`` makes them the
+        brackets they stand for, ``round`` makes all of them round ones, ``keep`` leaves them as they
+        are; ``auto`` is the format's own choice.
+    types: the types of mentions that are taken, others are left out; all where it is empty.
 
     Raises ConfigError naming the setting whose value cannot work.
     """
@@ -37,11 +43,14 @@ class ConvertOptions:
     tag_column: int = -1
     alignment: str = AUTO
     spans_key: str = "luke_ner"
+    brackets: str = AUTO
+    types: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scheme", _canonical_scheme(self.scheme))
         _require_choice("separator", self.separator, SEPARATORS)
         _require_choice("alignment", self.alignment, (AUTO, *ALIGNMENTS))
+        _require_choice("brackets", self.brackets, (AUTO, *BRACKETS))
         if self.n_sents < 1:
             raise ConfigError(f"n_sents is {self.n_sents}; give 1 or more sentences a document.")
         if self.documents and self.n_sents != 1:
@@ -54,6 +63,10 @@ class ConvertOptions:
     def alignment_or(self, default: str) -> str:
         """The alignment given, or where it is ``auto`` the format's ``default``."""
         return default if self.alignment == AUTO else self.alignment
+
+    def brackets_or(self, default: str) -> str:
+        """The form of brackets given, or where it is ``auto`` the format's ``default``."""
+        return default if self.brackets == AUTO else self.brackets
 
     def changed(self) -> dict[str, Any]:
         """The settings that differ from their defaults, by name."""

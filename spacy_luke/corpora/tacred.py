@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import CorpusError
+from .brackets import PLAIN, TABLES
 from .checks import get_name, get_strings, get_value, located
 from .lines import Advance, ignore_progress
 from .mentions import Marked, Writer
@@ -17,8 +18,6 @@ from .report import Report
 from .words import WordDoc
 
 NO_RELATION = "no_relation"
-# Words of the Penn Treebank for brackets.
-BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 
 def read_tacred(
@@ -31,7 +30,7 @@ def read_tacred(
     """Yield one document for each record of a JSON list.
 
     Keys read: ``id``, kept in ``Doc.user_data["id"]``; ``token``, whose escaped brackets become
-    brackets; ``subj_start``, ``subj_end`` (inclusive), ``subj_type``, and the same of ``obj``;
+    brackets unless ``brackets`` says otherwise; ``subj_start``, ``subj_end`` (inclusive), ``subj_type``, and the same of ``obj``;
     ``relation``. The spans have the ids ``subj`` and ``obj`` and their types as labels; the
     subject is the relation's head.
 
@@ -40,18 +39,19 @@ def read_tacred(
     writer = Writer(options.spans_key, report)
     for item in read_json_list(path, advance):
         with located(f"{path}, {item.where}"):
-            marked, related = _mark(nlp, item, report)
+            marked, related = _mark(nlp, item, options.brackets_or(PLAIN), report)
         writer.pairs_without_relation += not related
         yield writer.write(marked, item.where)
     writer.finish(NO_RELATION)
 
 
-def _mark(nlp: Language, item: Located, report: Report) -> tuple[Marked, bool]:
+def _mark(nlp: Language, item: Located, brackets: str, report: Report) -> tuple[Marked, bool]:
     """The record's document with its annotation, and whether it gives a relation."""
     data = item.data
     name = get_value(data, "id", str, "the record")
     relation = get_name(data, "relation", "the record")
-    words = [BRACKETS.get(word, word) for word in get_strings(data, "token", "the record")]
+    tokens = get_strings(data, "token", "the record")
+    words = [TABLES[brackets].get(word, word) for word in tokens]
     document = WordDoc(nlp, words, report, item.where)
     document.doc.user_data["id"] = name
     subject, object_ = (_side(document, data, side) for side in ("subj", "obj"))

@@ -6,6 +6,7 @@ from pathlib import Path
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from .brackets import KEEP, unescape
 from .characters import CharSpan, check_offsets, make_text_doc, place_spans
 from .checks import (
     check_unicode,
@@ -37,8 +38,10 @@ def read_ufet(
 
     Keys read: ``left_context_token``, ``mention_span`` (words separated by spaces),
     ``right_context_token``, ``y_str`` (the types); optionally ``annot_id``, kept in
-    ``Doc.user_data["id"]``. Raises CorpusError naming the line for one that is not as described.
+    ``Doc.user_data["id"]``. Escaped brackets are kept, unless ``brackets`` says otherwise. Raises
+    CorpusError naming the line for one that is not as described.
     """
+    brackets = options.brackets_or(KEEP)
 
     def mark(item: Located) -> Marked:
         data = item.data
@@ -47,7 +50,7 @@ def read_ufet(
         mention = get_value(data, "mention_span", str, "the record")
         check_unicode(mention)
         types = get_names(data, "y_str", "the record")
-        words = [*left, *mention.split(), *right]
+        words = [unescape(word, brackets) for word in (*left, *mention.split(), *right)]
         document = WordDoc(nlp, words, report, item.where)
         if data.get("annot_id") is not None:
             document.doc.user_data["id"] = str(data["annot_id"])
@@ -71,8 +74,10 @@ def read_openentity(
 
     Keys read: ``sent``; ``start`` and ``end`` of the mention (characters, end exclusive);
     ``labels`` (the types). A token that the mention cuts is split, unless ``alignment`` says
-    otherwise. Raises CorpusError naming the record for one that is not as described.
+    otherwise. Escaped brackets are kept, unless ``brackets`` says otherwise. Raises CorpusError
+    naming the record for one that is not as described.
     """
+    brackets = options.brackets_or(KEEP)
 
     def mark(item: Located) -> Marked:
         data = item.data
@@ -80,10 +85,13 @@ def read_openentity(
         check_unicode(text)
         start, end = (get_value(data, key, int, "the record") for key in ("start", "end"))
         check_offsets("the mention", start, end, text)
-        mention = CharSpan(start, end, LABEL)
+        # Brackets that become shorter move the mention.
+        parts = (text[:start], text[start:end], text[end:])
+        before, inside, after = (unescape(part, brackets) for part in parts)
+        mention = CharSpan(len(before), len(before) + len(inside), LABEL)
         types = get_names(data, "labels", "the record")
         placed = place_spans(
-            make_text_doc(nlp, text),
+            make_text_doc(nlp, before + inside + after),
             [mention],
             options.alignment_or("split"),
             report,
@@ -138,5 +146,10 @@ def _write(
     for item in items:
         with located(f"{path}, {item.where}"):
             marked = mark(item)
+        if options.types:
+            marked.types = [
+                (span, tuple(name for name in names if name in options.types))
+                for span, names in marked.types
+            ]
         yield writer.write(marked, item.where)
     writer.finish()

@@ -2,9 +2,18 @@
 
 ``tokens`` cuts the text at every spaCy token: pieces do not depend on the spans asked about,
 so components can share a word pass. ``mentions`` cuts only at mention boundaries, as the
-published models were trained. Under both, a space before a cut joins the following piece.
+published models were trained. Under both, a space before a cut joins the following piece; one
+after the last token has none to join.
+
+Where a space makes a difference to the pieces, ``spaces`` says which tokens (``tokens``) or parts
+between cuts (``mentions``) have one before them: those that have one in the ``text``; all
+(``words``, what ``add_prefix_space`` stands for); or, ``tokens`` only, all but those that begin with
+an apostrophe or are one punctuation character (``conll``, as LUKE read CoNLL-2003). White space is
+always as the text has it.
 """
 
+import string
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +26,7 @@ from .shapes import word_shape
 
 Array = np.ndarray
 TokenisationRule = Literal["tokens", "mentions"]
+Spaces = Literal["text", "words", "conll"]
 
 MAX_TOKEN_PIECES = 64
 """A longer token keeps its first pieces; how many tokens were cut is reported."""
@@ -52,17 +62,22 @@ def align(
     rule: TokenisationRule = "tokens",
     spans: Sequence[Array] | None = None,
     shapes: bool = False,
+    spaces: Spaces | None = None,
 ) -> Pieces:
     """Tokenise documents into pieces.
 
     spans: for the rule ``mentions``, per document an (n, 2) array of token ranges
         [start, end) at whose boundaries the text is cut.
+    spaces: what is preceded by a space; by default ``words`` where the tokenizer's files say
+        ``add_prefix_space``, else ``text``.
     """
+    if spaces is None:
+        spaces = "words" if tokenizer.prefix_space else "text"
     if rule == "tokens":
-        per_doc = _by_tokens(docs, tokenizer)
+        per_doc = _by_tokens(docs, tokenizer, spaces)
     else:
         cuts = spans if spans is not None else [np.zeros((0, 2), dtype=np.int64)] * len(docs)
-        per_doc = [_by_mentions(doc, tokenizer, doc_spans) for doc, doc_spans in zip(docs, cuts)]
+        per_doc = [_by_mentions(doc, tokenizer, spaces, cut) for doc, cut in zip(docs, cuts)]
     piece_offsets = _offsets([len(ids) for ids, *_ in per_doc])
     starts = [s + base for (_, s, _, _), base in zip(per_doc, piece_offsets)]
     ends = [e + base for (_, _, e, _), base in zip(per_doc, piece_offsets)]
@@ -95,8 +110,11 @@ def ranges(starts: Array, ends: Array) -> Array:
 _DocPieces = tuple[Array, Array, Array, int]  # ids, token starts, token ends, tokens cut
 
 
-def _by_tokens(docs: Sequence[Doc], tokenizer: PieceTokenizer) -> list[_DocPieces]:
-    parts = [part for doc in docs for part in _token_parts(doc, tokenizer.spaces_matter)]
+def _by_tokens(docs: Sequence[Doc], tokenizer: PieceTokenizer, spaces: Spaces) -> list[_DocPieces]:
+    if tokenizer.spaces_matter:
+        parts = [part for doc in docs for part in _token_parts(doc, spaces)]
+    else:
+        parts = [token.text for doc in docs for token in doc]
     encoded = tokenizer.encode_words(parts)
     result, at = [], 0
     for doc in docs:
@@ -110,9 +128,7 @@ def _by_tokens(docs: Sequence[Doc], tokenizer: PieceTokenizer) -> list[_DocPiece
     return result
 
 
-def _token_parts(doc: Doc, spaces_matter: bool) -> list[str]:
-    if not spaces_matter:
-        return [token.text for token in doc]
+def _token_parts(doc: Doc, spaces: Spaces) -> list[str]:
     parts, space = [], False
     last = len(doc) - 1
     for i, token in enumerate(doc):
@@ -120,13 +136,22 @@ def _token_parts(doc: Doc, spaces_matter: bool) -> list[str]:
         spaced = bool(token.whitespace_)
         if not spaced and i < last and text.endswith(" "):  # a space token's own last space
             text, spaced = text[:-1], True
+        if spaces != "text" and text and not text[0].isspace():
+            space = spaces == "words" or not _stands_close(text)
         parts.append(f" {text}" if space else text)
         space = spaced
     return parts
 
 
-def _by_mentions(doc: Doc, tokenizer: PieceTokenizer, spans: Array) -> _DocPieces:
-    text = doc.text
+def _stands_close(word: str) -> bool:
+    """Whether the rule ``conll`` puts no space before a word."""
+    if word[0] == "'":
+        return True
+    return len(word) == 1 and (word in string.punctuation or unicodedata.category(word)[0] == "P")
+
+
+def _by_mentions(doc: Doc, tokenizer: PieceTokenizer, spaces: Spaces, spans: Array) -> _DocPieces:
+    text = doc[:].text  # without a space after the last token
     token_starts = np.asarray([token.idx for token in doc], dtype=np.int64)
     token_ends = token_starts + np.asarray([len(token) for token in doc], dtype=np.int64)
     # A space before a token is the token's, also where it is a piece of its own.
@@ -134,10 +159,20 @@ def _by_mentions(doc: Doc, tokenizer: PieceTokenizer, spans: Array) -> _DocPiece
     inside = (spans[:, 0] >= 0) & (spans[:, 0] < spans[:, 1]) & (spans[:, 1] <= len(doc))
     spans = spans[inside]
     cuts = [token_starts[spans[:, 0]], token_ends[spans[:, 1] - 1], [0, len(text)]]
-    bounds = np.unique(np.concatenate(cuts)).tolist()
-    encoded = tokenizer.encode_parts([text[a:b] for a, b in zip(bounds, bounds[1:])])
+    bounds = np.unique(np.concatenate(cuts))
+    parts = [text[a:b] for a, b in zip(bounds.tolist(), bounds[1:].tolist())]
+    if spaces == "words" and tokenizer.spaces_matter:
+        added = [bool(part) and not part[0].isspace() for part in parts]
+        parts = [f" {part}" if space else part for part, space in zip(parts, added)]
+        # From here on characters are counted with those spaces: a part's own is part of it.
+        before = np.concatenate([[0], np.cumsum(added, dtype=np.int64)])
+        token_starts += before[np.searchsorted(bounds, token_starts)]
+        token_ends += before[np.searchsorted(bounds, token_ends)]
+    encoded = tokenizer.encode_parts(parts)
     ids = _concat([part for part, _ in encoded])
-    chars = [offsets + start for (_, offsets), start in zip(encoded, bounds)]
+    chars = [
+        offsets + start for (_, offsets), start in zip(encoded, _offsets([len(x) for x in parts]))
+    ]
     offsets = np.concatenate(chars) if chars else np.zeros((0, 2), dtype=np.int64)
     first = np.searchsorted(offsets[:, 1], token_starts, side="right")
     last = np.maximum(np.searchsorted(offsets[:, 0], token_ends, side="left"), first)

@@ -73,9 +73,7 @@ class Asking:
     def probe(self) -> ProbeStates:
         """All spans at once, each from the window that answers for it."""
         session, pieces = self.session, self.pieces
-        windows = session.cut(self.docs, pieces, "document", self.starts, self.ends)
-        fits = self.ends > self.starts
-        owner = np.where(fits, windows.of_spans(self.starts, self.ends), -1)
+        windows, owner = self._windows()
         states = torch.zeros(len(self.spans), session.hidden_size, device=session.device)
         rows, parts, words = [], [], [states[:0]]
         for low, high in session.groups(windows, owner):
@@ -116,11 +114,13 @@ class Asking:
         view: View,
         typed: bool,
         classify: Callable[[torch.Tensor], torch.Tensor],
+        max_mention_pieces: int | None = None,
     ) -> torch.Tensor:
         """Classify questions, each the m spans of a row that :meth:`fitting` allows.
 
         questions: (n, m). typed: markers also name the spans' labels. classify: (k, m, H) entity
-        states -> (k, C). Returns (n, C). A few sequences are in memory at a time: while training,
+        states -> (k, C). max_mention_pieces: positions of a span stop after so many pieces, its
+        markers counted. Returns (n, C). A few sequences are in memory at a time: while training,
         those of earlier groups are computed again for the gradient.
         """
         markers = self._markers(typed)
@@ -153,6 +153,8 @@ class Asking:
                 markers,
                 kinds[low:high],
             )
+            if max_mention_pieces is not None:
+                marked.ends = np.minimum(marked.ends, marked.starts + max_mention_pieces)
             run = self._runner(marked, self.classes[questions[low:high]], classify)
             again = self.session.is_train and len(groups) > 1
             parts.append(checkpoint(run, device, use_reentrant=False) if again else run(device))

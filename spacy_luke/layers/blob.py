@@ -1,67 +1,98 @@
-"""Modules to bytes that describe themselves: safetensors with a JSON header.
+"""Modules to bytes or files that describe themselves: safetensors with a JSON header.
 
 The one format for everything that travels in a pipeline: it holds the kind of module, its
-configuration, its tensors and its files (vocabularies), and is read without running code.
+configuration, its tensors and its texts (JSON), and is read without running code.
 """
 
 import json
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, load_file, save, save_file
 
 from ..errors import CheckpointError
 
-VERSION = "1"
-_FILE = "file:"
+VERSION = "2"
+_TEXT = "text:"
 
 
-def to_blob(
-    kind: str,
-    config: dict[str, Any],
-    tensors: dict[str, torch.Tensor],
-    files: dict[str, Any] | None = None,
-) -> bytes:
-    """Pack a configuration, tensors and JSON files."""
-    everything = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    for name, content in (files or {}).items():
-        data = bytearray(json.dumps(content, ensure_ascii=False).encode("utf8"))
-        everything[_FILE + name] = torch.frombuffer(data, dtype=torch.uint8)
-    header = {"spacy-luke": kind, "version": VERSION, "config": json.dumps(config)}
-    return save(everything, metadata=header)
+@dataclass
+class Blob:
+    """A module's kind, its configuration, tensors and JSON texts."""
+
+    kind: str
+    config: dict[str, Any]
+    tensors: dict[str, torch.Tensor]
+    texts: dict[str, Any] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        return save(self._tensors(), metadata=self._header())
+
+    def to_file(self, path: Path) -> None:
+        """The file is replaced, never written over: open pipelines may be reading from it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}")
+        save_file(self._tensors(), temporary, metadata=self._header())
+        temporary.replace(path)
+
+    @classmethod
+    def from_bytes(cls, kind: str, data: bytes) -> "Blob":
+        """Raises CheckpointError for anything that is not a whole blob of this kind and version."""
+        try:
+            length = int.from_bytes(data[:8], "little")
+            header = dict(json.loads(data[8 : 8 + length])["__metadata__"])
+        except (ValueError, KeyError, TypeError, MemoryError, OverflowError) as err:
+            raise CheckpointError(f"The saved {kind} is damaged: {err!r}.") from err
+        _check(kind, header, f"the saved {kind}")
+        try:
+            return cls._unpack(kind, header, load(data), f"The saved {kind}")
+        except SafetensorError as err:
+            raise CheckpointError(f"The saved {kind} is damaged: {err}.") from err
+
+    @classmethod
+    def from_file(cls, kind: str, path: Path) -> "Blob":
+        """Tensors are mapped into memory: what is not used is not read."""
+        try:
+            with safe_open(path, "pt") as file:
+                header = dict(file.metadata() or {})
+            _check(kind, header, str(path))
+            return cls._unpack(kind, header, load_file(path), str(path))
+        except (SafetensorError, OSError) as err:
+            raise CheckpointError(f"{path} is missing or damaged: {err}.") from err
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        found = {name: tensor.detach().cpu().contiguous() for name, tensor in self.tensors.items()}
+        for name, content in self.texts.items():
+            data = bytearray(json.dumps(content, ensure_ascii=False).encode("utf8"))
+            found[_TEXT + name] = torch.frombuffer(data, dtype=torch.uint8)
+        return found
+
+    def _header(self) -> dict[str, str]:
+        return {"spacy-luke": self.kind, "version": VERSION, "config": json.dumps(self.config)}
+
+    @classmethod
+    def _unpack(
+        cls, kind: str, header: dict[str, str], found: dict[str, torch.Tensor], source: str
+    ) -> "Blob":
+        try:
+            texts = {
+                name[len(_TEXT) :]: json.loads(bytes(tensor.numpy()).decode("utf8"))
+                for name, tensor in found.items()
+                if name.startswith(_TEXT)
+            }
+            config = json.loads(header["config"])
+        except (ValueError, KeyError) as err:
+            raise CheckpointError(f"{source} is damaged: {err!r}.") from err
+        tensors = {name: x for name, x in found.items() if not name.startswith(_TEXT)}
+        return cls(kind, config, tensors, texts)
 
 
-def from_blob(
-    kind: str, data: bytes
-) -> tuple[dict[str, Any], dict[str, torch.Tensor], dict[str, Any]]:
-    """Unpack: configuration, tensors, files. Raises CheckpointError for anything that is not
-    a whole blob of this kind and version."""
-    header = _header(data)
+def _check(kind: str, header: dict[str, str], source: str) -> None:
     if header.get("spacy-luke") != kind or header.get("version") != VERSION:
         raise CheckpointError(
             f"Expected a spacy-luke {kind} (version {VERSION}), found "
-            f"{header.get('spacy-luke')!r} (version {header.get('version')!r})."
+            f"{header.get('spacy-luke')!r} (version {header.get('version')!r}) in {source}."
         )
-    try:
-        everything = load(data)
-    except SafetensorError as err:
-        raise CheckpointError(f"The saved {kind} is damaged: {err}.") from err
-    tensors = {name: t for name, t in everything.items() if not name.startswith(_FILE)}
-    try:
-        files = {
-            name[len(_FILE) :]: json.loads(bytes(tensor.numpy()).decode("utf8"))
-            for name, tensor in everything.items()
-            if name.startswith(_FILE)
-        }
-        return json.loads(header["config"]), tensors, files
-    except (ValueError, KeyError) as err:
-        raise CheckpointError(f"The saved {kind} is damaged: {err!r}.") from err
-
-
-def _header(data: bytes) -> dict[str, str]:
-    try:
-        length = int.from_bytes(data[:8], "little")
-        return dict(json.loads(data[8 : 8 + length])["__metadata__"])
-    except (ValueError, KeyError, TypeError, MemoryError, OverflowError) as err:
-        raise CheckpointError(f"The saved model is damaged: {err!r}.") from err

@@ -8,51 +8,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from thinc.api import Model
-from torch import nn
 
 from ..checkpoint.hub import resolve
+from ..checkpoint.names import ENTITY_TABLE
 from ..checkpoint.read import Checkpoint, load_into, read_checkpoint
-from ..errors import CheckpointError, ConfigError
-from ..inputs.alignment import TokenisationRule
+from ..errors import ConfigError
+from ..inputs.alignment import Spaces, TokenisationRule
 from ..model.config import LukeConfig
 from ..model.encoder import LukeModel, init_weights
-from ..vocab.entities import EntityVocab
-from ..vocab.pieces import PieceTokenizer
-from .blob import from_blob, to_blob
+from .encoder_files import load_encoder, save_encoder
+from .encoder_module import Encoder
 from .forking import make_forks_safe
 from .shim import Format, LearnRates, LukeShim
-from .word_passes import WordPasses
 
 make_forks_safe()
 
 Pooling = Literal["mean", "first"]
+EntityTable = Literal["trained", "stored", "half"]
 ENCODER = "luke-encoder"
 MAX_WINDOW = 510
 
 FRESH = ("network.word_embeddings.shapes.", "network.entity_embeddings.labels.")
-
-
-class Encoder(nn.Module):
-    """A network with its vocabularies: what travels in a pipeline."""
-
-    def __init__(self, network: LukeModel, pieces: PieceTokenizer, entities: EntityVocab):
-        super().__init__()
-        self.network = network
-        self.pieces = pieces
-        self.entities = entities
-        self.passes = WordPasses()
-
-    def train(self, mode: bool = True) -> "Encoder":
-        """Training changes the weights behind the word passes."""
-        if mode:
-            self.passes.clear()
-        return super().train(mode)
-
-    @property
-    def hidden_size(self) -> int:
-        return self.network.config.hidden_size
 
 
 @dataclass
@@ -61,6 +40,7 @@ class EncoderSettings:
 
     name: str
     tokenization: TokenisationRule = "tokens"
+    spaces: Spaces | None = None
     window: int | None = None
     overlap: int = 128
     entity_aware: bool | None = None
@@ -71,6 +51,7 @@ class EncoderSettings:
     gradient_checkpointing: bool = False
     attention_dropout: float = 0.0
     pooling: Pooling = "mean"
+    entity_table: EntityTable = "trained"
     rates: LearnRates = field(default_factory=LearnRates)
 
     def __post_init__(self) -> None:
@@ -78,8 +59,22 @@ class EncoderSettings:
             raise ConfigError(
                 f"LukeEncoder.tokenization is {self.tokenization!r}; use 'tokens' or 'mentions'."
             )
+        if self.spaces not in (None, "text", "words", "conll"):
+            raise ConfigError(
+                f"LukeEncoder.spaces is {self.spaces!r}; use 'text', 'words', 'conll' or null."
+            )
+        if self.spaces == "conll" and self.tokenization == "mentions":
+            raise ConfigError(
+                "LukeEncoder.spaces is 'conll', a rule about words, and tokenization is 'mentions', "
+                "which cuts text only around mentions; use tokenization 'tokens'."
+            )
         if self.pooling not in ("mean", "first"):
             raise ConfigError(f"LukeEncoder.pooling is {self.pooling!r}; use 'mean' or 'first'.")
+        if self.entity_table not in ("trained", "stored", "half"):
+            raise ConfigError(
+                f"LukeEncoder.entity_table is {self.entity_table!r}; use 'trained', 'stored' or "
+                "'half'."
+            )
         if self.window is not None and not 0 <= self.overlap < self.window:
             raise ConfigError(
                 f"LukeEncoder.overlap ({self.overlap}) must be at least 0 and less than window "
@@ -105,7 +100,7 @@ def build_encoder(settings: EncoderSettings, forward: Callable) -> Model:
         init=_initialize,
         dims={"nO": None},
         attrs={"settings": settings, "dropout_rate": 0.1, "replace_listener": _replacement},
-        shims=[LukeShim(None, Format(_save, _load))],
+        shims=[LukeShim(None, Format(save_encoder, load_encoder))],
     )
 
 
@@ -133,46 +128,48 @@ def module_of(node: Model) -> Encoder:
     return module
 
 
-@dataclass
-class PublishedHead:
-    """The classifier of the checkpoint an encoder was just read from.
-
-    weights: ``classifier.weight`` and ``classifier.bias``, where there are any. raw_config: the
-    checkpoint's ``config.json``. It serves initialisation and does not travel any further.
-    """
-
-    weights: dict[str, torch.Tensor] = field(default_factory=dict)
-    raw_config: dict[str, Any] = field(default_factory=dict)
-
-    def __deepcopy__(self, memo: Any) -> "PublishedHead":
-        return PublishedHead()
-
-
-def published_head(node: Model) -> PublishedHead:
-    """The classifier that came with an encoder's checkpoint; empty where none did."""
-    head = node.attrs.get("head")
-    return head if isinstance(head, PublishedHead) else PublishedHead()
-
-
 def from_checkpoint(checkpoint: Checkpoint, settings: EncoderSettings) -> Encoder:
     """A checkpoint to an encoder with what the settings add to it."""
     values = checkpoint.config.to_dict()
     values.update(word_shapes=settings.word_shapes, entity_labels=settings.entity_labels)
-    network = LukeModel(LukeConfig.from_dict(values))
-    init_weights(network, checkpoint.config.initializer_range)
-    load_into(network, checkpoint)
-    return Encoder(network, checkpoint.pieces, checkpoint.entities)
+    with torch.device("meta"):
+        network = LukeModel(LukeConfig.from_dict(values))
+    load_into(network, checkpoint, take=True)
+    for module in (network.word_embeddings.shapes, network.entity_embeddings.labels):
+        if module is not None and module.weight.is_meta:  # ours alone: no file has them
+            init_weights(module.to_empty(device="cpu"), checkpoint.config.initializer_range)
+    return Encoder(
+        network, checkpoint.pieces, checkpoint.entities, checkpoint.others, checkpoint.source
+    )
+
+
+def to_checkpoint(encoder: Encoder) -> Checkpoint:
+    """The encoder as a checkpoint again."""
+    table = encoder.network.entity_embeddings.table
+    if isinstance(table, np.ndarray):
+        table = torch.from_numpy(np.array(table, dtype=np.float32))
+    return Checkpoint(
+        encoder.network.config,
+        {**encoder.network.state_dict(), ENTITY_TABLE: table.detach()},
+        encoder.others,
+        encoder.pieces,
+        encoder.entities,
+        encoder.source,
+    )
+
+
+def set_encoder(node: Model, checkpoint: Checkpoint) -> None:
+    """Put a checkpoint in an encoder node, in place of what is there."""
+    settings: EncoderSettings = node.attrs["settings"]
+    module = from_checkpoint(checkpoint, settings)
+    shim_of(node).set(module)
+    _prepare(node, module)
 
 
 def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
     settings: EncoderSettings = model.attrs["settings"]
-    shim = shim_of(model)
-    checkpoint = read_checkpoint(resolve(settings.name), settings.entity_aware)
-    module = from_checkpoint(checkpoint, settings)
-    shim.set(module)
-    classifier = {k: v for k, v in checkpoint.heads.items() if k.startswith("classifier.")}
-    model.attrs["head"] = PublishedHead(classifier, checkpoint.raw_config)
-    _prepare(model, module)
+    directory = resolve(settings.name)
+    set_encoder(model, read_checkpoint(directory, settings.entity_aware, settings.name))
 
 
 def _prepare(model: Model, module: Encoder) -> None:
@@ -184,10 +181,27 @@ def _prepare(model: Model, module: Encoder) -> None:
     network.attention_dropout = settings.attention_dropout
     words = network.word_embeddings.words.weight
     words.requires_grad_(not settings.freeze_word_embeddings)
+    _keep_table(network, settings.entity_table)
     rates = shim_of(model).rates = settings.rates
     rates.n_layers = network.config.num_hidden_layers
     model.set_dim("nO", network.config.hidden_size, force=True)
     shim_of(model).prepared = True
+
+
+def _keep_table(network: LukeModel, form: EntityTable) -> None:
+    """Change between rows that are trained and rows that are stored. What was stored in half
+    precision is not made more precise by being stored again."""
+    table = network.entity_embeddings.table
+    if form == "trained":
+        if isinstance(table, np.ndarray):
+            rows = torch.from_numpy(np.array(table, dtype=np.float32)).to(network.device)
+            network.entity_embeddings.set_table(rows)
+        return
+    rows_stored = table if isinstance(table, np.ndarray) else table.detach().cpu().numpy()
+    if form == "half" and rows_stored.dtype != np.float16:
+        rows_stored = rows_stored.astype(np.float16)
+    if rows_stored is not table:
+        network.entity_embeddings.set_table(rows_stored)
 
 
 def _replacement(copied: Model, listener: Model, component: Any) -> Model:
@@ -198,26 +212,3 @@ def _replacement(copied: Model, listener: Model, component: Any) -> Model:
             "own; use spacy-luke.LukeListener.v1 as tok2vec, which can."
         )
     return copied
-
-
-def _save(module: Encoder) -> bytes:
-    files = {"pieces": module.pieces.to_dict(), "entities": module.entities.to_dict()}
-    config = module.network.config.to_dict()
-    return to_blob("encoder", config, module.network.state_dict(), files)
-
-
-def _load(data: bytes) -> Encoder:
-    config, tensors, files = from_blob("encoder", data)
-    network = LukeModel(LukeConfig.from_dict(config))
-    try:
-        network.load_state_dict(tensors)
-    except RuntimeError as err:
-        raise CheckpointError(f"The saved encoder does not fit its configuration: {err}") from err
-    missing = {"pieces", "entities"} - set(files)
-    if missing:
-        raise CheckpointError(f"The saved encoder lacks its vocabularies: {sorted(missing)}.")
-    return Encoder(
-        network,
-        PieceTokenizer.from_dict(files["pieces"]),
-        EntityVocab.from_dict(files["entities"]),
-    )

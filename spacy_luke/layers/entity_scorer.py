@@ -49,12 +49,17 @@ class EntitySettings:
     mode: Way = "probe"
     view: View = "document"
     typed_markers: bool = False
+    max_mention_pieces: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in WAYS:
             raise ConfigError(f"EntityScorer.mode is {self.mode!r}; use one of {WAYS}.")
         if self.view not in ("document", "sentence"):
             raise ConfigError(f"EntityScorer.view is {self.view!r}; use 'document' or 'sentence'.")
+        if self.max_mention_pieces is not None and self.max_mention_pieces < 1:
+            raise ConfigError(
+                f"EntityScorer.max_mention_pieces is {self.max_mention_pieces}; at least 1, or null."
+            )
 
     @property
     def head_type(self) -> type["EntityModule"]:
@@ -87,6 +92,7 @@ def EntityScorer_v1(
     mode: Literal["markers", "probe"] = "probe",
     view: Literal["document", "sentence"] = "document",
     typed_markers: bool = False,
+    max_mention_pieces: int | None = None,
     learn_rate_factor: float = 1.0,
 ) -> Model[EntityQuery, EntityScores]:
     """Score the classes of spans.
@@ -97,9 +103,11 @@ def EntityScorer_v1(
     view: what a sequence of ``markers`` shows: as much of the ``document`` as the window holds, or
         only the ``sentence`` of the span.
     typed_markers: the markers also name the span's label (``markers`` only).
+    max_mention_pieces: the positions of a span stop after so many pieces, its markers counted; 30 in
+        published models, by default all (``markers`` only).
     learn_rate_factor: learning rate of the head, relative to the config's.
     """
-    settings = EntitySettings(mode, view, typed_markers)
+    settings = EntitySettings(mode, view, typed_markers, max_mention_pieces)
     return task_node(NETWORK, encoder, settings, _forward, LearnRates(learn_rate_factor))
 
 
@@ -151,4 +159,6 @@ def _score(
         return module.head(states[:, 0]).float()
 
     typed = settings.typed_markers
-    return asked, asking.marked(questions[asked], settings.view, typed, classify)
+    return asked, asking.marked(
+        questions[asked], settings.view, typed, classify, settings.max_mention_pieces
+    )

@@ -10,9 +10,10 @@ from torch import nn
 
 from ..checkpoint.names import CLASSIFIER_BIAS, CLASSIFIER_WEIGHT
 from ..errors import CheckpointError, ConfigError
+from ..model.config import LukeConfig
 from ..model.encoder import init_weights
-from .blob import from_blob, to_blob
-from .encoder import module_of, published_head
+from .blob import Blob
+from .encoder import module_of
 from .listener import encoder_node
 from .shim import Format, LearnRates, LukeShim
 
@@ -26,10 +27,13 @@ class HeadModule(nn.Module):
     config: the constructor's keyword arguments, ``hidden`` and ``n_classes`` among them.
     architecture: whose classifier in published files this is; empty where none has this form.
     width: how many states a row of that classifier reads.
+    negative: our name of its class 0, "none of the labels", where no class has that name; empty where
+        published files agree on one.
     """
 
     architecture: ClassVar[str] = ""
     width: ClassVar[int] = 1
+    negative: ClassVar[str] = ""
 
     def __init__(self, **config: Any):
         super().__init__()
@@ -130,31 +134,41 @@ def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
 # Heads of published checkpoints
 
 
+def class_names(config: LukeConfig, head: type[HeadModule]) -> dict[str, str]:
+    """Our name of each class of a checkpoint with such a head -> its name there, in its order."""
+    listed = config.extra.get("id2label") or {}
+    theirs = [str(listed[key]) for key in sorted(listed, key=int)]
+    ours = list(theirs)
+    if head.negative and head.negative not in theirs:
+        ours[:1] = [head.negative]
+    return dict(zip(ours, theirs))
+
+
 def published_labels(network: Model) -> list[str]:
-    """The classes of the classifier in the checkpoint just read, in its order; none where it has
-    no classifier of this task."""
-    node = encoder_node(network.layers[0])
-    published, head = published_head(node), network.attrs["settings"].head_type
-    names = published.raw_config.get("id2label") or {}
-    weight = published.weights.get(CLASSIFIER_WEIGHT)
-    architectures = published.raw_config.get("architectures") or [head.architecture]
-    if weight is None or not head.architecture or head.architecture not in architectures:
+    """The classes of the classifier that came with the encoder's checkpoint, by our names and in its
+    order; none where it has no classifier of this task."""
+    encoder = module_of(encoder_node(network.layers[0]))
+    head = network.attrs["settings"].head_type
+    names = class_names(encoder.network.config, head)
+    weight = encoder.others.get(CLASSIFIER_WEIGHT)
+    architecture = encoder.source.architecture or head.architecture
+    if weight is None or not head.architecture or head.architecture != architecture:
         return []
-    if weight.shape[1:] != (head.width * module_of(node).hidden_size,):
+    if weight.shape[1:] != (head.width * encoder.hidden_size,):
         raise CheckpointError(
             f"{CLASSIFIER_WEIGHT} has the shape {list(weight.shape)}; the classifier of "
-            f"{head.architecture} reads {head.width} states of {module_of(node).hidden_size}."
+            f"{head.architecture} reads {head.width} states of {encoder.hidden_size}."
         )
     if len(names) != len(weight):
         raise CheckpointError(
             f"{CLASSIFIER_WEIGHT} has {len(weight)} rows, id2label in config.json {len(names)}."
         )
-    return [str(names[key]) for key in sorted(names, key=int)]
+    return list(names)
 
 
 def has_published_bias(network: Model) -> bool:
-    """Whether the checkpoint just read has a classifier with a bias."""
-    return CLASSIFIER_BIAS in published_head(encoder_node(network.layers[0])).weights
+    """Whether the encoder's checkpoint has a classifier with a bias."""
+    return CLASSIFIER_BIAS in module_of(encoder_node(network.layers[0])).others
 
 
 def load_published_head(network: Model, classes: Sequence[str]) -> list[str]:
@@ -167,7 +181,7 @@ def load_published_head(network: Model, classes: Sequence[str]) -> list[str]:
     found = [name for name in classes if name in theirs]
     if not found:
         return []
-    published = published_head(encoder_node(network.layers[0])).weights
+    published = module_of(encoder_node(network.layers[0])).others
     ours, bias = head_of(network).classifier, published.get(CLASSIFIER_BIAS)
     if (bias is None) != (ours.bias is None):
         raise CheckpointError(
@@ -181,6 +195,8 @@ def load_published_head(network: Model, classes: Sequence[str]) -> list[str]:
                 ours.weight[i] = published[CLASSIFIER_WEIGHT][row]
                 if bias is not None:
                     ours.bias[i] = bias[row]
+    for name in (CLASSIFIER_WEIGHT, CLASSIFIER_BIAS):  # from here on it is the component's own
+        published.pop(name, None)
     return found
 
 
@@ -188,14 +204,14 @@ def load_published_head(network: Model, classes: Sequence[str]) -> list[str]:
 
 
 def _save(module: HeadModule) -> bytes:
-    return to_blob("head", module.config, module.state_dict())
+    return Blob("head", module.config, module.state_dict()).to_bytes()
 
 
 def _load(head: type[HeadModule], data: bytes) -> HeadModule:
-    config, tensors, _ = from_blob("head", data)
-    module = head(**config)
+    blob = Blob.from_bytes("head", data)
+    module = head(**blob.config)
     try:
-        module.load_state_dict(tensors)
+        module.load_state_dict(blob.tensors)
     except RuntimeError as err:
         raise CheckpointError(f"The saved head does not fit its sizes: {err}") from err
     return module

@@ -58,12 +58,17 @@ class PairSettings:
     mode: Way = "probe"
     view: View = "document"
     typed_markers: bool = False
+    max_mention_pieces: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in WAYS:
             raise ConfigError(f"PairScorer.mode is {self.mode!r}; use one of {WAYS}.")
         if self.view not in ("document", "sentence"):
             raise ConfigError(f"PairScorer.view is {self.view!r}; use 'document' or 'sentence'.")
+        if self.max_mention_pieces is not None and self.max_mention_pieces < 1:
+            raise ConfigError(
+                f"PairScorer.max_mention_pieces is {self.max_mention_pieces}; at least 1, or null."
+            )
 
     @property
     def head_type(self) -> type["PairModule"]:
@@ -112,6 +117,7 @@ def PairScorer_v1(
     mode: Literal["markers", "probe"] = "probe",
     view: Literal["document", "sentence"] = "document",
     typed_markers: bool = False,
+    max_mention_pieces: int | None = None,
     learn_rate_factor: float = 1.0,
 ) -> Model[PairQuery, PairScores]:
     """Score pairs of entities.
@@ -122,9 +128,11 @@ def PairScorer_v1(
     view: what a sequence of ``markers`` shows: as much of the ``document`` as the window holds, or
         only the ``sentence`` (or sentences) of the pair.
     typed_markers: the markers also name the entity labels (``markers`` only).
+    max_mention_pieces: the positions of a span stop after so many pieces, its markers counted; 30 in
+        published models, by default all (``markers`` only).
     learn_rate_factor: learning rate of the head, relative to the config's.
     """
-    settings = PairSettings(mode, view, typed_markers)
+    settings = PairSettings(mode, view, typed_markers, max_mention_pieces)
     return task_node(NETWORK, encoder, settings, _forward, LearnRates(learn_rate_factor))
 
 
@@ -172,7 +180,8 @@ class _Pairs:
         return self._markers() if self.settings.mode == "markers" else self._probe()
 
     def _markers(self) -> tuple[Array, torch.Tensor]:
-        questions, typed = self._nearest(), self.settings.typed_markers
+        questions, settings = self._nearest(), self.settings
+        typed = settings.typed_markers
         asked = np.flatnonzero(self.asking.fitting(questions, typed))
         if not len(asked):
             return asked, self._none()
@@ -182,7 +191,9 @@ class _Pairs:
         def classify(states: torch.Tensor) -> torch.Tensor:
             return head(states[:, 0], states[:, 1]).float()
 
-        logits = self.asking.marked(questions[asked], self.settings.view, typed, classify)
+        logits = self.asking.marked(
+            questions[asked], settings.view, typed, classify, settings.max_mention_pieces
+        )
         return asked, logits
 
     def _probe(self) -> tuple[Array, torch.Tensor]:

@@ -20,7 +20,8 @@ from ..inputs.windows import Layout, Windows, cut_windows
 from ..model.encoder import AttentionPattern, WordPass
 from ..model.packing import Array, Entities, LukeInputs, LukeStates, Words
 from ..report import LOGGER
-from .encoder import Encoder, EncoderSettings, module_of
+from .encoder import EncoderSettings, module_of
+from .encoder_module import Encoder
 from .listener import UpstreamLink, encoder_node, is_listener
 from .word_passes import pass_key
 
@@ -80,6 +81,7 @@ class Session:
             self.settings.tokenization,
             spans,
             shapes=self.settings.word_shapes,
+            spaces=self.settings.spaces,
         )
         if pieces.n_cut.any():
             where = ", ".join(str(i) for i in np.flatnonzero(pieces.n_cut)[:5])

@@ -20,6 +20,7 @@ class SpanModule(HeadModule):
 
     architecture: ClassVar[str] = "LukeForEntitySpanClassification"
     width: ClassVar[int] = 3
+    negative: ClassVar[str] = NIL
 
     def __init__(self, hidden: int, n_classes: int, filter_size: int):
         super().__init__(hidden=hidden, n_classes=n_classes, filter_size=filter_size)

@@ -1,5 +1,8 @@
 """Word and entity embeddings (Yamada et al. 2020, section 3.1)."""
 
+from typing import Any
+
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -36,6 +39,26 @@ class WordEmbeddings(nn.Module):
         return self.dropout(self.norm(states))
 
 
+class StoredRows(nn.Module):
+    """Rows of an embedding table that is not trained, read where they are needed.
+
+    rows: (n, size) float32 or float16, which may be mapped from a file. They stay where they are
+    when the network moves to another device, and copies of the module share them.
+    """
+
+    def __init__(self, rows: np.ndarray):
+        super().__init__()
+        self.rows = rows
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """(n,) -> (n, size), float32."""
+        found = self.rows[ids.cpu().numpy()].astype(np.float32, copy=False)
+        return torch.from_numpy(found).to(ids.device)
+
+    def __deepcopy__(self, memo: Any) -> "StoredRows":
+        return StoredRows(self.rows)
+
+
 class EntityEmbeddings(nn.Module):
     """Entity (factorised), mean position, type and (optional) label vectors; LayerNorm.
 
@@ -47,7 +70,7 @@ class EntityEmbeddings(nn.Module):
     def __init__(self, config: LukeConfig):
         super().__init__()
         hidden, size = config.hidden_size, config.entity_emb_size
-        self.entities = nn.Embedding(config.entity_vocab_size, size)
+        self.entities: nn.Embedding | StoredRows = nn.Embedding(config.entity_vocab_size, size)
         self.dense = nn.Linear(size, hidden, bias=False) if size != hidden else None
         self.positions = nn.Embedding(config.max_position_embeddings, hidden)
         self.types = nn.Embedding(config.type_vocab_size, hidden)
@@ -71,6 +94,19 @@ class EntityEmbeddings(nn.Module):
         if self.labels is not None and labels is not None:
             states = states + self.labels(labels)
         return self.dropout(self.norm(states))
+
+    @property
+    def table(self) -> np.ndarray | torch.Tensor:
+        """All rows, (n, size): a tensor where they are trained, an array where they are stored."""
+        rows = self.entities
+        return rows.rows if isinstance(rows, StoredRows) else rows.weight
+
+    def set_table(self, table: np.ndarray | torch.Tensor) -> None:
+        """Take other rows: an array is stored, a tensor is trained."""
+        if isinstance(table, np.ndarray):
+            self.entities = StoredRows(table)
+        else:
+            self.entities = nn.Embedding.from_pretrained(table.detach(), freeze=False)
 
     def mean_positions(self, starts: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
         """The mean position vector of each range [start, end); zeros for an empty range.

@@ -13,6 +13,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from ..errors import ConfigError
 from ..layers.asking import GivenSpans
 from ..report import LOGGER
+from .card import record
 from .labelled import Labelled
 
 Array = np.ndarray
@@ -179,6 +180,7 @@ class EntityTask(Labelled):
             "The training data has none, and the encoder no published classifier of this task.",
         )
         self._report_limits(get_examples(), preset)
+        record(nlp, self.name, self.model, self.limits)
         annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
         if self.limits["gold"] and not preset and not annotating:
             LOGGER.warning("%s: no document of the data has entities. %s", self.name, NOT_GIVEN)

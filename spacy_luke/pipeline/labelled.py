@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-from spacy.pipeline import TrainablePipe
 from thinc.api import Model
 
 from ..errors import ConfigError
@@ -15,9 +14,10 @@ from ..layers.head_module import (
     set_head,
 )
 from ..report import LOGGER
+from .saving import KeepsEncoderApart
 
 
-class Labelled(TrainablePipe):
+class Labelled(KeepsEncoderApart):
     """A component whose classes are its labels and, by a subclass, some more.
 
     ``cfg["labels"]`` holds the labels. A subclass says in which order its classifier has the classes

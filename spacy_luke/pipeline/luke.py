@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
@@ -14,8 +13,10 @@ from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from ..errors import ConfigError
 from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import ENCODER, module_of
+from ..layers.phrases import encode_phrases
 from ..layers.transformer_data import WordStates
 from ..model.encoder import AttentionPattern
+from .card import record
 from .doc_data import (
     LukeDocData,
     VectorSource,
@@ -24,6 +25,7 @@ from .doc_data import (
     keep,
     vectors_of,
 )
+from .saving import KeepsEncoderApart
 from .upstream import Upstream
 
 DEFAULT_CONFIG = Config().from_str(
@@ -35,6 +37,7 @@ link_by_text = false
 eager = false
 keep_vectors = false
 vector_hooks = false
+phrases = false
 
 [luke.model]
 @architectures = "spacy-luke.LukeEncoder.v1"
@@ -59,6 +62,7 @@ def make_luke(
     eager: bool,
     keep_vectors: bool,
     vector_hooks: bool,
+    phrases: bool,
 ) -> "Luke":
     """Construct the component.
 
@@ -71,6 +75,9 @@ def make_luke(
         other processes (implies eager).
     vector_hooks: make ``Span.vector``, ``Token.vector``, ``Doc.vector`` and ``similarity``
         read these vectors.
+    phrases: vectors of entities are phrase vectors (UCTopic, Li et al. 2022): each entity is asked
+        about alone, as [MASK], and its state goes through the checkpoint's head ``mlp.dense`` and
+        tanh. For checkpoints that have that head.
     """
     return Luke(
         nlp.vocab,
@@ -82,10 +89,11 @@ def make_luke(
         eager=eager,
         keep_vectors=keep_vectors,
         vector_hooks=vector_hooks,
+        phrases=phrases,
     )
 
 
-class Luke(TrainablePipe):
+class Luke(KeepsEncoderApart):
     """Serves vectors of words and of ``Doc.ents``, and its encoder to listeners."""
 
     def __init__(
@@ -100,6 +108,7 @@ class Luke(TrainablePipe):
         eager: bool = False,
         keep_vectors: bool = False,
         vector_hooks: bool = False,
+        phrases: bool = False,
     ):
         if model.name != ENCODER:
             raise ConfigError(f"{name}.model must be spacy-luke.LukeEncoder.v1, not {model.name}.")
@@ -119,6 +128,7 @@ class Luke(TrainablePipe):
             "eager": eager,
             "keep_vectors": keep_vectors,
             "vector_hooks": vector_hooks,
+            "phrases": phrases,
             "titles": {},
         }
         self.upstream = Upstream(model, name)
@@ -156,7 +166,10 @@ class Luke(TrainablePipe):
         if not docs:
             return []
         given = [self._given(doc_ents) for doc_ents in ents]
-        states = encode_docs(self.model, docs, given, self.cfg["attention"])
+        if self.cfg["phrases"]:
+            states = encode_phrases(self.model, docs, given)
+        else:
+            states = encode_docs(self.model, docs, given, self.cfg["attention"])
         return [LukeDocData(state.token_vectors, state.entity_vectors) for state in states]
 
     def _given(self, ents: list[Span]) -> GivenEntities:
@@ -261,6 +274,7 @@ class Luke(TrainablePipe):
         if titles is not None:
             self.cfg["titles"] = dict(titles)
         self.model.initialize()
+        record(nlp, self.name, self.model, {})
         if nlp is not None:
             names = nlp.pipe_names
             if self.name in names:

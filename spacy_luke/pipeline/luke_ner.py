@@ -18,6 +18,7 @@ from ..errors import ConfigError
 from ..layers.span_module import NIL
 from ..layers.span_network import NETWORK, SpanQuery, SpanScores, askable
 from ..report import LOGGER
+from .card import record
 from .decoding import Decoded, decode
 from .gold import gold_spans, match_gold, touches_missing
 from .labelled import Labelled
@@ -298,6 +299,7 @@ class LukeNER(Labelled):
         )
         self._check_score_weights(nlp)
         self._report_limits(get_examples)
+        record(nlp, self.name, self.model, self.limits)
 
     def _check_score_weights(self, nlp: Language | None) -> None:
         """In nested mode the default weights, those of ``Doc.ents``, would choose nothing."""

@@ -54,7 +54,7 @@ class PretrainingModel(nn.Module):
     def forward(self, batch: MaskedBatch) -> Outcome:
         states = self.luke(batch.inputs, self.attention)
         word_table = self.luke.word_embeddings.words.weight
-        entity_table = self.luke.entity_embeddings.entities.weight
+        entity_table = self._entity_table
         word_loss, words_right = self._predict(
             self.word_head, states.words, word_table, batch.words, batch.word_targets
         )
@@ -62,6 +62,12 @@ class PretrainingModel(nn.Module):
             self.entity_head, states.entities, entity_table, batch.entities, batch.entity_targets
         )
         return Outcome(word_loss, entity_loss, words_right, entities_right)
+
+    @property
+    def _entity_table(self) -> torch.Tensor:
+        table = self.luke.entity_embeddings.table
+        assert isinstance(table, torch.Tensor)  # pretraining trains it
+        return table
 
     def _predict(
         self,
@@ -85,7 +91,7 @@ class PretrainingModel(nn.Module):
         """(n, n_entities) of the packed entities ``rows``."""
         states = self.luke(inputs, self.attention).entities
         picked = states.index_select(0, torch.from_numpy(rows).to(states.device))
-        return self.entity_head(picked, self.luke.entity_embeddings.entities.weight)
+        return self.entity_head(picked, self._entity_table)
 
     @classmethod
     def start(
@@ -98,7 +104,7 @@ class PretrainingModel(nn.Module):
         for head, names in ((model.word_head, WORD_HEAD), (model.entity_head, ENTITY_HEAD)):
             head.dense.weight.data.normal_(0.0, checkpoint.config.initializer_range)
             head.dense.bias.data.zero_()
-            found = {ours: checkpoint.heads.get(theirs) for ours, theirs in names.items()}
+            found = {ours: checkpoint.others.get(theirs) for ours, theirs in names.items()}
             if all(x is not None for x in found.values()):
                 head.load_state_dict(found)
         load_into(model.luke, checkpoint)

@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import torch
 from ..checkpoint.entity_table import with_entities
 from ..checkpoint.names import ENTITY_HEAD, POOLER, WORD_HEAD
 from ..checkpoint.read import Checkpoint
+from ..checkpoint.source import Source
 from ..checkpoint.write import write_checkpoint
 from ..errors import ConfigError
 from ..model.encoder import AttentionPattern
@@ -104,15 +105,14 @@ def pretrain(
         return None
     plot_log(read_log(folder / LOG), folder / PLOT)
     shutil.rmtree(folder / MODEL, ignore_errors=True)
-    write_checkpoint(
-        folder / MODEL,
-        start.config,
-        model.luke.state_dict(),
-        {k: v for k, v in start.heads.items() if k.startswith(POOLER)} | model.heads(),
-        start.pieces,
-        vocab,
-        "LukeForMaskedLM",
+    pooler = {k: v for k, v in start.others.items() if k.startswith(POOLER)}
+    trained = replace(
+        start,
+        weights=model.luke.state_dict(),
+        others=pooler | model.heads(),
+        source=Source(name=start.source.name),
     )
+    write_checkpoint(folder / MODEL, trained, "LukeForMaskedLM")
     return folder / MODEL
 
 
@@ -146,7 +146,7 @@ def fresh_heads(checkpoint: Checkpoint) -> list[str]:
     """Parameters of heads that the checkpoint does not have whole."""
     names = []
     for module, table in (("word_head", WORD_HEAD), ("entity_head", ENTITY_HEAD)):
-        if any(theirs not in checkpoint.heads for theirs in table.values()):
+        if any(theirs not in checkpoint.others for theirs in table.values()):
             names += [f"{module}.{ours}" for ours in table]
     return names
 
@@ -163,7 +163,7 @@ def _check_lengths(checkpoint: Checkpoint, shards: Manifest) -> None:
 
 def _weights_hash(checkpoint: Checkpoint) -> str:
     digest = hashlib.sha256()
-    for name, tensor in sorted({**checkpoint.weights, **checkpoint.heads}.items()):
+    for name, tensor in sorted({**checkpoint.weights, **checkpoint.others}.items()):
         digest.update(name.encode())
         digest.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

@@ -1,11 +1,13 @@
 """The entity vocabulary: titles to rows of the entity table, in the published formats."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import VocabError
+from .entity_index import EntityIndex
 
 PAD, UNK, MASK, MASK2 = "[PAD]", "[UNK]", "[MASK]", "[MASK2]"
 FILE_NAMES = ("entity_vocab.json", "entity_vocab.jsonl", "entity_vocab.tsv")
@@ -18,18 +20,33 @@ class EntityVocab:
     share an id. Special entities are read from the vocabulary: their ids differ between
     published models and are never assumed.
 
-    names: name -> id. Raises VocabError where [MASK] is missing or an id is not a whole
-    number from 0.
+    names: name -> id; an :class:`.entity_index.EntityIndex` where there are many. Raises
+    VocabError where [MASK] is missing or an id is not a whole number from 0.
     """
 
-    def __init__(self, names: dict[str, int], source: str = "the entity vocabulary"):
-        for name, index in names.items():
-            if not isinstance(index, int) or isinstance(index, bool) or index < 0:
-                raise VocabError(f"{source}: entity {name!r} has the id {index!r}.")
+    def __init__(self, names: Mapping[str, int], source: str = "the entity vocabulary"):
         if MASK not in names:
             raise VocabError(f"{source} has no {MASK} entity, which every task needs.")
+        if isinstance(names, EntityIndex):  # in order: the first has the smallest
+            name, index = next(iter(names.items()))
+            if index < 0:
+                raise VocabError(f"{source}: entity {name!r} has the id {index!r}.")
+            self.size = names.largest + 1
+        else:
+            for name, index in names.items():
+                if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+                    raise VocabError(f"{source}: entity {name!r} has the id {index!r}.")
+            self.size = max(names.values()) + 1
         self.names = names
-        self.size = max(names.values()) + 1
+
+    def indexed(self) -> "EntityVocab":
+        """The same vocabulary in the form that travels with an encoder."""
+        return self if isinstance(self.names, EntityIndex) else EntityVocab(self.index)
+
+    @property
+    def index(self) -> EntityIndex:
+        names = self.names
+        return names if isinstance(names, EntityIndex) else EntityIndex.build(names.items())
 
     @property
     def mask_id(self) -> int:
@@ -73,14 +90,9 @@ class EntityVocab:
 
     def name_of(self, index: int) -> str | None:
         """A name of the entity with an id: the first of several; None where there is none."""
+        if isinstance(self.names, EntityIndex):
+            return next(iter(self.names.names_of(index)), None)
         return next((name for name, found in self.names.items() if found == index), None)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"names": self.names}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "EntityVocab":
-        return cls(dict(values["names"]))
 
     @classmethod
     def specials_only(cls) -> "EntityVocab":
@@ -102,16 +114,23 @@ class EntityVocab:
             raise VocabError(f"{path} is empty.")
         source = str(path)
         if text.lstrip().startswith("{"):
-            whole = _as_object(text)
+            whole = _as_object(text, source)
             if whole is not None and not isinstance(whole.get("entities"), list):
                 return cls(whole, source)
             return cls(_collect(_json_lines(text, source), source), source)
         return cls(_collect(_tsv(text, source), source), source)
 
 
-def _as_object(text: str) -> dict[str, Any] | None:
+def _as_object(text: str, source: str) -> dict[str, Any] | None:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+            raise VocabError(f"{source}: {twice!r} is there twice.")
+        return found
+
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError:
         return None
     return value if isinstance(value, dict) else None

@@ -1,33 +1,40 @@
 """A piece tokenizer back to the files of a checkpoint directory."""
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
 
-from .pieces import SPECIALS, PieceTokenizer
+from .pieces import MARKERS, SPECIALS, PieceTokenizer
+from .sentencepiece import MODEL_FILE, SentencePieceModel
 
 
 def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
-    """Write ``tokenizer.json`` and ``tokenizer_config.json``, which
-    :meth:`PieceTokenizer.from_directory` reads as the same tokenizer, and beside them the older
-    files of the kind: ``vocab.json`` and ``merges.txt``, or ``vocab.txt``."""
-    values = tokenizer.to_dict()
-    data = copy.deepcopy(values["tokenizer"])
-    names = {index: name for name, index in values["added"].items()}
-    specials = {role: names[values["special_ids"][role]] for role in SPECIALS}
+    """Write files that :meth:`PieceTokenizer.from_directory` reads as the same tokenizer.
+
+    ``tokenizer_config.json`` and ``tokenizer.json``, and beside them the older files of the kind:
+    ``vocab.json`` and ``merges.txt``, or ``vocab.txt``. A tokenizer that came from
+    ``sentencepiece.bpe.model`` goes back to that file and ``added_tokens.json`` instead, which is
+    what transformers' tokenizers of mLUKE and XLM-R read: a ``tokenizer.json`` cannot hold the
+    whole of such a model (see ``sentencepiece.py``)."""
+    names = {index: name for name, index in tokenizer.added.items()}
+    specials = {role: names[tokenizer.special_ids[role]] for role in SPECIALS}
+    if tokenizer.sentencepiece is not None:
+        _write_sentencepiece(tokenizer.sentencepiece, folder, names, specials)
+        return
+    data = tokenizer.to_dict()["tokenizer"]
     data["added_tokens"] = [_added(name, index) for index, name in sorted(names.items())]
     model = data["model"]
     if model["type"] == "Unigram":  # where special pieces were hidden from the text
         hidden = {f" {name} ": name for name in names.values()}
         model["vocab"] = [[hidden.get(piece, piece), score] for piece, score in model["vocab"]]
-    config = {f"{role}_token": name for role, name in specials.items()}
-    config |= {"bos_token": specials["cls"], "eos_token": specials["sep"]}
+    config = _names(specials)
     normalizer = data.get("normalizer") or {}
     if normalizer.get("type") == "BertNormalizer":
         config["do_lower_case"] = normalizer["lowercase"]
         config["strip_accents"] = normalizer["strip_accents"]
         config["tokenize_chinese_chars"] = normalizer["handle_chinese_chars"]
+    if model["type"] == "BPE":
+        config["add_prefix_space"] = tokenizer.prefix_space
     _write(folder / "tokenizer.json", data)
     _write(folder / "tokenizer_config.json", config)
     if model["type"] == "BPE":
@@ -40,6 +47,23 @@ def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
     elif model["type"] == "WordPiece":
         pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
         (folder / "vocab.txt").write_text("\n".join([*pieces, ""]), "utf8")
+
+
+def _write_sentencepiece(
+    model: SentencePieceModel, folder: Path, names: dict[int, str], specials: dict[str, str]
+) -> None:
+    further = {name: index for index, name in sorted(names.items()) if index >= len(model.vocab)}
+    kind = "MLukeTokenizer" if set(MARKERS) <= set(further) else "XLMRobertaTokenizer"
+    config: dict[str, Any] = {"tokenizer_class": kind, **_names(specials)}
+    config["additional_special_tokens"] = [x for x in further if x not in specials.values()]
+    (folder / MODEL_FILE).write_bytes(model.raw)
+    _write(folder / "added_tokens.json", further)
+    _write(folder / "tokenizer_config.json", config)
+
+
+def _names(specials: dict[str, str]) -> dict[str, Any]:
+    names = {f"{role}_token": name for role, name in specials.items()}
+    return {**names, "bos_token": specials["cls"], "eos_token": specials["sep"]}
 
 
 def _added(name: str, index: int) -> dict[str, Any]:

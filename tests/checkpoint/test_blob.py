@@ -5,7 +5,7 @@ import json
 import pytest
 
 from spacy_luke.errors import CheckpointError
-from spacy_luke.layers.blob import from_blob, to_blob
+from spacy_luke.layers.blob import Blob
 
 torch = pytest.importorskip("torch")
 from safetensors.torch import save  # noqa: E402
@@ -17,49 +17,74 @@ TENSORS = {
     "ids": torch.tensor([3, -1]),
     "none": torch.zeros((0, 4)),
 }
-FILES = {"pieces": {"▁東京": 1, "é": [1, None]}, "names": ["a\u2028b", "\n"], "empty": {}}
+TEXTS = {"pieces": {"▁東京": 1, "é": [1, None]}, "names": ["a\u2028b", "\n"], "empty": {}}
 
 
 @pytest.fixture
 def blob():
-    return to_blob("encoder", CONFIG, TENSORS, FILES)
+    return Blob("encoder", CONFIG, TENSORS, TEXTS).to_bytes()
 
 
-def test_everything_comes_back(blob):
-    config, tensors, files = from_blob("encoder", blob)
-    assert (config, files) == (CONFIG, FILES)
-    assert tensors.keys() == TENSORS.keys()
+@pytest.mark.parametrize("way", ["bytes", "file"])
+def test_everything_comes_back(blob, way, tmp_path):
+    if way == "bytes":
+        found = Blob.from_bytes("encoder", blob)
+    else:
+        Blob("encoder", CONFIG, TENSORS, TEXTS).to_file(tmp_path / "new" / "x.safetensors")
+        found = Blob.from_file("encoder", tmp_path / "new" / "x.safetensors")
+    assert (found.config, found.texts) == (CONFIG, TEXTS)
+    assert found.tensors.keys() == TENSORS.keys()
     for name, tensor in TENSORS.items():
-        assert tensors[name].dtype == tensor.dtype
-        assert torch.equal(tensors[name], tensor)
+        assert found.tensors[name].dtype == tensor.dtype
+        assert torch.equal(found.tensors[name], tensor)
 
 
-def test_files_may_be_absent():
-    assert from_blob("scorer", to_blob("scorer", {}, TENSORS))[2] == {}
+def test_a_file_is_saved_over_while_it_is_read_from(tmp_path):
+    path = tmp_path / "x.safetensors"
+    Blob("x", {}, {"a": torch.ones(10_000)}).to_file(path)
+    found = Blob.from_file("x", path)
+    Blob("x", {}, {"a": found.tensors["a"] * 2, "b": found.tensors["a"]}).to_file(path)
+    assert found.tensors["a"].sum() == 10_000
+    again = Blob.from_file("x", path)
+    assert again.tensors["a"].sum() == 20_000 and again.tensors["b"].sum() == 10_000
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "other kind"])
+def test_a_file_that_is_no_blob_is_named(blob, damage, tmp_path):
+    path = tmp_path / "x.safetensors"
+    if damage != "missing":
+        path.write_bytes(blob if damage == "other kind" else blob[:100])
+    with pytest.raises(CheckpointError, match="x.safetensors"):
+        Blob.from_file("scorer", path)
+
+
+def test_texts_may_be_absent():
+    assert Blob.from_bytes("scorer", Blob("scorer", {}, TENSORS).to_bytes()).texts == {}
 
 
 def test_parameters_are_saved_without_their_graph():
     layer = torch.nn.Linear(2, 2)
-    _, tensors, _ = from_blob("x", to_blob("x", {}, dict(layer.named_parameters())))
+    data = Blob("x", {}, dict(layer.named_parameters())).to_bytes()
+    tensors = Blob.from_bytes("x", data).tensors
     assert torch.equal(tensors["weight"], layer.weight)
     assert not tensors["weight"].requires_grad
 
 
 def test_a_blob_of_another_kind_says_both(blob):
     with pytest.raises(CheckpointError, match=r"Expected a spacy-luke scorer.*found 'encoder'"):
-        from_blob("scorer", blob)
+        Blob.from_bytes("scorer", blob)
 
 
 def test_a_blob_of_another_version_says_both(blob, monkeypatch):
-    monkeypatch.setattr("spacy_luke.layers.blob.VERSION", "2")
-    with pytest.raises(CheckpointError, match=r"version 2.*version '1'"):
-        from_blob("encoder", blob)
+    monkeypatch.setattr("spacy_luke.layers.blob.VERSION", "3")
+    with pytest.raises(CheckpointError, match=r"version 3.*version '2'"):
+        Blob.from_bytes("encoder", blob)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.01, 0.3, 0.9, 0.999])
 def test_a_truncated_blob_is_refused(blob, share):
     with pytest.raises(CheckpointError, match="damaged"):
-        from_blob("encoder", blob[: int(len(blob) * share)])
+        Blob.from_bytes("encoder", blob[: int(len(blob) * share)])
 
 
 def with_header(value):
@@ -67,7 +92,7 @@ def with_header(value):
     return len(data).to_bytes(8, "little") + data
 
 
-HEADER = {"spacy-luke": "encoder", "version": "1"}
+HEADER = {"spacy-luke": "encoder", "version": "2"}
 
 
 @pytest.mark.parametrize(
@@ -85,12 +110,12 @@ HEADER = {"spacy-luke": "encoder", "version": "1"}
         save({"a": torch.zeros(1)}),
         save({"a": torch.zeros(1)}, metadata=HEADER),
         save({"a": torch.zeros(1)}, metadata={**HEADER, "config": "{"}),
-        save({"file:x": torch.zeros(1)}, metadata={**HEADER, "config": "{}"}),
+        save({"text:x": torch.zeros(1)}, metadata={**HEADER, "config": "{}"}),
         save(
-            {"file:x": torch.tensor([255], dtype=torch.uint8)}, metadata={**HEADER, "config": "{}"}
+            {"text:x": torch.tensor([255], dtype=torch.uint8)}, metadata={**HEADER, "config": "{}"}
         ),
     ],
 )
 def test_what_is_no_blob_is_refused(data):
     with pytest.raises(CheckpointError):
-        from_blob("encoder", data)
+        Blob.from_bytes("encoder", data)

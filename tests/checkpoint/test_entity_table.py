@@ -5,10 +5,12 @@ import torch
 
 from spacy_luke.checkpoint.entity_table import with_entities
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
+from spacy_luke.errors import CheckpointError
 from spacy_luke.model.encoder import LukeModel
 from spacy_luke.vocab.entities import EntityVocab
 
 TABLE = "entity_embeddings.entities.weight"
+BIAS = "entity_predictions.bias"
 SPECIALS = ("[PAD]", "[UNK]", "[MASK]", "[MASK2]")
 
 
@@ -29,7 +31,9 @@ def test_pruning_keeps_rows_and_biases(luke):
     small = with_entities(luke, vocab("Japan", "Tokyo"))
     for name in ("[UNK]", "[MASK]", "[MASK2]", "Japan", "Tokyo"):
         assert torch.equal(row(small, name), row(luke, name))
-        biases = [x.heads["entity_predictions.bias"][x.entities.names[name]] for x in (small, luke)]
+        biases = [
+            x.others["entity_predictions.bias"][x.entities.names[name]] for x in (small, luke)
+        ]
         assert biases[0] == biases[1]
     assert small.config.entity_vocab_size == 6 and len(small.weights[TABLE]) == 6
     load_into(LukeModel(small.config), small)
@@ -40,10 +44,11 @@ def test_extending_adds_fresh_rows_and_going_back_is_exact(luke):
     large = with_entities(luke, vocab(*titles, "Orrin", "Ines Marrow"))
     fresh = torch.stack([row(large, "Orrin"), row(large, "Ines Marrow")])
     assert 0.0 < fresh.std() < 0.1 and not torch.equal(fresh[0], fresh[1])
-    assert not large.heads["entity_predictions.bias"][-2:].any()
+    assert not large.others["entity_predictions.bias"][-2:].any()
     back = with_entities(large, luke.entities)
     for name in luke.entities.names:
-        assert torch.equal(row(back, name), row(luke, name)) or name == "[PAD]"
+        assert torch.equal(row(back, name), row(luke, name))
+    assert torch.equal(back.others[BIAS], luke.others[BIAS])
 
 
 def test_fresh_rows_are_those_of_the_seed(luke):
@@ -61,5 +66,23 @@ def test_beginning_anew_keeps_special_entities_alone(luke):
 def test_another_width_begins_the_table_and_its_projection_anew(luke, size):
     wide = with_entities(luke, vocab("Tokyo"), size=size)
     assert wide.config.entity_emb_size == size and wide.weights[TABLE].shape == (5, size)
-    assert not any(x.startswith("entity_predictions.") for x in wide.heads)
+    assert not any(x.startswith("entity_predictions.") for x in wide.others)
     load_into(LukeModel(wide.config), wide)
+
+
+def test_lite_becomes_full_and_lite_again(luke):
+    lite = with_entities(luke, EntityVocab({"[MASK]": 0, "[UNK]": 1, "[PAD]": 2, "[MASK2]": 3}))
+    lite.weights[TABLE][0] += 1.0  # as fine-tuning does
+    full = with_entities(lite, luke.entities, fallback=luke)
+    for name in luke.entities.names:
+        assert torch.equal(row(full, name), row(lite if name in SPECIALS else luke, name))
+    assert torch.equal(full.others[BIAS], luke.others[BIAS])
+    again = with_entities(full, lite.entities)
+    assert torch.equal(again.weights[TABLE], lite.weights[TABLE])
+    assert torch.equal(again.others[BIAS], lite.others[BIAS])
+
+
+def test_rows_of_another_width_are_refused(luke):
+    wide = with_entities(luke, vocab("Tokyo"), size=8)
+    with pytest.raises(CheckpointError, match="8 numbers; here they have 16"):
+        with_entities(luke, vocab("Tokyo", "Kobe"), fallback=wide)

@@ -65,8 +65,8 @@ def test_tensors_of_heads_are_kept_under_their_names(make_checkpoint):
     original = load_file(path / "model.safetensors")
     heads = {n: t for n, t in original.items() if not n.startswith("luke.")}
     assert heads
-    assert all(torch.equal(checkpoint.heads[name], heads[name]) for name in heads)
-    assert "entity_predictions.bias" in checkpoint.heads
+    assert all(torch.equal(checkpoint.others[name], heads[name]) for name in heads)
+    assert "entity_predictions.bias" in checkpoint.others
 
 
 @pytest.mark.parametrize("prefix", ["luke.", ""])

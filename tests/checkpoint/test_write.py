@@ -15,15 +15,7 @@ KINDS = pytest.mark.parametrize("kind", ["luke", "lite", "bert", "roberta", "xlm
 
 
 def write(checkpoint, folder):
-    write_checkpoint(
-        folder,
-        checkpoint.config,
-        checkpoint.weights,
-        checkpoint.heads,
-        checkpoint.pieces,
-        checkpoint.entities,
-        "LukeForMaskedLM",
-    )
+    write_checkpoint(folder, checkpoint, "LukeForMaskedLM")
     return read_checkpoint(folder)
 
 

@@ -95,6 +95,16 @@ def test_a_relation_corpus_is_written_and_reported(run, tmp_path):
     assert "1 pairs are marked 'Other'" in output
 
 
+def test_brackets_and_types_may_be_chosen(run, tmp_path):
+    record = {"sent": "-LRB- Ada -RRB- ran", "start": 6, "end": 9, "labels": ["person", "poet"]}
+    (tmp_path / "in.json").write_text(json.dumps([record]))
+    code, _ = run("openentity", "in.json", "out.spacy", "--brackets", "round", "--types", "poet, x")
+    assert code == 0
+    (doc,) = load(tmp_path / "out.spacy")
+    assert (doc.text, doc.ents[0].text) == ("( Ada ) ran", "Ada")
+    assert get_types(doc.ents[0]) == {"poet": 1.0}
+
+
 def test_a_json_list_cut_off_writes_nothing(run, tmp_path):
     record = {"sent": "Ada ran", "start": 0, "end": 3, "labels": ["person"]}
     (tmp_path / "in.json").write_text(f"[{json.dumps(record)}, {json.dumps(record)[:20]}")
@@ -137,6 +147,9 @@ def test_a_file_goes_into_a_directory_that_exists(run, tmp_path):
         (["columns", "in.conll", "out.spacy", "--alignment", "expand"], "does not take"),
         (["jsonl", "in.conll", "out.spacy", "--alignment", "near"], "alignment is 'near'"),
         (["docred", "in.conll", "out.spacy", "--alignment", "split"], "does not take"),
+        (["docred", "in.conll", "out.spacy", "--brackets", "keep"], "does not take"),
+        (["tacred", "in.conll", "out.spacy", "--brackets", "square"], "brackets is 'square'"),
+        (["tacred", "in.conll", "out.spacy", "--types", "person"], "does not take"),
         (["docred", "in.conll", "out.spacy"], "a JSON list of objects is needed"),
         (["semeval", "in.conll", "out.spacy"], "in.conll, line 1: a number and a sentence"),
         (["jsonl", "in.conll", "out.spacy", "--spans-key", ""], "spans_key is empty"),

@@ -46,6 +46,20 @@ def test_escaped_brackets_become_brackets(convert):
     assert [token.text for token in doc][:7] == ["(", ")", "[", "]", "{", "}", "-lrb-"]
 
 
+@pytest.mark.parametrize(
+    "form,expected",
+    [
+        ("plain", "( ) [ ] { }"),
+        ("round", "( ) ( ) ( )"),
+        ("keep", "-LRB- -RRB- -LSB- -RSB- -LCB- -RCB-"),
+    ],
+)
+def test_escaped_brackets_become_what_is_asked_for(convert, form, expected):
+    escaped = ["-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-", "a-LRB-", "a", "b", "c"]
+    (doc,), _ = convert("tacred", [record(token=escaped)], brackets=form)
+    assert [token.text for token in doc][:7] == [*expected.split(" "), "a-LRB-"]
+
+
 def test_no_relation_is_no_relation_and_counted(convert, relations):
     docs, report = convert("tacred", [RECORD, record(relation="no_relation")])
     assert [len(relations(doc)) for doc in docs] == [1, 0]

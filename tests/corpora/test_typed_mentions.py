@@ -56,6 +56,45 @@ def test_a_mention_without_types_is_asked_and_has_none(convert, name, key):
     assert report.typed_spans == 1 and not report.types
 
 
+@pytest.mark.parametrize(
+    "form,expected", [("round", "( x ) the ( y ) ) sank"), ("plain", "( x ) the { y ] } sank")]
+)
+@pytest.mark.parametrize("name", ["ufet", "openentity"])
+def test_brackets_are_kept_unless_they_are_asked_to_be_written(convert, name, form, expected):
+    """The mention stays where it is when what is before and in it becomes shorter."""
+    left, mention, right = "-LRB- x -RRB-", "the -LCB- y -RSB-", "-RCB- sank"
+    text = f"{left} {mention} {right}"
+    record = {
+        "ufet": {
+            "left_context_token": left.split(),
+            "mention_span": mention,
+            "right_context_token": right.split(),
+            "y_str": ["ship"],
+        },
+        "openentity": {
+            "sent": text,
+            "start": len(left) + 1,
+            "end": len(left) + 1 + len(mention),
+            "labels": ["ship"],
+        },
+    }[name]
+    (doc,), _ = convert(name, [record])
+    assert (doc[:].text, doc.ents[0].text) == (text, mention)
+    (doc,), _ = convert(name, [record], brackets=form)
+    start = expected.index("the")
+    assert (doc[:].text, doc.ents[0].text) == (expected, expected[start : start + 9])
+
+
+@pytest.mark.parametrize(
+    "name,kept", [("ufet", "object"), ("openentity", "ship"), ("figer", "/person")]
+)
+def test_types_that_are_not_asked_for_are_left_out(convert, name, kept):
+    (doc,), report = convert(name, [RECORDS[name]], types=(kept, "other"))
+    assert doc.ents[0]._.types == {kept: 1.0} and set(report.types) == {kept}
+    (doc,), report = convert(name, [RECORDS[name]], types=("other",))
+    assert doc.ents[0]._.types == {} and has_types(doc.ents[0])
+
+
 def test_a_mention_that_cuts_a_token_splits_it(convert):
     (doc,), report = convert("openentity", [{**OPEN, "start": 4, "end": 7}])
     assert [(ent.text, ent._.types) for ent in doc.ents] == [("fer", {"ship": 1.0})]

@@ -89,7 +89,7 @@ def test_under_mentions_pieces_do_not_cross_a_mention(text, data, bpe, nlp):
     pieces = align([doc], bpe, "mentions", [spans])
     check(pieces, [doc])
     everything = "".join(bpe._tokenizer.id_to_token(i) for i in pieces.ids)
-    assert byte_length(everything) == byte_length(doc.text, plain=True)
+    assert byte_length(everything) == byte_length(doc[:].text, plain=True)
     for start, end in spans.tolist():
         a, b = pieces.token_starts[start], pieces.token_ends[end - 1]
         shown = "".join(bpe._tokenizer.id_to_token(i) for i in pieces.ids[a:b])
@@ -118,6 +118,75 @@ def test_a_token_s_pieces_do_not_depend_on_the_spans_under_tokens(tokenizer, nlp
     doc = nlp(TEXTS[0])
     cut = align([doc], tokenizer, "tokens", [np.asarray([[1, 3]])])
     assert cut.ids.tolist() == align([doc], tokenizer).ids.tolist()
+
+
+WORDS = ["Anna", "'s", "isn't", "(", "''", "…", "€", "$", "'", "Oslo"]
+SPACED = {
+    "text": "Anna Ġ's Ġisn't Ġ( Ġ'' Ġ… Ġ€ Ġ$ Ġ' ĠOslo",
+    "words": "ĠAnna Ġ's Ġisn't Ġ( Ġ'' Ġ… Ġ€ Ġ$ Ġ' ĠOslo",
+    "conll": "ĠAnna 's Ġisn't ( '' … Ġ€ $ ' ĠOslo",
+}
+
+
+@pytest.mark.parametrize("spaces", SPACED)
+def test_which_tokens_have_a_space_before_them(spaces, bpe, nlp):
+    doc = Doc(nlp.vocab, words=WORDS)
+    pieces = align([doc], bpe, spaces=spaces)
+    assert shown(bpe, pieces) == [x.replace("Ġ", " ") for x in SPACED[spaces].split(" ")]
+
+
+@pytest.mark.parametrize("spaces", ["words", "conll"])
+def test_a_space_of_the_text_stays_where_the_rule_says_so(spaces, bpe, nlp):
+    """Tokens that touch in the text are parted, and white space is as it was."""
+    doc = nlp("Anna's isn't\n  here .")
+    found = shown(bpe, align([doc], bpe, spaces=spaces))
+    close = spaces == "conll"
+    expected = [" Anna", "'s" if close else " 's", " is", " n't", "\n ", " here"]
+    assert found == [*expected, "." if close else " ."]
+
+
+def shown(tokenizer, pieces):
+    """The text of every token's pieces."""
+    pairs = zip(pieces.token_starts.tolist(), pieces.token_ends.tolist())
+    decode = tokenizer._tokenizer.decode
+    return [decode(pieces.ids[a:b].tolist(), skip_special_tokens=False) for a, b in pairs]
+
+
+def test_the_default_is_what_the_tokenizer_s_files_say(bpe, nlp, monkeypatch):
+    doc = nlp(TEXTS[0])
+    assert same(align([doc], bpe), align([doc], bpe, spaces="text"))
+    monkeypatch.setattr(bpe, "prefix_space", True)
+    for rule in ("tokens", "mentions"):
+        assert same(align([doc], bpe, rule), align([doc], bpe, rule, spaces="words"))
+    assert not same(align([doc], bpe), align([doc], bpe, spaces="text"))
+
+
+def same(one, other):
+    return one.ids.tolist() == other.ids.tolist() and (
+        one.token_starts.tolist() == other.token_starts.tolist()
+    )
+
+
+@pytest.mark.parametrize("rule", ["tokens", "mentions"])
+@pytest.mark.parametrize("fixture", ["wordpiece", "unigram"])
+def test_where_spaces_make_no_difference_nothing_changes(rule, fixture, request, nlp):
+    tokenizer, docs = request.getfixturevalue(fixture), [nlp(text) for text in TEXTS]
+    cuts = no_spans(docs)
+    cuts[0] = np.asarray([[2, 4]])
+    expected = align(docs, tokenizer, rule, cuts, spaces="text")
+    assert same(align(docs, tokenizer, rule, cuts, spaces="words"), expected)
+
+
+@pytest.mark.parametrize("spaces", ["text", "words"])
+def test_no_piece_is_made_of_the_space_after_the_last_token(spaces, bpe, nlp):
+    made_of_words = Doc(nlp.vocab, words=["Tokyo", "is", "Japan"])
+    assert made_of_words.text.endswith(" ")
+    written = nlp("Tokyo is Japan")
+    for cuts in ([[0, 1]], [[2, 3]], [[0, 3]], []):
+        spans = [np.asarray(cuts, dtype=np.int64).reshape(-1, 2)]
+        one = align([made_of_words], bpe, "mentions", spans, spaces=spaces)
+        assert same(one, align([written], bpe, "mentions", spans, spaces=spaces))
+        assert one.token_ends[-1] == len(one.ids)
 
 
 def test_spans_outside_a_document_cut_nothing(bpe, nlp):

@@ -1,6 +1,8 @@
-"""The rule ``mentions`` gives the piece ids and entity positions of ``LukeTokenizer``.
+"""The rule ``mentions`` gives the piece ids and entity positions of ``LukeTokenizer``, which adds
+no space, or one before every part (``spaces = "words"``).
 
-Strings such as ``<mask>`` in a text are a deliberate difference: they are ordinary text here.
+Strings such as ``<mask>`` in a text are a deliberate difference: they are ordinary text here. So is
+the space that spaCy keeps after a last token: no piece is made of it.
 """
 
 import json
@@ -26,17 +28,20 @@ CORPORA = [
 ]
 
 
-@pytest.fixture(scope="module")
-def tokenizers(data_dir, tmp_path_factory):
-    """Ours and the reference, on RoBERTa's own files."""
+@pytest.fixture(scope="module", params=["text", "words"])
+def tokenizers(request, data_dir, tmp_path_factory):
+    """Ours, the reference and what is preceded by a space, on RoBERTa's own files."""
     transformers = pytest.importorskip("transformers")
     path = data_dir / "roberta-vocab"
     entities = tmp_path_factory.mktemp("entities") / "entity_vocab.json"
     entities.write_text('{"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}')
     reference = transformers.LukeTokenizer(
-        str(path / "vocab.json"), str(path / "merges.txt"), str(entities)
+        str(path / "vocab.json"),
+        str(path / "merges.txt"),
+        str(entities),
+        add_prefix_space=request.param == "words",
     )
-    return PieceTokenizer.from_directory(path), reference
+    return PieceTokenizer.from_directory(path), reference, request.param
 
 
 def test_sentences_with_entities(tokenizers, data_dir, nlp):
@@ -81,21 +86,22 @@ def test_odd_text_cut_at_every_pair_of_tokens(text, tokenizers, nlp):
 
 
 def test_special_strings_differ_on_purpose(tokenizers, nlp):
-    ours, reference = tokenizers
+    ours, reference, rule = tokenizers
     for string in SPECIAL_STRINGS:
         doc = nlp(f"a {string} b")
-        ids = align([doc], ours, "mentions").ids.tolist()
+        ids = align([doc], ours, "mentions", spaces=rule).ids.tolist()
         assert not {0, 1, 2, 3, 50264} & set(ids)
         assert ids != reference(doc.text, add_special_tokens=False)["input_ids"]
 
 
 def assert_equal(tokenizers, doc, spans):
     """One sequence: the same piece ids, and the same positions of every mention."""
-    ours, reference = tokenizers
+    ours, reference, rule = tokenizers
+    text = doc[:].text  # without a space after the last token
     table = np.asarray(spans, dtype=np.int64)
     characters = [(doc[a].idx, doc[b - 1].idx + len(doc[b - 1])) for a, b in spans]
-    expected = reference(doc.text, entity_spans=characters)
-    pieces = align([doc], ours, "mentions", [table])
+    expected = reference(text, entity_spans=characters)
+    pieces = align([doc], ours, "mentions", [table], spaces=rule)
     assert [0, *pieces.ids.tolist(), 2] == expected["input_ids"], doc.text
     starts, ends = span_pieces(pieces, table, np.zeros(len(table), dtype=np.int64))
     ends = np.minimum(ends, starts + MAX_MENTION)

@@ -11,6 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from spacy_luke.errors import ConfigError
 from spacy_luke.layers import asking, session
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import annotate, make_examples, make_pipeline
@@ -125,6 +126,34 @@ def test_what_is_computed_again_has_the_random_state_of_the_device_it_is_on(bert
     nlp.update(make_examples(nlp), sgd=False)
     network = nlp.get_pipe("luke_relation").model.layers[0].shims[0].module.network
     assert seen and all(devices == [network.device] for devices in seen)
+
+
+# Positions
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_positions_of_a_long_mention_stop_where_they_are_told_to(bert_dir, monkeypatch, factory):
+    """Its markers count: of 10 positions, one is that of the opening marker."""
+    lengths = {}
+    encode = session.Session.encode
+
+    def watched(own: Any, inputs: Any, attention: Any) -> Any:
+        given = inputs.entities
+        lengths.setdefault(limit, set()).update((given.ends - given.starts).tolist())
+        return encode(own, inputs, attention)
+
+    monkeypatch.setattr(session.Session, "encode", watched)
+    for limit in (None, 10, 1):
+        nlp = make(factory, bert_dir, "markers", max_mention_pieces=limit)
+        doc = Doc(nlp.vocab, words=["London", *["Tokyo"] * 20])
+        annotate(doc, [(0, 1, "LOC", []), (1, 21, "LOC", [])])
+        lengths.pop(limit, None)  # of initialisation
+        nlp.get_pipe(factory).predict([doc])
+    n_london, n_tokyo = sorted(lengths[None])
+    assert n_tokyo > 20 > n_london
+    assert lengths[10] == {n_london, 10} and lengths[1] == {1}
+    with pytest.raises(ConfigError, match="max_mention_pieces is 0"):
+        make(factory, bert_dir, "markers", max_mention_pieces=0)
 
 
 # What fits

@@ -127,6 +127,8 @@ def test_a_missing_directory_is_named(tmp_path):
     "settings,name",
     [
         ({"tokenization": "words"}, "tokenization"),
+        ({"spaces": "all"}, "spaces"),
+        ({"spaces": "conll", "tokenization": "mentions"}, "cuts text only around mentions"),
         ({"pooling": "max"}, "pooling"),
         ({"window": 10, "overlap": 10}, "overlap"),
     ],

@@ -73,7 +73,7 @@ def test_pair_logits(make_checkpoint, kind, bias, settings):
                     one.ents = [Span(one, x.start, x.end, "X") for x in (head, tail)]
                     asked, scores = pipe.predict([one])
                     row = 0 if head.start < tail.start else 1
-                    expected = logits(reference, doc.text, [place(head), place(tail)])
+                    expected = logits(reference, doc[:].text, [place(head), place(tail)])
                     found = scores.logits[row][[2, 0, 1]]
                     assert asked.query.pairs[row].tolist() == [row, 1 - row]
                     assert np.abs(found - expected).max() < 1e-5
@@ -96,7 +96,7 @@ def test_typing_logits(make_checkpoint, settings):
             one = doc.copy()
             one.ents = [Span(one, ent.start, ent.end, "X")]
             _, scores = pipe.predict([one])
-            expected = logits(reference, doc.text, [place(ent)])
+            expected = logits(reference, doc[:].text, [place(ent)])
             assert np.abs(scores.logits[0] - expected[[2, 0, 1]]).max() < 1e-5
 
 

@@ -101,7 +101,7 @@ def test_gradients_equal(network, padding, random_inputs, padded):
 
 def classifier(path):
     """The head's tensors, without the pooler that comes with every published file."""
-    heads = read_checkpoint(path).heads
+    heads = read_checkpoint(path).others
     return {name: tensor for name, tensor in heads.items() if name.startswith("classifier.")}
 
 
@@ -161,7 +161,7 @@ def test_relation_logits_equal(bias, make_checkpoint, random_inputs, padded):
 def test_masked_word_and_entity_logits_equal(kind, make_checkpoint, random_inputs, padded):
     path = make_checkpoint(kind, "LukeForMaskedLM")
     model, reference = load_both(path, transformers.LukeForMaskedLM)
-    config, heads = model.config, read_checkpoint(path).heads
+    config, heads = model.config, read_checkpoint(path).others
     eps = config.layer_norm_eps
     of_words = MaskedHead(config.hidden_size, config.hidden_size, config.vocab_size, eps)
     of_entities = MaskedHead(

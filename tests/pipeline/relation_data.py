@@ -75,7 +75,7 @@ def make_pipeline(
     fix_random_seed(0)
     nlp = spacy.blank("en")
     model: dict[str, Any] = {"mode": mode}
-    for key in ("view", "typed_markers"):
+    for key in ("view", "typed_markers", "max_mention_pieces"):
         if key in config:
             model[key] = config.pop(key)
     model["encoder"] = {

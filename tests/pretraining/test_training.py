@@ -186,8 +186,8 @@ def test_a_luke_goes_on_with_its_heads_and_with_the_entities_it_knows(make_check
     for name in set(known) - {"[PAD]"}:
         rows = [t[x.entities.names[name]] for t, x in zip(tables, (before, after))]
         assert torch.equal(*rows)
-    assert after.heads.keys() == before.heads.keys()
-    assert torch.equal(after.heads["lm_head.bias"], before.heads["lm_head.bias"])
+    assert after.others.keys() == before.others.keys()
+    assert torch.equal(after.others["lm_head.bias"], before.others["lm_head.bias"])
 
 
 def test_the_finished_model_starts_any_component(world, bert_dir, tmp_path):

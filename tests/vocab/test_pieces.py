@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spacy_luke.errors import CheckpointError, VocabError
+from spacy_luke.vocab.files import write_pieces
 from spacy_luke.vocab.pieces import PieceTokenizer
 
 transformers = pytest.importorskip("transformers")
@@ -141,18 +142,59 @@ def test_only_byte_level_bpe_reads_a_leading_space(luke_dir, bert_dir, xlmr_dir)
     assert [matter(p) for p in (luke_dir, bert_dir, xlmr_dir)] == [True, False, False]
 
 
-def test_case_and_prefix_space_are_as_configured(luke_dir, bert_dir, copy_of):
+def with_prefix_space(path, where):
+    """Say ``add_prefix_space`` in one of the files, and the contrary in the other one."""
+    if where != "tokenizer_config.json":
+        write_pieces(PieceTokenizer.from_directory(path), path)
+        data = json.loads((path / "tokenizer.json").read_text())
+        data["pre_tokenizer"]["add_prefix_space"] = True
+        if where == "a sequence":
+            split = {"type": "Digits", "individual_digits": False}
+            data["pre_tokenizer"] = {
+                "type": "Sequence",
+                "pretokenizers": [split, data["pre_tokenizer"]],
+            }
+        (path / "tokenizer.json").write_text(json.dumps(data))
+    config = '{"add_prefix_space": true}' if where == "tokenizer_config.json" else "{}"
+    (path / "tokenizer_config.json").write_text(config)
+
+
+@pytest.mark.parametrize("where", ["tokenizer_config.json", "tokenizer.json", "a sequence"])
+def test_a_prefix_space_is_known_and_left_to_the_caller(luke_dir, copy_of, tmp_path_factory, where):
     path = copy_of(luke_dir)
-    (path / "tokenizer_config.json").write_text('{"add_prefix_space": true}')
+    with_prefix_space(path, where)
     plain, spaced = (PieceTokenizer.from_directory(p) for p in (luke_dir, path))
-    assert ids_of(spaced, "Tokyo") == ids_of(plain, " Tokyo") != ids_of(plain, "Tokyo")
+    assert spaced.prefix_space and not plain.prefix_space
+    written = tmp_path_factory.mktemp("written")
+    write_pieces(spaced, written)
+    for copy in (
+        spaced,
+        PieceTokenizer.from_dict(spaced.to_dict()),
+        pickle.loads(pickle.dumps(spaced)),
+        PieceTokenizer.from_directory(written),
+    ):
+        assert copy.prefix_space
+        assert ids_of(copy, "Tokyo") == ids_of(plain, "Tokyo") != ids_of(plain, " Tokyo")
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        assert '"add_prefix_space": true' in (written / file).read_text()
+    if where != "a sequence":
+        theirs = transformers.RobertaTokenizerFast.from_pretrained(written)
+        assert theirs("Tokyo", add_special_tokens=False)["input_ids"] == ids_of(plain, " Tokyo")
+
+
+def test_of_two_files_tokenizer_config_has_its_way(luke_dir, copy_of):
+    path = copy_of(luke_dir)
+    with_prefix_space(path, "tokenizer.json")
+    (path / "tokenizer_config.json").write_text('{"add_prefix_space": false}')
+    assert not PieceTokenizer.from_directory(path).prefix_space
+
+
+def test_case_is_as_configured(bert_dir, copy_of):
     uncased = PieceTokenizer.from_directory(bert_dir)
     assert ids_of(uncased, "TOKYO") == ids_of(uncased, "tokyo")
     (bert_copy := copy_of(bert_dir)).joinpath("tokenizer_config.json").write_text(
         '{"do_lower_case": false}'
     )
-    for name in ("vocab.json", "merges.txt"):
-        (bert_copy / name).unlink()
     cased = PieceTokenizer.from_directory(bert_copy)
     assert ids_of(cased, "TOKYO") != ids_of(cased, "tokyo")
 
@@ -164,6 +206,17 @@ def test_special_names_may_be_configured(luke_dir, copy_of):
     tokenizer = PieceTokenizer.from_directory(path)
     assert tokenizer.mask_id == tokenizer.id_of("<ent>")
     assert tokenizer.sep_id == 1
+
+
+def test_special_names_may_stand_in_their_own_file(luke_dir, copy_of):
+    path = copy_of(luke_dir)
+    named = {"mask_token": "<ent>", "sep_token": "<pad>", "additional_special_tokens": ["Ġthe"]}
+    (path / "special_tokens_map.json").write_text(json.dumps(named))
+    (path / "tokenizer_config.json").write_text('{"sep_token": "</s>", "mask_token": null}')
+    tokenizer = PieceTokenizer.from_directory(path)
+    assert tokenizer.mask_id == tokenizer.id_of("<ent>")
+    assert tokenizer.sep_id == 2
+    assert "Ġthe" in tokenizer.added
 
 
 @pytest.mark.parametrize(

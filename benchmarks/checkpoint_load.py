@@ -1,0 +1,292 @@
+"""A fabricated checkpoint of full size: importing, loading, memory, first document.
+
+    python -m benchmarks.checkpoint_load --size luke-base --work build/checkpoint_load
+
+Random weights in the published layout and sizes, pieces learned from the project's own articles
+and filled up to the published number, titles that are numbers. Both sides answer the same question,
+the vectors of two known entities in a sentence, each in a process of its own and in turns: ours
+from a pipeline that ``spacy luke import`` made (its table trained, stored, and in half precision),
+theirs from the directory, as ``from_pretrained`` reads it. The answers must agree.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import results
+from .peer_data import ARTICLES
+
+SIDES = ("trained", "stored", "half", "transformers")
+PRECISE = {"trained": 1e-4, "stored": 1e-4, "half": 5e-2, "transformers": 0.0}
+TEXT = "Ada Lovelace was born in London , and Tokyo is far away ."
+MENTIONS = ((0, 12, 17), (25, 31, 4711))  # characters, and the number of the title
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    p = argparse.ArgumentParser(prog="python -m benchmarks.checkpoint_load", description=__doc__)
+    p.add_argument("--size", choices=list(SIZES), default="luke-base")
+    p.add_argument("--work", type=Path, default=Path("build/checkpoint_load"))
+    p.add_argument("--results", type=Path, help="default: results.jsonl in --work")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--measure", nargs=2, metavar=("SIDE", "DIR"), help=argparse.SUPPRESS)
+    args = p.parse_args(argv)
+    args.results = args.results or args.work / "results.jsonl"
+    return args
+
+
+_BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {
+        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 64, "vocab_size": 2000, "entity_vocab_size": 5000,
+        "entity_emb_size": 16,
+    },
+    "luke-base": {**_BASE, "vocab_size": 50_267, "entity_vocab_size": 500_000},
+    "mluke-base": {
+        **_BASE, "vocab_size": 250_004, "entity_vocab_size": 1_200_000,
+        "use_entity_aware_attention": False, "language": "en:",
+    },
+}  # fmt: skip
+
+
+def fabricate(folder: Path, size: str) -> Path:
+    """A directory of random weights in the published layout."""
+    import torch
+    from safetensors.torch import save_file
+    from tokenizers import ByteLevelBPETokenizer
+
+    path = folder / "published"
+    if path.exists():
+        return path
+    path.mkdir(parents=True)
+    values = dict(SIZES[size])
+    language = values.pop("language", "")
+    n_pieces = values["vocab_size"] - 2
+    tokenizer = ByteLevelBPETokenizer()
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    lines = ARTICLES.read_text("utf8").split("\n")
+    tokenizer.train_from_iterator(lines, vocab_size=min(n_pieces, 2000), special_tokens=specials)
+    tokenizer.save_model(str(path))
+    pieces = json.loads((path / "vocab.json").read_text("utf8"))
+    for i in range(len(pieces), n_pieces):  # never met in text
+        pieces[f"piece{i}"] = i
+    _write(path / "vocab.json", pieces)
+    _write(path / "added_tokens.json", {"<ent>": n_pieces, "<ent2>": n_pieces + 1})
+    names = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}
+    n = values["entity_vocab_size"]
+    names |= {f"{language}Title of the entity {i}": i for i in range(3, n - 1)}
+    _write(path / "entity_vocab.json", {**names, "[MASK2]": n - 1})
+    config = {
+        "model_type": "luke",
+        "architectures": ["LukeModel"],
+        "intermediate_size": 3072,
+        "entity_emb_size": 256,
+        "max_position_embeddings": 514,
+        "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5,
+        "pad_token_id": 1,
+        "use_entity_aware_attention": True,
+        **values,
+    }
+    _write(path / "config.json", config)
+    import transformers
+
+    with torch.device("meta"):
+        network = transformers.LukeModel(transformers.LukeConfig(**config))
+    torch.manual_seed(0)
+    tensors = {
+        name: torch.ones(x.shape) if "LayerNorm.weight" in name else torch.randn(x.shape) * 0.02
+        for name, x in network.state_dict().items()
+    }
+    save_file(tensors, path / "model.safetensors", {"format": "pt"})
+    return path
+
+
+def _write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False), "utf8")
+
+
+def title(size: str, number: int) -> str:
+    return f"{SIZES[size].get('language', '')}Title of the entity {number}"
+
+
+# One side, in a process of its own
+
+
+def measure(side: str, directory: Path, size: str) -> dict[str, Any]:
+    """Seconds and MiB of loading and of the first document; the vectors for comparison."""
+    load, ask = (_theirs if side == "transformers" else _ours)(directory, size)
+    before = _resident()
+    started = time.perf_counter()
+    loaded = load()
+    seconds = time.perf_counter() - started
+    after = _resident()
+    started = time.perf_counter()
+    vectors = ask(loaded)
+    first = time.perf_counter() - started
+    end = _resident()
+    return {
+        "load_seconds": seconds,
+        "first_document_seconds": first,
+        "loaded_mib": after["private"] - before["private"],
+        "used_mib": end["private"] - before["private"],
+        "mapped_mib": end["mapped"] - before["mapped"],
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "vectors": np.asarray(vectors).tolist(),
+    }
+
+
+def _resident() -> dict[str, float]:
+    """MiB of this process in memory: its own, and what is mapped from files (which the system may
+    drop and share)."""
+    lines = dict(x.split(":", 1) for x in Path("/proc/self/status").read_text().splitlines())
+    found = {name: int(lines[key].split()[0]) / 1024 for name, key in _KEYS.items()}
+    return found
+
+
+_KEYS = {"private": "RssAnon", "mapped": "RssFile"}
+_Side = tuple[Callable[[], Any], Callable[[Any], Any]]
+
+
+def _ours(directory: Path, size: str) -> _Side:
+    import spacy
+
+    from . import runtime
+
+    runtime.start(-1, 1)
+
+    def ask(nlp: Any) -> Any:
+        doc = nlp.make_doc(TEXT)
+        doc.ents = [
+            doc.char_span(a, b, label="X", kb_id=title(size, number)) for a, b, number in MENTIONS
+        ]
+        return nlp.get_pipe("luke")(doc)._.luke.entity_vectors
+
+    return lambda: spacy.load(directory), ask
+
+
+def _theirs(directory: Path, size: str) -> _Side:
+    import torch
+    import transformers
+
+    torch.set_num_threads(1)
+
+    def load() -> Any:
+        tokenizer = transformers.LukeTokenizer.from_pretrained(directory)
+        return tokenizer, transformers.LukeModel.from_pretrained(directory).eval()
+
+    def ask(loaded: Any) -> Any:
+        tokenizer, model = loaded
+        inputs = tokenizer(
+            TEXT,
+            entities=[title(size, number) for _, _, number in MENTIONS],
+            entity_spans=[(a, b) for a, b, _ in MENTIONS],
+            return_tensors="pt",
+        )
+        with torch.no_grad():
+            return model(**inputs).entity_last_hidden_state[0].numpy()
+
+    return load, ask
+
+
+# All sides, in turns
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    if args.measure:
+        side, directory = args.measure
+        print(json.dumps(measure(side, Path(directory), args.size)))
+        return 0
+    folder = args.work / args.size
+    published = fabricate(folder, args.size)
+    pipelines = {side: folder / side for side in SIDES[:3]}
+    for form, path in pipelines.items():
+        if not path.exists():
+            _import(published, path, form, args)
+    pipelines["transformers"] = published
+    for _ in range(args.rounds):
+        found = {side: _run(side, pipelines[side], args) for side in SIDES}
+        expected = np.asarray(found["transformers"].pop("vectors"))
+        for side, record in found.items():
+            if side != "transformers":
+                away = float(np.abs(np.asarray(record.pop("vectors")) - expected).max())
+                if not away <= PRECISE[side]:
+                    raise SystemExit(f"{side}: the vectors differ by {away:.1e}.")
+                record["difference"] = away
+            record |= {"kind": "load", "size": args.size, "side": side}
+            results.append(args.results, record)
+    print(table(results.read([args.results])))
+    return 0
+
+
+def _import(published: Path, out: Path, form: str, args: argparse.Namespace) -> None:
+    """``spacy luke import`` and, for another form, ``entity-table``: timed, as a user runs them."""
+    luke = [sys.executable, "-m", "spacy", "luke"]
+    if form == "trained":
+        command = [*luke, "import", str(published), str(out), "--lang", "en"]
+    else:
+        command = [*luke, "entity-table", str(out.with_name("trained")), str(out), "--form", form]
+    started = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    seconds = time.perf_counter() - started
+    record = {"kind": "import", "size": args.size, "side": form, "seconds": seconds}
+    results.append(args.results, record)
+
+
+def _run(side: str, directory: Path, args: argparse.Namespace) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.checkpoint_load", "--size", args.size]
+    command += ["--measure", side, str(directory)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(output.strip().split("\n")[-1])
+
+
+_COLUMNS = {
+    "load_seconds": "load, s",
+    "first_document_seconds": "first document, s",
+    "loaded_mib": "memory after loading, MiB",
+    "used_mib": "after the document",
+    "mapped_mib": "mapped from files",
+    "peak_mib": "peak of the process",
+}
+
+
+def table(records: Sequence[dict[str, Any]]) -> str:
+    """Medians of the rounds, with the spread of the seconds, as Markdown."""
+    lines = []
+    for size in dict.fromkeys(x["size"] for x in records):
+        lines += [f"**{size}**", "", f"| | {' | '.join(_COLUMNS.values())} | import, s |"]
+        lines.append("|---" * (len(_COLUMNS) + 2) + "|")
+        for side in SIDES:
+            mine = [x for x in records if (x["kind"], x["size"], x["side"]) == ("load", size, side)]
+            made = [
+                x["seconds"]
+                for x in records
+                if (x["kind"], x["size"], x["side"]) == ("import", size, side)
+            ]
+            if not mine:
+                continue
+            cells = []
+            for key in _COLUMNS:
+                values = sorted(x[key] for x in mine)
+                shown = (
+                    f"{np.median(values):,.2f}" if "seconds" in key else f"{np.median(values):,.0f}"
+                )
+                spread = f" ({values[0]:.2f}-{values[-1]:.2f})" if "seconds" in key else ""
+                cells.append(shown + spread)
+            cells.append(f"{made[-1]:.1f}" if made else "-")
+            lines.append(f"| {side} | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

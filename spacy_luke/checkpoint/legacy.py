@@ -1,0 +1,100 @@
+"""Directories of the official repository: ``metadata.json`` instead of ``config.json``, head names
+of their own, no tokenizer, and (fine-tuned ones) a cut entity table without a vocabulary."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import CheckpointError
+from ..vocab.entities import MASK, MASK2, PAD, EntityVocab
+from ..vocab.pieces import PieceTokenizer
+from .hub import resolve
+from .names import CLASSIFIER_WEIGHT, Weights
+
+METADATA = "metadata.json"
+_WORDS = "embeddings.word_embeddings.weight"
+_ENTITIES = "entity_embeddings.entity_embeddings.weight"
+# Pieces that fine-tuning appended to the word table, by their number, under our names.
+_MARKERS = {
+    1: ("<ent>",),
+    2: ("<ent>", "<ent2>"),
+    3: ("<highlight>", "<placeholder>", "<ent>"),
+}
+_CUT = (PAD, MASK, MASK2)  # the rows of a cut entity table
+
+
+def is_legacy(directory: Path) -> bool:
+    return (directory / METADATA).exists() and not (directory / "config.json").exists()
+
+
+def read_metadata(directory: Path) -> dict[str, Any]:
+    """``model_config`` of ``metadata.json`` as a configuration. Raises CheckpointError."""
+    path = directory / METADATA
+    try:
+        found = json.loads(path.read_text(encoding="utf8"))
+        raw = dict(found["model_config"])
+    except (OSError, ValueError, KeyError, TypeError) as err:
+        raise CheckpointError(f"{path} has no readable model_config: {err!r}.") from err
+    raw["model_type"] = "luke"
+    if not str(raw.get("bert_model_name", "")).startswith("bert-"):
+        # Written as BERT's default; the official reader overrides it too, or all positions shift.
+        raw["pad_token_id"] = 1
+    return raw
+
+
+def fit(raw: dict[str, Any], tensors: Weights) -> None:
+    """Complete a configuration from the tensors, in place: fine-tuning changed the tables' sizes
+    and left no word about its head. tensors: under their published names."""
+    for key, name in (("vocab_size", _WORDS), ("entity_vocab_size", _ENTITIES)):
+        if name in tensors:
+            raw[key] = len(tensors[name])
+    raw.setdefault("architectures", [_architecture(raw, tensors)])
+
+
+def _architecture(raw: dict[str, Any], tensors: Weights) -> str:
+    if CLASSIFIER_WEIGHT in tensors:
+        width = tensors[CLASSIFIER_WEIGHT].shape[-1] // int(raw.get("hidden_size", 768))
+        return {
+            1: "LukeForEntityClassification",
+            2: "LukeForEntityPairClassification",
+            3: "LukeForEntitySpanClassification",
+        }.get(width, "")
+    for name, architecture in (
+        ("qa_outputs.weight", "LukeForQuestionAnswering"),
+        ("scorer.weight", "LukeForEntitySpanQA"),
+        ("entity_predictions.bias", "LukeForMaskedLM"),
+    ):
+        if name in tensors:
+            return architecture
+    return "LukeModel"
+
+
+def read_pieces(directory: Path, raw: dict[str, Any]) -> PieceTokenizer:
+    """The tokenizer of the encoder that the model began as, with the markers that were appended.
+
+    Its files may lie in the directory; else they are those of ``bert_model_name``.
+    """
+    try:
+        pieces = PieceTokenizer.from_directory(directory)
+    except CheckpointError:
+        name = str(raw.get("bert_model_name", ""))
+        try:
+            pieces = PieceTokenizer.from_directory(resolve(name))
+        except CheckpointError as err:
+            raise CheckpointError(
+                f"{directory} has no tokenizer, and that of its bert_model_name {name!r} could not "
+                f"be had ({err}) Put the tokenizer files of {name!r} into the directory."
+            ) from err
+    first = len(pieces)
+    markers = _MARKERS.get(int(raw["vocab_size"]) - first, ())
+    pieces.added.update({name: first + i for i, name in enumerate(markers)})
+    return pieces
+
+
+def cut_vocabulary(raw: dict[str, Any]) -> EntityVocab | None:
+    """The vocabulary of a table that fine-tuning cut to [PAD], [MASK] and, for two entities,
+    [MASK2]; None where the table is not cut."""
+    n_rows = int(raw.get("entity_vocab_size", 0))
+    if n_rows not in (2, 3):
+        return None
+    return EntityVocab({name: i for i, name in enumerate(_CUT[:n_rows])})

@@ -1,0 +1,105 @@
+"""What a file said beside the network's weights: enough to write the same file again."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..errors import CheckpointError
+from .names import BODY, TIED, Weights, plain_query, strip_prefix
+
+
+@dataclass
+class Source:
+    """Where an encoder was read from, and in what form.
+
+    name: the directory or hub name that was asked for. sha256: of its weight files, one after
+    the other. architecture: the published class. prefix: what stands before the names of the
+    encoder's tensors. renamed: name -> name in the file, where more than the prefix differs.
+    tied: decoders the file holds that are copies of a table. filled: projections it lacks, which
+    start as copies of ``query``. dtypes: tensors kept in another precision than float32.
+    """
+
+    name: str = ""
+    sha256: str = ""
+    architecture: str = ""
+    prefix: str = "luke."
+    renamed: dict[str, str] = field(default_factory=dict)
+    tied: list[str] = field(default_factory=list)
+    filled: list[str] = field(default_factory=list)
+    dtypes: dict[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Source":
+        """Raises CheckpointError for anything but what :meth:`to_dict` gives."""
+        try:
+            return cls(**values)
+        except TypeError as err:
+            raise CheckpointError(f"The record of an encoder's source is damaged: {err}.") from err
+
+
+def describe(found: Weights, files: Sequence[Path], directory: Path) -> tuple[Weights, Source]:
+    """Tensors of a file under their names without prefix, copies of tables left out; and how to
+    come back. Raises CheckpointError where two tensors have one name."""
+    source = Source(sha256=_sha256(files))
+    short = strip_prefix(found)
+    words = next((x for x in found if x.endswith("embeddings.word_embeddings.weight")), "")
+    source.prefix = words[: -len("embeddings.word_embeddings.weight")] if words else ""
+    published: Weights = {}
+    for name, tensor in found.items():
+        key = short[name]
+        if key in published:
+            raise CheckpointError(f"{directory}: the weights hold {key} under two names.")
+        published[key] = tensor
+        if _full(key, source.prefix) != name:
+            source.renamed[key] = name
+        if tensor.dtype != torch.float32:
+            source.dtypes[key] = str(tensor.dtype).removeprefix("torch.")
+    for copy, original in TIED.items():
+        one, other = published.get(copy), published.get(original)
+        if one is not None and other is not None and torch.equal(one, other):
+            del published[copy]
+            source.tied.append(copy)
+    return published, source
+
+
+def as_in_file(published: Weights, source: Source) -> Weights:
+    """Undo :func:`describe`: what the file held, under its names and in its precision.
+
+    A projection that the file lacks stays out while it equals ``query``; a tensor whose values
+    the file's precision cannot hold stays in float32.
+    """
+    tensors = dict(published)
+    for name in source.filled:
+        if name in tensors and torch.equal(tensors[name], tensors[plain_query(name)]):
+            del tensors[name]
+    for copy in source.tied:
+        if TIED[copy] in tensors:
+            tensors[copy] = tensors[TIED[copy]].clone()
+    result: Weights = {}
+    for name, tensor in tensors.items():
+        kept = tensor.detach().cpu()
+        dtype = getattr(torch, source.dtypes.get(name, "float32"), kept.dtype)
+        if kept.is_floating_point() and torch.equal(kept.to(dtype).to(kept.dtype), kept):
+            kept = kept.to(dtype)
+        result[source.renamed.get(name) or _full(name, source.prefix)] = kept.contiguous()
+    return result
+
+
+def _full(name: str, prefix: str) -> str:
+    return prefix + name if name.startswith(BODY) else name
+
+
+def _sha256(files: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()

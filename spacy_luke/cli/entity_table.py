@@ -1,0 +1,146 @@
+"""``spacy luke entity-table``: prune, extend or exchange the entities of a pipeline's encoder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import srsly
+import typer
+from spacy.language import Language
+from spacy.tokens import DocBin
+from wasabi import Printer
+
+from ..errors import ConfigError, CorpusError, LukeError
+from . import app
+from .loading import load_pipeline
+
+
+@app.command("entity-table")
+def entity_table_cli(
+    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A trained pipeline.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Directory of the new pipeline.")],
+    keep: Annotated[
+        Path | None, typer.Option(help="Keep these entities alone: names, one a line.")
+    ] = None,
+    lite: Annotated[bool, typer.Option("--lite", help="Keep the special entities alone.")] = False,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", help="First take all entities of this checkpoint or pipeline."),
+    ] = None,
+    add: Annotated[
+        Path | None,
+        typer.Option(
+            help="Add entities: documents whose entities have a kb_id (.spacy), or JSON lines of "
+            '{"title", "description"}, the description being optional.'
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(help="How the table is kept: trained, stored, or half (see LukeEncoder)."),
+    ] = None,
+    component: Annotated[
+        str, typer.Option(help="The component, where several have an encoder.")
+    ] = "",
+) -> None:
+    """Change which entities an encoder knows. Rows that are kept are kept exactly.
+
+    --from makes a lite model full; --lite or --keep make it small; --add places entities of one's
+    own by the masked-entity head. They are done in this order.
+    """
+    from ..layers.encoder import module_of
+    from ..pipeline import entity_store as store
+
+    msg = Printer()
+    try:
+        if out.resolve() == pipeline.resolve():
+            raise ConfigError("OUT is PIPELINE; name another directory.")
+        nlp = load_pipeline(pipeline)
+        node = store.encoder_of(nlp, component)
+        before = len(module_of(node).entities)
+        if source is not None:
+            other = _checkpoint_of(source)
+            store.set_entities(node, other.entities, other)
+        if keep is not None:
+            kept = store.keep_entities(module_of(node).entities, _names(keep))
+            if kept.missing:
+                msg.warn(
+                    f"{len(kept.missing)} names of {keep} are not in the vocabulary, "
+                    f"{kept.missing[0]!r} first."
+                )
+            store.set_entities(node, kept.vocab)
+        if lite:
+            store.set_entities(node, store.lite(module_of(node).entities))
+        if add is not None:
+            titles = store.add_entities(node, list(_mentions(add, nlp)))
+            msg.info(f"Added {len(titles)} entities")
+        _save(nlp, out, form)
+        after = len(module_of(node).entities)
+    except (LukeError, OSError, ValueError) as err:
+        msg.fail(str(err))
+        raise typer.Exit(1) from None
+    msg.good(f"Saved {out}: {after} entities (before: {before})")
+
+
+def _checkpoint_of(source: str) -> Any:
+    """A published checkpoint, or the only encoder of a pipeline."""
+    from ..checkpoint.hub import resolve
+    from ..checkpoint.read import read_checkpoint
+    from ..layers.encoder import module_of, to_checkpoint
+    from ..pipeline.entity_store import encoder_of
+
+    if (Path(source) / "meta.json").is_file():
+        return to_checkpoint(module_of(encoder_of(load_pipeline(Path(source)))))
+    return read_checkpoint(resolve(source), name=source)
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        return [line for line in path.read_text(encoding="utf8").split("\n") if line.strip()]
+    except UnicodeDecodeError as err:
+        raise CorpusError(f"{path} is no text in UTF-8: {err}.") from err
+
+
+def _mentions(path: Path, nlp: Language) -> Iterator[Any]:
+    from ..pipeline.entity_store import Mention
+
+    if path.suffix == ".spacy":
+        for doc in DocBin().from_disk(path).get_docs(nlp.vocab):
+            yield from (Mention(x.kb_id_, doc, x.start, x.end) for x in doc.ents if x.kb_id_)
+        return
+    for number, entry in enumerate(srsly.read_jsonl(path), start=1):
+        title = entry.get("title") if isinstance(entry, dict) else None
+        text = entry.get("description") or title if title else None
+        if not isinstance(title, str) or not isinstance(text, str):
+            raise CorpusError(f'{path}, record {number}: expected {{"title", "description"}}.')
+        yield Mention(title, *_written(title, text, nlp))
+
+
+def _written(title: str, text: str, nlp: Language) -> tuple[Any, int, int]:
+    """The description as a document, and where it first names the entity; a description that does
+    not is put behind the name."""
+    doc = nlp.make_doc(text)
+    at = text.lower().find(title.lower())
+    span = doc.char_span(at, at + len(title), alignment_mode="expand") if at >= 0 else None
+    if span is None:
+        doc = nlp.make_doc(f"{title}: {text}")
+        span = doc.char_span(0, len(title), alignment_mode="expand")
+    assert span is not None  # characters of the document
+    return doc, span.start, span.end
+
+
+def _save(nlp: Language, out: Path, form: str | None) -> None:
+    """Save the pipeline; in another form, read it again with that setting."""
+    nlp.to_disk(out)
+    if form is None:
+        return
+    import spacy
+
+    from ..layers.encoder import ENCODER
+
+    overrides = {}
+    for name, pipe in nlp.pipeline:
+        model: Any = getattr(pipe, "model", None)
+        if hasattr(model, "walk") and any(node.name == ENCODER for node in model.walk()):
+            place = "" if model.name == ENCODER else ".encoder"
+            overrides[f"components.{name}.model{place}.entity_table"] = form
+    spacy.load(out, config=overrides).to_disk(out)

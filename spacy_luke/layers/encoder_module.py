@@ -1,0 +1,44 @@
+"""The encoder as one module: network, vocabularies, and what else came with them."""
+
+from torch import nn
+
+from ..checkpoint.names import Weights
+from ..checkpoint.source import Source
+from ..model.encoder import LukeModel
+from ..vocab.entities import EntityVocab
+from ..vocab.pieces import PieceTokenizer
+from .word_passes import WordPasses
+
+
+class Encoder(nn.Module):
+    """A network with its vocabularies: what travels in a pipeline.
+
+    others: tensors of the checkpoint it was read from that the network does not use (heads), under
+    their published names; they are kept as they are. source: which checkpoint that was.
+    """
+
+    def __init__(
+        self,
+        network: LukeModel,
+        pieces: PieceTokenizer,
+        entities: EntityVocab,
+        others: Weights | None = None,
+        source: Source | None = None,
+    ):
+        super().__init__()
+        self.network = network
+        self.pieces = pieces
+        self.entities = entities.indexed()
+        self.others: Weights = others or {}
+        self.source = source or Source()
+        self.passes = WordPasses()
+
+    def train(self, mode: bool = True) -> "Encoder":
+        """Training changes the weights behind the word passes."""
+        if mode:
+            self.passes.clear()
+        return super().train(mode)
+
+    @property
+    def hidden_size(self) -> int:
+        return self.network.config.hidden_size

@@ -1,0 +1,51 @@
+"""Phrase vectors of UCTopic checkpoints (Li et al. 2022): one entity a sequence, then a head."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.util import torch2xp, xp2torch
+
+from ..errors import ConfigError
+from .doc_states import DocStates, GivenEntities, encode_docs
+from .encoder import module_of
+
+WEIGHT, BIAS = "mlp.dense.weight", "mlp.dense.bias"
+
+
+def encode_phrases(
+    encoder: Model, docs: Sequence[Doc], entities: Sequence[GivenEntities]
+) -> list[DocStates]:
+    """Vectors of all tokens (without entities), and of each entity by itself: tanh of the head on
+    its state, asked about as [MASK]. Not normalised.
+
+    An entity that fits no window has zeros. Raises ConfigError where the checkpoint came without
+    the head.
+    """
+    module = module_of(encoder)
+    if WEIGHT not in module.others or BIAS not in module.others:
+        raise ConfigError(
+            f"phrases = true needs a checkpoint with the head {WEIGHT}, as UCTopic's; "
+            f"{module.source.name} has none."
+        )
+    none = GivenEntities(*_masked(np.zeros((0, 2), dtype=np.int64), 0))
+    words = encode_docs(encoder, docs, [none] * len(docs), "full")
+    owners = np.repeat(np.arange(len(docs)), [len(given.ids) for given in entities]).tolist()
+    spans = np.concatenate([given.spans.reshape(-1, 2) for given in entities])
+    alone = [GivenEntities(*_masked(span[None], module.entities.mask_id)) for span in spans]
+    found = encode_docs(encoder, [docs[i] for i in owners], alone, "full") if alone else []
+    states = torch.cat(
+        [xp2torch(x.entity_vectors) for x in found] or [torch.zeros(0, module.hidden_size)]
+    )
+    weight, bias = (module.others[name].float().to(states.device) for name in (WEIGHT, BIAS))
+    seen = (states != 0).any(1, keepdim=True)
+    vectors = torch2xp(torch.tanh(F.linear(states, weight, bias)) * seen)
+    mine = [[row for row, owner in enumerate(owners) if owner == i] for i in range(len(docs))]
+    return [DocStates(words[i].token_vectors, vectors[rows]) for i, rows in enumerate(mine)]
+
+
+def _masked(spans: np.ndarray, mask: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return spans, np.full(len(spans), mask, dtype=np.int64), np.zeros(len(spans), dtype=np.int64)

@@ -1,0 +1,167 @@
+"""The entities that an encoder knows: prune them, add others' or one's own."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..checkpoint.entity_table import special, with_entities
+from ..checkpoint.names import ENTITY_HEAD, ENTITY_TABLE
+from ..checkpoint.read import Checkpoint
+from ..errors import ConfigError, InputError
+from ..layers.doc_states import GivenEntities, encode_docs
+from ..layers.encoder import ENCODER, module_of, set_encoder, to_checkpoint
+from ..model.heads import MaskedHead
+from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
+
+LITE = (MASK, UNK, PAD, MASK2)
+"""The special entities in the order of the published ``-lite`` models."""
+_BATCH = 32
+
+
+class Mention(NamedTuple):
+    """An entity of one's own where it is written: token range [start, end) of a document."""
+
+    title: str
+    doc: Doc
+    start: int
+    end: int
+
+
+@dataclass
+class Kept:
+    """missing: names that were asked for and are not in the vocabulary."""
+
+    vocab: EntityVocab
+    missing: list[str]
+
+
+def encoder_of(nlp: Language, name: str = "") -> Any:
+    """The encoder node of a component that has one of its own. Raises ConfigError where there is
+    none, or several and no name."""
+    found = {}
+    for pipe_name, pipe in nlp.pipeline:
+        model: Any = getattr(pipe, "model", None)
+        for node in model.walk() if hasattr(model, "walk") else ():
+            if node.name == ENCODER:
+                found[pipe_name] = node
+    if name and name not in found:
+        raise ConfigError(f"{name!r} has no LUKE encoder of its own; these have: {list(found)}.")
+    if not name and len(found) != 1:
+        raise ConfigError(f"{len(found)} components have an encoder {list(found)}: name one.")
+    return found[name or next(iter(found))]
+
+
+def keep_entities(vocab: EntityVocab, names: Iterable[str]) -> Kept:
+    """The vocabulary of the special entities and of ``names``, in its own order; an entity keeps
+    all of its names (those of other languages)."""
+    wanted, missing = set(), []
+    for name in names:
+        index = vocab.find(name)
+        if index is None:
+            missing.append(name)
+        else:
+            wanted.add(index)
+    wanted.update(vocab.names[name] for name in special(vocab))
+    rows = {index: row for row, index in enumerate(sorted(wanted))}
+    kept = {name: rows[index] for name, index in vocab.names.items() if index in rows}
+    return Kept(EntityVocab(kept), missing)
+
+
+def lite(vocab: EntityVocab) -> EntityVocab:
+    """The special entities alone, in the order of the published ``-lite`` models."""
+    names = [name for name in LITE if name in vocab]
+    return EntityVocab({name: i for i, name in enumerate(names)})
+
+
+def set_entities(node: Any, vocab: EntityVocab, fallback: Checkpoint | None = None) -> None:
+    """Give an encoder the rows of other entities: its own where it knows them, exactly; else those
+    of ``fallback``. Raises ConfigError where neither has a row for an entity."""
+    checkpoint = to_checkpoint(module_of(node))
+    known = [checkpoint.entities] + ([fallback.entities] if fallback else [])
+    absent = [x for x in vocab.names if not any(x in entities for entities in known)]
+    if absent:
+        raise ConfigError(f"There are no rows for {len(absent)} entities, {absent[0]!r} first.")
+    set_encoder(node, with_entities(checkpoint, vocab, fallback=fallback))
+
+
+def add_entities(node: Any, mentions: Sequence[Mention]) -> list[str]:
+    """Add entities of one's own, or replace the rows of known ones.
+
+    An entity's row is what the masked-entity head would look for at its mentions, each hidden
+    behind [MASK]: the mean of the head's features (Yamada et al. 2020, section 3.2: a row is scored
+    by its product with them), as long as the rows of other entities are on average; its bias is
+    theirs on average. Returns the titles, in order of appearance.
+
+    Raises ConfigError where the encoder came without a masked-entity head, and InputError for a
+    mention without pieces.
+    """
+    checkpoint = to_checkpoint(module_of(node))
+    features = _features(node, checkpoint, mentions)
+    names = dict(checkpoint.entities.names.items())
+    for title in features:
+        names.setdefault(title, max(names.values()) + 1)
+    grown = with_entities(checkpoint, EntityVocab(names))
+    table, bias = grown.weights[ENTITY_TABLE], grown.others[ENTITY_HEAD["bias"]]
+    others = sorted({*names.values()} - {names[x] for x in (*special(grown.entities), *features)})
+    if others:
+        length, level = table[others].norm(dim=1).mean(), bias[others].mean()
+    else:
+        length, level = table[grown.entities.mask_id].norm(), bias.new_zeros(())
+    for title, vector in features.items():
+        table[names[title]] = vector / vector.norm().clamp(min=1e-9) * length
+        bias[names[title]] = level
+    set_encoder(node, grown)
+    return list(features)
+
+
+def _features(
+    node: Any, checkpoint: Checkpoint, mentions: Sequence[Mention]
+) -> dict[str, torch.Tensor]:
+    """title -> the mean of the masked-entity head's features, (entity size,)."""
+    head = _entity_head(checkpoint)
+    by_doc: dict[int, list[Mention]] = defaultdict(list)
+    for mention in mentions:
+        by_doc[id(mention.doc)].append(mention)
+    sums: dict[str, list[torch.Tensor]] = {mention.title: [] for mention in mentions}
+    groups = list(by_doc.values())
+    mask = checkpoint.entities.mask_id
+    for i in range(0, len(groups), _BATCH):
+        part = groups[i : i + _BATCH]
+        given = [
+            GivenEntities(
+                np.asarray([(x.start, x.end) for x in group], dtype=np.int64),
+                np.full(len(group), mask, dtype=np.int64),
+                np.zeros(len(group), dtype=np.int64),
+            )
+            for group in part
+        ]
+        states = encode_docs(node, [group[0].doc for group in part], given, "full")
+        for group, found in zip(part, states):
+            vectors = torch.as_tensor(np.asarray(node.ops.to_numpy(found.entity_vectors)))
+            for mention, vector in zip(group, vectors):
+                if not vector.any():
+                    raise InputError(f"A mention of {mention.title!r} has no pieces.")
+                with torch.no_grad():
+                    sums[mention.title].append(head(vector[None])[0])
+    return {title: torch.stack(found).mean(0) for title, found in sums.items()}
+
+
+def _entity_head(checkpoint: Checkpoint) -> MaskedHead:
+    tensors = {ours: checkpoint.others.get(theirs) for ours, theirs in ENTITY_HEAD.items()}
+    if any(tensor is None for tensor in tensors.values()):
+        raise ConfigError(
+            f"{checkpoint.source.name} came without a masked-entity head (entity_predictions), which "
+            "places entities in the table: use a masked-LM checkpoint, or pretrain one."
+        )
+    config = checkpoint.config
+    head = MaskedHead(
+        config.hidden_size, config.entity_emb_size, config.entity_vocab_size, config.layer_norm_eps
+    )
+    head.load_state_dict(tensors)
+    return head.eval()

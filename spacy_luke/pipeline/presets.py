@@ -1,0 +1,102 @@
+"""Settings under which published fine-tuned checkpoints behave as published.
+
+A preset is a component's settings, by the component's name. The bare name is the protocol of the
+paper (Yamada et al. 2020, section 4); ``.examples`` is that of the newer training
+scripts of the official repository. ``docs/reproduce.md`` says how they differ, what else a published
+figure needs, and what no setting gives.
+"""
+
+from copy import deepcopy
+from typing import Any
+
+from ..errors import ConfigError
+
+Settings = dict[str, Any]
+
+
+def _ner(spaces: str) -> Settings:
+    return {
+        "luke_ner": {
+            "nested": False,
+            "threshold": 0.0,
+            "nil_bias": 0.0,
+            "suggester": {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": 16},
+            "model": {
+                "@architectures": "spacy-luke.SpanScorer.v1",
+                "mode": "full",
+                "layout": "context",
+                "max_pieces": 16,
+                "max_entities": 128,
+                "encoder": {"tokenization": "tokens", "spaces": spaces},
+            },
+        }
+    }
+
+
+def _relation(spaces: str, max_mention_pieces: int | None) -> Settings:
+    return {
+        "luke_relation": {
+            "multi_label": False,
+            "threshold": 0.0,
+            "pair_order": "both",
+            "merge_entities": False,
+            "candidates": {
+                "@misc": "spacy-luke.relation_candidates.v1",
+                "max_distance": None,
+                "head_ids": ["subj"],
+                "tail_ids": ["obj"],
+            },
+            "model": {
+                "@architectures": "spacy-luke.PairScorer.v1",
+                "mode": "markers",
+                "view": "document",
+                "typed_markers": False,
+                "max_mention_pieces": max_mention_pieces,
+                "encoder": {"tokenization": "tokens", "spaces": spaces},
+            },
+        }
+    }
+
+
+def _typing(spaces: str, max_mention_pieces: int | None) -> Settings:
+    return {
+        "luke_entity_typing": {
+            "multi_label": True,
+            "threshold": 0.5,
+            "ancestors": False,
+            "model": {
+                "@architectures": "spacy-luke.EntityScorer.v1",
+                "mode": "markers",
+                "view": "document",
+                "typed_markers": False,
+                "max_mention_pieces": max_mention_pieces,
+                # The words of a sentence stay together, however spaCy's tokenizer would cut them.
+                "encoder": {"tokenization": "mentions", "spaces": spaces},
+            },
+        }
+    }
+
+
+PRESETS: dict[str, Settings] = {
+    "conll-2003": _ner("conll"),
+    "conll-2003.examples": _ner("words"),
+    "tacred": _relation("words", 30),
+    "tacred.examples": _relation("text", None),
+    "open-entity": _typing("words", 30),
+    "open-entity.examples": _typing("text", None),
+}
+
+
+def preset_settings(preset: str, component: str) -> Settings:
+    """The settings of a preset for the component that a checkpoint becomes.
+
+    Raises ConfigError for a name that is none, and for a preset of another component.
+    """
+    if preset not in PRESETS:
+        raise ConfigError(f"preset {preset!r} is not known; choose one of {', '.join(PRESETS)}.")
+    (owner,) = PRESETS[preset]
+    if owner != component:
+        raise ConfigError(
+            f"preset {preset!r} is for a checkpoint of {owner}; this one becomes {component}."
+        )
+    return deepcopy(PRESETS[preset][owner])

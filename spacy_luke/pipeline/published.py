@@ -1,0 +1,205 @@
+"""A published checkpoint to a pipeline, and a component back to a published directory."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.language import Language
+
+from ..checkpoint.hub import resolve
+from ..checkpoint.names import (
+    CLASSIFIER,
+    CLASSIFIER_BIAS,
+    CLASSIFIER_WEIGHT,
+    ENTITY_HEAD,
+    MASKED_HEADS,
+    WORD_HEAD,
+)
+from ..checkpoint.read import Checkpoint, published_class
+from ..checkpoint.write import write_checkpoint
+from ..errors import ConfigError
+from ..layers.encoder import ENCODER, module_of, to_checkpoint
+from ..layers.head_module import HeadModule, class_names, head_of
+from ..layers.listener import encoder_node
+from .card import record_preset
+from .labelled import Labelled
+from .presets import preset_settings
+
+LUKE, NER = "luke", "luke_ner"
+# Published class -> component, and the settings with which it works as published.
+_COMPONENTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "LukeForEntitySpanClassification": (
+        NER,
+        {
+            "model": {"@architectures": "spacy-luke.SpanScorer.v1", "mode": "full"},
+            "suggester": {
+                "@misc": "spacy-luke.sentence_spans_suggester.v1",
+                "max_words": 16,
+            },
+        },
+    ),
+    "LukeForEntityPairClassification": (
+        "luke_relation",
+        {
+            "model": {
+                "@architectures": "spacy-luke.PairScorer.v1",
+                "mode": "markers",
+                "max_mention_pieces": 30,
+            }
+        },
+    ),
+    "LukeForEntityClassification": (
+        "luke_entity_typing",
+        {
+            "model": {
+                "@architectures": "spacy-luke.EntityScorer.v1",
+                "mode": "markers",
+                "max_mention_pieces": 30,
+            }
+        },
+    ),
+    "UCTopicModel": (LUKE, {"phrases": True, "model": {"spaces": "words"}}),
+}
+_NO_ENTITY_HEAD = (
+    "LukeForSequenceClassification",
+    "LukeForTokenClassification",
+    "LukeForMultipleChoice",
+)
+
+
+def import_checkpoint(
+    name: str,
+    language: str = "xx",
+    settings: dict[str, Any] | None = None,
+    preset: str | None = None,
+) -> Language:
+    """A pipeline with the component that a published checkpoint is for.
+
+    Span, pair and entity classifiers become ``luke_ner`` (behind a ``sentencizer``),
+    ``luke_relation`` and ``luke_entity_typing`` with their labels; everything else becomes ``luke``,
+    its heads kept. name: a directory, or a name on the hub. language: of the pipeline; with the keys
+    ``lang:title`` of a multilingual vocabulary, titles are looked up in it. preset: the protocol of a
+    published result (see ``presets.py``); without one a classifier asks as published and cuts text
+    as ``transformers`` does. settings: of the component, over those.
+
+    Raises CheckpointError or VocabError naming the file and what is wrong with it, and ConfigError
+    for a head that asks about no entities, an unknown preset, or one of another component.
+    """
+    architecture = published_class(resolve(name))
+    if architecture in _NO_ENTITY_HEAD:
+        raise ConfigError(
+            f"{name} is a {architecture}: it classifies words or texts and asks about no entities, "
+            "so no component reads its head. Train spaCy's textcat or tagger on a 'luke' component "
+            "through spacy-luke.LukeListener.v1 instead."
+        )
+    factory, published = _COMPONENTS.get(architecture, (LUKE, {}))
+    encoder = {
+        "@architectures": "spacy-luke.LukeEncoder.v1",
+        "name": name,
+        "tokenization": "mentions",
+    }
+    config = _merged({"model": encoder if factory == LUKE else {"encoder": encoder}}, published)
+    if preset is not None:
+        config = _merged(config, preset_settings(preset, factory))
+    nlp = spacy.blank(language)
+    if factory == NER:
+        nlp.add_pipe("sentencizer")
+    nlp.add_pipe(factory, config=_merged(config, settings or {}))
+    nlp.initialize()
+    if preset is not None:
+        record_preset(nlp, factory, preset)
+    return nlp
+
+
+def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """``other`` over ``one``, section by section."""
+    result = dict(one)
+    for key, value in other.items():
+        both = isinstance(value, dict) and isinstance(one.get(key), dict)
+        result[key] = _merged(one[key], value) if both else value
+    return result
+
+
+def export_component(nlp: Language, out: Path, name: str = "") -> str:
+    """Write a component's encoder, and its classifier if it has one, as a published directory.
+
+    name: the component; by default the only one that has a published form. Returns the published
+    class. Raises ConfigError for a component that has none, and CheckpointError where ``out`` exists
+    or the encoder has parts that no published file has.
+    """
+    component: Any = nlp.get_pipe(name) if name in nlp.pipe_names else _only(nlp, name)
+    model = component.model
+    if model.name == ENCODER:
+        checkpoint = to_checkpoint(module_of(model))
+        architecture = _architecture_of(checkpoint)
+    else:
+        head = head_of(component.network)
+        if not _has_published_form(component):
+            raise ConfigError(
+                f"{component.name} has no published form: its mode asks about entities in a way "
+                "of its own. Only luke_ner in mode full, and luke_relation and "
+                "luke_entity_typing in mode markers, can be exported."
+            )
+        encoder = module_of(encoder_node(component.network.layers[0]))
+        architecture = head.architecture
+        checkpoint = _with_classifier(to_checkpoint(encoder), head, component._classes())
+    write_checkpoint(out, checkpoint, architecture)
+    return architecture
+
+
+def _only(nlp: Language, name: str) -> Any:
+    if name:
+        raise ConfigError(f"The pipeline has no component {name!r}; it has {nlp.pipe_names}.")
+    found = {name: pipe for name, pipe in nlp.pipeline if _has_published_form(pipe)}
+    if len(found) != 1:
+        raise ConfigError(
+            f"The pipeline has {len(found)} components with a published form: {list(found)}. "
+            "Name one that has."
+        )
+    return next(iter(found.values()))
+
+
+def _has_published_form(pipe: Any) -> bool:
+    if isinstance(pipe, Labelled):
+        settings = pipe.network.attrs["settings"]
+        classes = pipe._classes()
+        return bool(
+            head_of(pipe.network).architecture
+            and settings.mode in ("full", "markers")
+            and all(isinstance(name, str) for name in classes)
+        )
+    return getattr(getattr(pipe, "model", None), "name", "") == ENCODER
+
+
+def _architecture_of(checkpoint: Checkpoint) -> str:
+    """What the source was, if its heads are still there; else what the heads make it."""
+    masked = {*WORD_HEAD.values(), *ENTITY_HEAD.values()} <= set(checkpoint.others)
+    source = checkpoint.source.architecture
+    if source.startswith(("Luke", "UCTopic")) and source != "LukeForMaskedLM":
+        return source
+    return "LukeForMaskedLM" if masked else "LukeModel"
+
+
+def _with_classifier(checkpoint: Checkpoint, head: HeadModule, classes: list[str]) -> Checkpoint:
+    """The checkpoint with a component's classifier, its rows in the order of the source's."""
+    same = checkpoint.source.architecture == head.architecture
+    theirs = class_names(checkpoint.config, type(head)) if same else {}
+    order = [x for x in theirs if x in classes]
+    order += [x for x in classes if x not in order]
+    rows = [classes.index(x) for x in order]
+    # The class that is no label gets its name back, unless a label has it by now.
+    names = [theirs[x] if x in theirs and theirs[x] not in classes else x for x in order]
+    unused: tuple[str, ...] = (CLASSIFIER,)
+    if checkpoint.source.architecture != head.architecture:
+        unused += MASKED_HEADS
+    others = {k: v for k, v in checkpoint.others.items() if not k.startswith(unused)}
+    others[CLASSIFIER_WEIGHT] = head.classifier.weight[rows].detach().cpu()
+    if head.classifier.bias is not None:
+        others[CLASSIFIER_BIAS] = head.classifier.bias[rows].detach().cpu()
+    labels = {
+        "id2label": {str(i): x for i, x in enumerate(names)},
+        "label2id": {x: i for i, x in enumerate(names)},
+    }
+    config = replace(checkpoint.config, extra={**checkpoint.config.extra, **labels})
+    return replace(checkpoint, config=config, others=others)

@@ -1,0 +1,34 @@
+"""Both sides load a fabricated checkpoint and agree. Times and memory are not tested."""
+
+import pytest
+
+from benchmarks import checkpoint_load, results
+
+pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("load")
+    arguments = ["--size", "tiny", "--work", str(folder), "--rounds", "1"]
+    assert checkpoint_load.main(arguments) == 0
+    return results.read([checkpoint_load.parse(arguments).results])
+
+
+def test_every_side_is_loaded_and_asked(records):
+    loads = {x["side"]: x for x in records if x["kind"] == "load"}
+    assert set(loads) == set(checkpoint_load.SIDES)
+    assert all(x["load_seconds"] > 0 and x["peak_mib"] > 0 for x in loads.values())
+    assert loads["stored"]["difference"] < 1e-4 <= checkpoint_load.PRECISE["half"]
+    assert {x["side"] for x in records if x["kind"] == "import"} == {"trained", "stored", "half"}
+
+
+def test_the_table_has_a_row_a_side(records):
+    shown = checkpoint_load.table(records)
+    assert all(f"| {side} |" in shown for side in checkpoint_load.SIDES)
+
+
+def test_other_vectors_stop_the_benchmark(tmp_path, monkeypatch):
+    monkeypatch.setitem(checkpoint_load.PRECISE, "trained", -1.0)
+    with pytest.raises(SystemExit, match="trained: the vectors differ"):
+        checkpoint_load.main(["--size", "tiny", "--work", str(tmp_path), "--rounds", "1"])

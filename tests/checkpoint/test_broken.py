@@ -1,0 +1,212 @@
+"""Broken checkpoint directories: each is one clear error that names the file and the field."""
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
+
+from spacy_luke.checkpoint.read import read_checkpoint
+from spacy_luke.cli import app
+from spacy_luke.errors import LukeError
+
+WEIGHTS, CONFIG, ENTITIES = "model.safetensors", "config.json", "entity_vocab.json"
+TABLE = "luke.entity_embeddings.entity_embeddings.weight"
+Break = Callable[[Path], None]
+
+
+def weights(change: Callable[[dict], dict | None]) -> Break:
+    def run(path: Path) -> None:
+        found = load_file(path / WEIGHTS)
+        found = {k: v.clone() for k, v in (change(found) or found).items()}
+        save_file(found, path / WEIGHTS, {"format": "pt"})
+
+    return run
+
+
+def config(**values: object) -> Break:
+    def run(path: Path) -> None:
+        found = json.loads((path / CONFIG).read_text())
+        found.update(values)
+        (path / CONFIG).write_text(json.dumps(found))
+
+    return run
+
+
+def text(name: str, content: str | bytes) -> Break:
+    def run(path: Path) -> None:
+        data = content if isinstance(content, bytes) else content.encode()
+        (path / name).write_bytes(data)
+
+    return run
+
+
+def without(name: str) -> Break:
+    return lambda path: (path / name).unlink()
+
+
+def cut(name: str, share: float) -> Break:
+    def run(path: Path) -> None:
+        data = (path / name).read_bytes()
+        (path / name).write_bytes(data[: int(len(data) * share)])
+
+    return run
+
+
+def entities(change: Callable[[dict], dict | None]) -> Break:
+    def run(path: Path) -> None:
+        names = json.loads((path / ENTITIES).read_text("utf8"))
+        (path / ENTITIES).write_text(json.dumps(change(names) or names), "utf8")
+
+    return run
+
+
+def number(name: str, value: float) -> Break:
+    def change(found: dict) -> None:
+        found[name] = found[name].clone()
+        found[name].view(-1)[0] = value
+
+    return weights(change)
+
+
+def sharded(weight_map: object) -> Break:
+    def run(path: Path) -> None:
+        shutil.move(path / WEIGHTS, path / "part.safetensors")
+        (path / f"{WEIGHTS}.index.json").write_text(json.dumps({"weight_map": weight_map}))
+
+    return run
+
+
+def twice_in_shards(path: Path) -> None:
+    shutil.copy(path / WEIGHTS, path / "a.safetensors")
+    shutil.move(path / WEIGHTS, path / "b.safetensors")
+    both = {"x": "a.safetensors", "y": "b.safetensors"}
+    (path / f"{WEIGHTS}.index.json").write_text(json.dumps({"weight_map": both}))
+
+
+class Payload:
+    def __reduce__(self):  # type: ignore[no-untyped-def]
+        return (pytest.fail, ("a pickle was run",))
+
+
+def pickled(name: str, value: object) -> Break:
+    def run(path: Path) -> None:
+        (path / WEIGHTS).unlink()
+        (path / name).write_bytes(pickle.dumps(value))
+
+    return run
+
+
+# What is broken -> how, and what the message has to name: the file, and the field or tensor.
+BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
+    "no configuration": (without(CONFIG), (CONFIG,)),
+    "configuration cut off": (cut(CONFIG, 0.5), (CONFIG,)),
+    "configuration is a list": (text(CONFIG, "[]"), (CONFIG, "list")),
+    "configuration in another encoding": (text(CONFIG, b"\xff\xfe{}"), (CONFIG,)),
+    "another kind of model": (config(model_type="t5"), (CONFIG, "model_type", "t5")),
+    "no kind of model": (config(model_type=None), (CONFIG, "model_type")),
+    "a size that is text": (config(hidden_size="32"), (CONFIG, "hidden_size", "'32'")),
+    "a negative size": (config(num_hidden_layers=-1), (CONFIG, "num_hidden_layers", "-1")),
+    "heads that do not divide": (config(num_attention_heads=5), (CONFIG, "num_attention_heads")),
+    "another activation": (config(hidden_act="silu"), (CONFIG, "hidden_act", "silu")),
+    "fewer layers than weights": (config(num_hidden_layers=1), ("unknown", "encoder.layer.1")),
+    "more layers than weights": (config(num_hidden_layers=3), ("missing", "encoder.layer.2")),
+    "another hidden size": (config(hidden_size=64), ("shape", "64]")),
+    "fewer positions": (config(max_position_embeddings=9), ("position_embeddings", "shape")),
+    "fewer words than pieces": (config(vocab_size=9), ("vocab_size 9", CONFIG)),
+    "no weights": (without(WEIGHTS), (WEIGHTS, "pytorch_model.bin")),
+    "weights cut off": (cut(WEIGHTS, 0.7), (WEIGHTS, "damaged")),
+    "weights without a header": (cut(WEIGHTS, 0.0), (WEIGHTS, "damaged")),
+    "weights of another format": (text(WEIGHTS, "PK\x03\x04zip"), (WEIGHTS, "damaged")),
+    "a missing tensor": (
+        weights(lambda x: {k: v for k, v in x.items() if "layer.1.output.dense.bias" not in k}),
+        ("missing", "encoder.layer.1.output.dense.bias"),
+    ),
+    "an unknown tensor": (
+        weights(lambda x: {**x, "luke.colour": torch.ones(2)}),
+        ("unknown", "colour"),
+    ),
+    "a misshapen tensor": (
+        weights(lambda x: {**x, TABLE: x[TABLE][:, :7]}),
+        ("entity_embeddings.entity_embeddings.weight", "[23, 7]", "[23, 16]"),
+    ),
+    "one tensor under two names": (
+        weights(lambda x: {**x, TABLE.removeprefix("luke."): x[TABLE].clone()}),
+        ("entity_embeddings.entity_embeddings.weight", "two names"),
+    ),
+    "not a number": (number(TABLE, float("nan")), ("entity_embeddings.weight", "no numbers")),
+    "infinity": (
+        number("luke.encoder.layer.0.attention.self.key.weight", float("inf")),
+        ("attention.self.key.weight", "no numbers"),
+    ),
+    "an index that points outside": (
+        sharded({"x": "../part.safetensors"}),
+        ("index.json", "../part.safetensors"),
+    ),
+    "an absolute path in an index": (
+        sharded({"x": "/etc/passwd"}),
+        ("index.json", "/etc/passwd"),
+    ),
+    "an index that names nothing": (sharded({}), ("index.json", "weight_map")),
+    "an index that names a missing part": (
+        sharded({"x": "other.safetensors"}),
+        ("index.json", "other.safetensors"),
+    ),
+    "an index that is a list": (sharded(["part.safetensors"]), ("index.json",)),
+    "a tensor in two parts": (twice_in_shards, ("b.safetensors", "another part")),
+    "a pickle that runs code": (
+        pickled("pytorch_model.bin", {"x": Payload()}),
+        ("pytorch_model.bin", "pickle"),
+    ),
+    "a pickle that is no mapping": (pickled("pytorch_model.bin", [1]), ("pytorch_model.bin",)),
+    "no entity vocabulary": (without(ENTITIES), (ENTITIES,)),
+    "entity vocabulary cut off": (cut(ENTITIES, 0.5), (ENTITIES,)),
+    "entity vocabulary is empty": (text(ENTITIES, ""), (ENTITIES, "empty")),
+    "no [MASK]": (
+        entities(lambda x: {k: v for k, v in x.items() if k != "[MASK]"} | {"other": 2}),
+        (ENTITIES, "[MASK]"),
+    ),
+    "a special entity twice": (
+        text(ENTITIES, '{"[MASK]": 0, "[UNK]": 1, "[MASK]": 22}'),
+        (ENTITIES, "[MASK]", "twice"),
+    ),
+    "an id that is text": (entities(lambda x: {**x, "Tokyo": "3"}), (ENTITIES, "Tokyo", "'3'")),
+    "a negative id": (entities(lambda x: {**x, "Tokyo": -3}), (ENTITIES, "Tokyo", "-3")),
+    "a vocabulary longer than the table": (
+        entities(lambda x: {**x, "Atlantis": 23}),
+        (ENTITIES, "entity_vocab_size 23"),
+    ),
+    "a vocabulary shorter than the table": (
+        entities(lambda x: {k: v for k, v in x.items() if v < 20}),
+        (ENTITIES, "entity_vocab_size 23"),
+    ),
+    "no tokenizer": (without("vocab.json"), ("tokenizer.json", "vocab.json")),
+    "tokenizer cut off": (cut("vocab.json", 0.5), ("vocab.json",)),
+    "merges that are none": (text("merges.txt", "#version: 0.2\nx\n"), ("merges.txt",)),
+    "added pieces that are no ids": (
+        text("added_tokens.json", '{"<ent>": "x"}'),
+        ("added_tokens.json",),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_it_is_one_clear_error(what, copy_of, make_checkpoint, tmp_path):
+    path = copy_of(make_checkpoint("luke", "LukeForMaskedLM"))
+    read_checkpoint(path)
+    damage, named = BROKEN[what]
+    damage(path)
+    with pytest.raises(LukeError) as caught:
+        read_checkpoint(path)
+    message = str(caught.value)
+    for word in named:
+        assert word in message, message
+    assert str(path) in message and len(message) < 1500
+    result = CliRunner().invoke(app, ["import", str(path), str(tmp_path / "out")])
+    assert result.exit_code == 1 and "Traceback" not in result.output
+    assert not (tmp_path / "out").exists()

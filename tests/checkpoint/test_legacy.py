@@ -1,0 +1,149 @@
+"""Directories as the official repository wrote them."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from spacy_luke.checkpoint.names import by_short_name
+from spacy_luke.checkpoint.read import read_checkpoint
+from spacy_luke.errors import CheckpointError
+from spacy_luke.pipeline.published import export_component, import_checkpoint
+
+HEADS = {
+    "classifier": ("LukeForEntitySpanClassification", 3, 2, 0),
+    "pair": ("LukeForEntityPairClassification", 2, 3, 2),
+    "typing": ("LukeForEntityClassification", 1, 2, 1),
+    "scorer": ("LukeForEntitySpanQA", 2, 2, 3),
+    "qa_outputs": ("LukeForQuestionAnswering", 1, 23, 0),
+}
+
+
+@pytest.fixture
+def legacy(copy_of, luke_dir):
+    """Turns a checkpoint into what the repository wrote: old names, one pickle, metadata.json."""
+
+    def make(tensors=None, labels=(), keep_tokenizer=True, vocabulary=True, **model_config):
+        path = copy_of(luke_dir)
+        config = json.loads((path / "config.json").read_text())
+        for key in ("architectures", "model_type", "vocab_size", "entity_vocab_size"):
+            config.pop(key, None)
+        config |= {"bert_model_name": "roberta-base", "pad_token_id": 0, **model_config}
+        if labels:
+            config["id2label"] = dict(enumerate(labels))
+        metadata = {"model_config": config, "max_seq_length": 512, "max_mention_length": 30}
+        (path / "metadata.json").write_text(json.dumps(metadata))
+        found = by_short_name(load_file(path / "model.safetensors"))
+        torch.save(tensors(found) if tensors else found, path / "pytorch_model.bin")
+        names = json.loads((path / "entity_vocab.json").read_text("utf8"))
+        gone = ["config.json", "model.safetensors", "entity_vocab.json", "added_tokens.json"]
+        for name in gone if keep_tokenizer else [*gone, "vocab.json", "merges.txt"]:
+            (path / name).unlink()
+        if vocabulary:
+            lines = [f"{name}\t{i + 1}" for i, name in enumerate(names)]
+            (path / "entity_vocab.tsv").write_text("\n".join(lines) + "\n", "utf8")
+        return path
+
+    return make
+
+
+def without_queries(found):
+    return {k: v for k, v in found.items() if not any(x in k for x in ("w2e", "e2w", "e2e"))}
+
+
+def test_a_pretrained_directory_is_read(legacy, luke_dir):
+    """Positions start at 2 although the file says that the padding id is 0."""
+    checkpoint = read_checkpoint(legacy(without_queries))
+    modern = read_checkpoint(luke_dir)
+    assert checkpoint.is_luke and checkpoint.config.position_offset == 2
+    assert dict(checkpoint.entities.names.items()) == modern.entities.names
+    for name, tensor in modern.weights.items():
+        if "queries" not in name and "word_to_entity" not in name:
+            assert torch.equal(checkpoint.weights[name], tensor)
+    assert checkpoint.source.architecture == "LukeModel"
+    assert len(checkpoint.source.filled) == 12
+
+
+def test_tensors_that_are_wrapped_are_read(legacy):
+    path = legacy(lambda found: {"module": found, "global_step": 3})
+    assert read_checkpoint(path).weights
+
+
+def test_a_vocabulary_of_json_lines_is_read(legacy):
+    path = legacy()
+    titles = (path / "entity_vocab.tsv").read_text("utf8").split("\n")[:-1]
+    (path / "entity_vocab.tsv").unlink()
+    lines = [
+        json.dumps({"id": i, "entities": [[line.split("\t")[0], "en"]], "count": 1})
+        for i, line in enumerate(titles)
+    ]
+    (path / "entity_vocab.jsonl").write_text("\n".join(lines), "utf8")
+    assert read_checkpoint(path).entities.find("Tokyo", "en") == 3
+
+
+def fine_tuned(name, n_words):
+    """Gives the tensors a head, a cut entity table, and a word table with markers."""
+    _, width, rows, markers = HEADS[name]
+    n_classes = {"scorer": 1, "qa_outputs": 2}.get(name, 4)
+    module = "classifier" if name == "pair" else name
+
+    def change(found):
+        found[f"{module}.weight"] = torch.randn(n_classes, 32 * width)
+        if name != "pair":
+            found[f"{module}.bias"] = torch.randn(n_classes)
+        table = "entity_embeddings.entity_embeddings.weight"
+        found[table] = found[table][:rows].clone()
+        found["embeddings.word_embeddings.weight"] = torch.randn(n_words + markers, 32)
+        return found
+
+    return change
+
+
+@pytest.fixture
+def n_words(luke_dir):
+    return len(json.loads((luke_dir / "vocab.json").read_text("utf8")))
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_fine_tuned_files_are_read_and_come_back(legacy, n_words, tmp_path, name):
+    architecture, _, rows, markers = HEADS[name]
+    labels = (
+        ()
+        if name in ("scorer", "qa_outputs")
+        else ["no_relation" if name == "pair" else "NIL", "A", "B", "C"]
+    )
+    path = legacy(fine_tuned(name, n_words), labels, vocabulary=rows > 3)
+    checkpoint = read_checkpoint(path)
+    assert checkpoint.source.architecture == architecture
+    assert len(checkpoint.entities) == rows
+    if markers:
+        assert checkpoint.pieces.id_of("<ent>") == n_words + (2 if markers == 3 else 0)
+    nlp = import_checkpoint(str(path))
+    assert nlp("Ada Lovelace was born in London.").text
+    assert export_component(nlp, tmp_path / "out") == architecture
+    before = torch.load(path / "pytorch_model.bin", weights_only=True)
+    after = load_file(tmp_path / "out" / "model.safetensors")
+    assert sorted(before) == sorted(after)
+    assert all(torch.equal(before[x], after[x]) for x in before)
+
+
+def test_a_classifier_without_label_names_is_named(legacy, n_words):
+    path = legacy(fine_tuned("classifier", n_words), vocabulary=False)
+    with pytest.raises(CheckpointError, match="id2label"):
+        import_checkpoint(str(path))
+
+
+def test_a_directory_without_a_tokenizer_says_whose_is_missing(legacy, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(CheckpointError, match=r"tokenizer files of 'roberta-base'"):
+        read_checkpoint(legacy(keep_tokenizer=False))
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"model_config": 3}'])
+def test_metadata_that_is_none_is_named(legacy, content):
+    path = legacy()
+    (path / "metadata.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"metadata\.json"):
+        read_checkpoint(path)

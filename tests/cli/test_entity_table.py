@@ -1,0 +1,172 @@
+"""``spacy luke entity-table``: which entities a saved pipeline knows, and what their rows are."""
+
+import json
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc, DocBin, Span
+from typer.testing import CliRunner
+
+from spacy_luke.cli import app
+from spacy_luke.layers.encoder import to_checkpoint
+from spacy_luke.pipeline.published import import_checkpoint
+
+TABLE, BIAS = "entity_embeddings.entities.weight", "entity_predictions.bias"
+SPECIALS = ["[MASK]", "[UNK]", "[PAD]", "[MASK2]"]
+
+
+def run(*args) -> str:
+    result = CliRunner().invoke(app, ["entity-table", *map(str, args)])
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def failed(*args) -> str:
+    result = CliRunner().invoke(app, ["entity-table", *map(str, args)])
+    assert result.exit_code == 1, result.output
+    return " ".join(result.output.split())
+
+
+def checkpoint(path):
+    return to_checkpoint(spacy.load(path).get_pipe("luke").model.shims[0].module)
+
+
+def rows(found, *names):
+    return torch.stack([found.weights[TABLE][found.entities.names[x]] for x in names])
+
+
+@pytest.fixture(scope="module")
+def full(make_checkpoint, tmp_path_factory):
+    path = tmp_path_factory.mktemp("pipelines") / "full"
+    import_checkpoint(str(make_checkpoint("luke", "LukeForMaskedLM")), "en").to_disk(path)
+    return path
+
+
+def test_pruning_keeps_rows_exactly_and_tells_what_is_missing(full, tmp_path):
+    (tmp_path / "names.txt").write_text("Tokyo\nAda_Lovelace\nAtlantis\n\n", "utf8")
+    output = run(full, tmp_path / "out", "--keep", tmp_path / "names.txt")
+    assert "1 names" in output and "Atlantis" in output and "6 entities (before: 23)" in output
+    before, after = checkpoint(full), checkpoint(tmp_path / "out")
+    assert list(after.entities.names) == [
+        "[PAD]", "[UNK]", "[MASK]", "Tokyo", "Ada Lovelace", "[MASK2]",
+    ]  # fmt: skip
+    names = list(after.entities.names)
+    assert torch.equal(rows(before, *names), rows(after, *names))
+    assert after.others[BIAS].tolist() == [
+        before.others[BIAS][before.entities.names[x]].item() for x in names
+    ]
+
+
+def test_full_to_lite_and_back_is_the_same_model(full, tmp_path):
+    run(full, tmp_path / "lite", "--lite")
+    lite = checkpoint(tmp_path / "lite")
+    assert list(lite.entities.names) == SPECIALS and len(lite.weights[TABLE]) == 4
+    run(tmp_path / "lite", tmp_path / "back", "--from", full)
+    before, after = checkpoint(full), checkpoint(tmp_path / "back")
+    assert dict(before.entities.names.items()) == dict(after.entities.names.items())
+    assert all(torch.equal(before.weights[x], after.weights[x]) for x in before.weights)
+    assert all(torch.equal(before.others[x], after.others[x]) for x in before.others)
+
+
+def test_a_checkpoint_serves_as_source_too(full, tmp_path, make_checkpoint):
+    other = make_checkpoint("luke", "LukeForMaskedLM")
+    run(full, tmp_path / "lite", "--lite")
+    run(tmp_path / "lite", tmp_path / "back", "--from", other)
+    assert len(checkpoint(tmp_path / "back").entities) == 23
+
+
+def test_own_entities_come_from_descriptions_names_and_mentions(full, tmp_path):
+    lines = [
+        {"title": "Orrin Vale", "description": "The painter Orrin Vale was born in London."},
+        {"title": "Marrow", "description": "A river of Japan."},
+        {"title": "Halden"},
+    ]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf8")
+    assert "Added 3" in run(full, tmp_path / "one", "--add", tmp_path / "own.jsonl")
+    before, after = checkpoint(full), checkpoint(tmp_path / "one")
+    known = list(before.entities.names)
+    assert torch.equal(rows(before, *known), rows(after, *known))
+    new = rows(after, "Orrin Vale", "Marrow", "Halden")
+    titles = [x for x in known if not x.startswith("[")]
+    length = rows(before, *titles).norm(dim=1).mean()
+    assert torch.allclose(new.norm(dim=1), length.expand(3), atol=1e-4)
+    assert torch.linalg.matrix_rank(new) == 3
+    level = np.mean([before.others[BIAS][before.entities.names[x]].item() for x in titles])
+    assert np.allclose(after.others[BIAS][-3:].numpy(), level, atol=1e-5)
+
+    vocab = spacy.blank("en").vocab
+    docs = []
+    for words, at, title in [
+        (["In", "Orrin", "it", "rains"], 1, "Orrin"),
+        (["Visit", "Orrin", "!"], 1, "Orrin"),
+        (["Nothing", "here"], 0, ""),
+    ]:
+        doc = Doc(vocab, words=words)
+        doc.ents = [Span(doc, at, at + 1, "LOC", kb_id=title)]
+        docs.append(doc)
+    DocBin(docs=docs).to_disk(tmp_path / "own.spacy")
+    assert "Added 1" in run(full, tmp_path / "two", "--add", tmp_path / "own.spacy")
+    assert list(checkpoint(tmp_path / "two").entities.names)[-1] == "Orrin"
+
+
+def test_an_added_entity_is_what_its_description_predicts(full, tmp_path):
+    """Its row is the head's features at the mention: no other row of that length scores higher."""
+    text = "The painter Orrin Vale was born in London."
+    (tmp_path / "own.jsonl").write_text(
+        json.dumps({"title": "Orrin Vale", "description": text}), "utf8"
+    )
+    run(full, tmp_path / "out", "--add", tmp_path / "own.jsonl")
+    nlp = spacy.load(tmp_path / "out")
+    found = checkpoint(tmp_path / "out")
+    doc = nlp.make_doc(text)
+    doc.ents = [Span(doc, 2, 4, "PER")]
+    state = torch.tensor(nlp.get_pipe("luke")(doc)._.luke.entity_vectors)
+    from spacy_luke.pipeline.entity_store import _entity_head
+
+    with torch.no_grad():
+        features = _entity_head(found)(state)[0]
+    table = torch.nn.functional.normalize(found.weights[TABLE], dim=1)
+    assert (table @ features).argmax() == found.entities.names["Orrin Vale"]
+    doc.ents = [Span(doc, 2, 4, "PER", kb_id="Orrin Vale")]
+    again = nlp.get_pipe("luke")(doc.copy())._.luke.entity_vectors
+    assert np.abs(again - state.numpy()).max() > 1e-3  # it now enters as itself
+
+
+def test_the_form_of_the_table_is_changed(full, tmp_path):
+    run(full, tmp_path / "out", "--form", "half")
+    path = tmp_path / "out" / "luke" / "encoder" / "entity_rows.npy"
+    assert np.load(path).dtype == np.float16
+    config = (tmp_path / "out" / "config.cfg").read_text()
+    assert 'entity_table = "half"' in config
+    run(tmp_path / "out", tmp_path / "again", "--form", "trained")
+    assert not (tmp_path / "again" / "luke" / "encoder" / "entity_rows.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "lines,says",
+    [
+        ('{"name": "x"}', "record 1"),
+        ('{"title": 3}', "record 1"),
+        ('["x"]', "record 1"),
+        ("{", "line 1"),
+    ],
+)
+def test_own_entities_that_cannot_be_read_are_named(full, tmp_path, lines, says):
+    (tmp_path / "own.jsonl").write_text(lines, "utf8")
+    assert says in failed(full, tmp_path / "out", "--add", tmp_path / "own.jsonl")
+
+
+def test_without_a_masked_entity_head_nothing_can_be_added(bert_dir, tmp_path):
+    import_checkpoint(str(bert_dir), "en").to_disk(tmp_path / "plain")
+    (tmp_path / "own.jsonl").write_text('{"title": "Orrin"}', "utf8")
+    output = failed(tmp_path / "plain", tmp_path / "out", "--add", tmp_path / "own.jsonl")
+    assert "masked-entity head" in output
+
+
+def test_mistakes_are_named(full, tmp_path):
+    assert "OUT is PIPELINE" in failed(full, full, "--lite")
+    assert "no such" in failed(full, tmp_path / "out", "--keep", tmp_path / "no").lower()
+    assert "no LUKE encoder" in failed(full, tmp_path / "out", "--lite", "--component", "ner")
+    assert "entity_table" in failed(full, tmp_path / "out", "--form", "tiny")

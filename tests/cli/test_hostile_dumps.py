@@ -1,0 +1,128 @@
+"""Dumps that hold little or odd things: clear errors or counted skips, and what is there is kept."""
+
+import gzip
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_luke.cli import app
+from spacy_luke.pretraining.articles import STAGE
+from spacy_luke.pretraining.shards import vocabulary
+from spacy_luke.pretraining.stage import read_manifest
+from tests.pretraining.exports import export, page
+
+GOOD = page("Good", "'''Good''' is near [[Other]] and [[Zoë]]. It rains there in [[March]].")
+TARGETS = [page(x, f"'''{x}''' is a place near [[Good]].") for x in ("Other", "Zoë", "March")]
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, [str(x) for x in arguments])
+
+
+def articles(tmp_path: Path, *pages: str):
+    (tmp_path / "dump.xml").write_text(export(*pages), "utf8")
+    command = ["articles", tmp_path / "dump.xml", "-o", tmp_path / "articles"]
+    result = run(*command, "--workers", 1, "--no-progress")
+    assert result.exit_code == 0, result.output
+    return read_manifest(tmp_path / "articles", STAGE)
+
+
+def entities(tmp_path: Path):
+    out = tmp_path / "entities"
+    return run("entities", tmp_path / "articles", "-o", out, "--no-progress")
+
+
+def failed(result) -> str:
+    assert result.exit_code == 1 and "Traceback" not in result.output
+    return " ".join(result.output.split())
+
+
+def test_an_empty_dump_is_said_where_it_stops(tmp_path):
+    assert not articles(tmp_path).counts
+    assert "the vocabulary would be empty" in failed(entities(tmp_path))
+
+
+def test_a_dump_without_links_has_no_entities_and_says_so(tmp_path):
+    counts = articles(tmp_path, page("A", "No link."), page("B", "None here.")).counts
+    assert counts["article"] == 2 and counts["links"] == 0
+    assert "use articles with links" in failed(entities(tmp_path))
+
+
+def test_pages_without_text_are_counted(tmp_path):
+    counts = articles(tmp_path, GOOD, page("Bare", ""), page("Markup", "{{stub}}"), *TARGETS).counts
+    assert counts["page without text"] == counts["article without text"] == 1
+    assert counts["article"] == 5  # a page of markup alone is an article: it may be linked to
+
+
+def test_redirects_in_a_circle_lead_nowhere_and_are_counted(tmp_path):
+    circle = [
+        page("X", "#REDIRECT [[Y]]", more='<redirect title="Y" />'),
+        page("Y", "#REDIRECT [[Z]]", more='<redirect title="Z" />'),
+        page("Z", "#REDIRECT [[X]]", more='<redirect title="X" />'),
+        page("Self", "#REDIRECT [[Self]]", more='<redirect title="Self" />'),
+    ]
+    articles(tmp_path, page("Walk", "To [[X]], [[Self]] and [[Good]]."), GOOD, *TARGETS, *circle)
+    started = time.monotonic()
+    result = entities(tmp_path)
+    assert result.exit_code == 0, result.output
+    assert time.monotonic() - started < 60
+    manifest = read_manifest(tmp_path / "entities", "entities")
+    assert manifest.counts["links to a redirect loop"] == 1
+    assert manifest.counts["redirects in a loop"] == 3
+    assert not {"X", "Y", "Z"} & set(vocabulary(manifest).names)
+
+
+def test_unclosed_templates_do_not_swallow_the_pages_after(tmp_path):
+    open_ended = page("Open", "Before. {{Infobox | name = [[Good]] " + "{{a|" * 200)
+    counts = articles(tmp_path, open_ended, GOOD, *TARGETS).counts
+    assert counts["article"] >= 4
+
+
+def test_titles_with_odd_unicode_are_kept(tmp_path):
+    odd = ["Zoe\u0308", "\u200fשלום", "😀", "𝔸", "İstanbul", "a\u00a0b", "ﬁne"]
+    pages = [page(x, f"'''{x}''' near [[Good]].") for x in odd]
+    links = page("List", " ".join(f"[[{x}]]," for x in odd))
+    articles(tmp_path, *pages, links, GOOD, *TARGETS)
+    result = entities(tmp_path)
+    assert result.exit_code == 0, result.output
+    vocab = vocabulary(read_manifest(tmp_path / "entities", "entities"))
+    for title in ("😀", "𝔸", "Zoë", "İstanbul", "שלום", "A b", "ﬁne"):
+        assert any(title in name for name in vocab.names), title
+
+
+@pytest.mark.slow
+def test_a_page_of_ten_megabytes_is_read_in_bounded_time(tmp_path):
+    text = "It rains near [[Good]] in the ''north'' of {{lang|en|it}}. " * 170_000
+    assert len(text) > 10_000_000 - 200_000
+    started = time.process_time()
+    counts = articles(tmp_path, page("Huge", text), GOOD, *TARGETS).counts
+    assert counts["article"] >= 4 and time.process_time() - started < 120
+
+
+def test_a_vocabulary_that_covers_nothing_trains_no_entities_and_says_so(tmp_path, bert_dir):
+    articles(tmp_path, GOOD, *TARGETS)
+    assert entities(tmp_path).exit_code == 0
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "dump.xml").write_text(
+        export(page("P", "Far from [[Q]]."), page("Q", "Far from [[P]].")), "utf8"
+    )
+    run("articles", other / "dump.xml", "-o", other / "articles", "--workers", 1, "--no-progress")
+    shards = ["shards", other / "articles", "--entities", tmp_path / "entities"]
+    shards += ["--encoder", bert_dir, "-o", tmp_path / "shards", "--workers", 1, "--no-progress"]
+    result = run(*shards, "--max-pieces", 64, "--held-out", 0.0)
+    text = " ".join(result.output.split()).lower()
+    assert "unk" in text or "not in the vocabulary" in text or "outside" in text, text
+
+
+@pytest.mark.parametrize("how", ["cut", "not compressed", "bytes"])
+def test_files_that_are_no_dump_are_named(tmp_path, how):
+    path = tmp_path / "dump.xml.gz"
+    data = gzip.compress(export(GOOD, *TARGETS).encode())
+    path.write_bytes(
+        {"cut": data[:-20], "not compressed": b"<mediawiki>", "bytes": b"\xff" * 99}[how]
+    )
+    result = run("articles", path, "-o", tmp_path / "articles", "--workers", 1, "--no-progress")
+    assert "dump.xml.gz" in failed(result)

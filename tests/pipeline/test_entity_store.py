@@ -1,0 +1,74 @@
+"""Vocabularies of several languages, without [MASK2], and what has no rows."""
+
+import pytest
+import spacy
+
+from spacy_luke.checkpoint.read import read_checkpoint
+from spacy_luke.errors import ConfigError
+from spacy_luke.layers.encoder import module_of
+from spacy_luke.pipeline.entity_store import encoder_of, keep_entities, lite, set_entities
+from spacy_luke.pipeline.published import import_checkpoint
+from spacy_luke.vocab.entities import EntityVocab
+
+MANY = EntityVocab(
+    {"[MASK]": 0, "[UNK]": 1, "[PAD]": 2, "en:Tokyo": 3, "ja:東京": 3, "de:Tokio": 3, "en:Japan": 4}
+)
+
+
+@pytest.mark.parametrize("vocab", [MANY, MANY.indexed()], ids=["names", "index"])
+def test_an_entity_keeps_all_of_its_names(vocab):
+    kept = keep_entities(vocab, ["ja:東京", "en:Atlantis"])
+    assert dict(kept.vocab.names.items()) == {
+        "[MASK]": 0, "[UNK]": 1, "[PAD]": 2, "en:Tokyo": 3, "ja:東京": 3, "de:Tokio": 3,
+    }  # fmt: skip
+    assert kept.missing == ["en:Atlantis"]
+
+
+def test_special_entities_cannot_be_asked_for_as_titles():
+    assert keep_entities(MANY, ["[PAD]"]).missing == ["[PAD]"]
+
+
+def test_lite_has_the_published_order_and_what_is_there():
+    vocab = EntityVocab({"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "Tokyo": 3})
+    assert lite(vocab).names == {"[MASK]": 0, "[UNK]": 1, "[PAD]": 2}
+    assert lite(EntityVocab({**vocab.names, "[MASK2]": 4})).names == {
+        "[MASK]": 0, "[UNK]": 1, "[PAD]": 2, "[MASK2]": 3,
+    }  # fmt: skip
+
+
+def test_an_entity_without_a_row_is_refused(luke_dir):
+    nlp = import_checkpoint(str(luke_dir), "en")
+    node = encoder_of(nlp)
+    wanted = EntityVocab({**dict(module_of(node).entities.names.items()), "Atlantis": 23})
+    with pytest.raises(ConfigError, match="no rows for 1 entities, 'Atlantis'"):
+        set_entities(node, wanted)
+    with pytest.raises(ConfigError, match="no rows"):
+        set_entities(node, wanted, read_checkpoint(luke_dir))
+
+
+def test_word_shapes_and_labels_survive_another_table(bert_dir):
+    nlp = spacy.blank("en")
+    model = {
+        "@architectures": "spacy-luke.LukeEncoder.v1",
+        "name": str(bert_dir),
+        "word_shapes": True,
+        "entity_labels": ["PER"],
+    }
+    nlp.add_pipe("luke", config={"model": model})
+    nlp.initialize()
+    node = encoder_of(nlp)
+    before = module_of(node).network.state_dict()
+    set_entities(node, lite(module_of(node).entities))
+    after = module_of(node).network.state_dict()
+    for name in ("word_embeddings.shapes.weight", "entity_embeddings.labels.weight"):
+        assert (before[name] == after[name]).all()
+
+
+def test_which_encoder_is_meant_must_be_clear(luke_dir):
+    nlp = import_checkpoint(str(luke_dir), "en")
+    nlp.add_pipe("luke", name="other", source=import_checkpoint(str(luke_dir), "en"))
+    with pytest.raises(ConfigError, match=r"2 components have an encoder \['luke', 'other'\]"):
+        encoder_of(nlp)
+    assert encoder_of(nlp, "other") is nlp.get_pipe("other").model
+    with pytest.raises(ConfigError, match="'ner' has no LUKE encoder"):
+        encoder_of(nlp, "ner")

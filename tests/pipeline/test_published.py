@@ -1,0 +1,372 @@
+"""A published directory to a pipeline and back: every tensor bit for bit, the same logits."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from safetensors.torch import load_file, save_file
+from spacy.tokens import Doc, Span
+
+from spacy_luke.errors import CheckpointError, ConfigError
+from spacy_luke.pipeline.published import export_component, import_checkpoint
+from tests.conftest import SENTENCES
+
+transformers = pytest.importorskip("transformers")
+
+NER, PAIRS, TYPES, MASKED, QA = (
+    "LukeForEntitySpanClassification",
+    "LukeForEntityPairClassification",
+    "LukeForEntityClassification",
+    "LukeForMaskedLM",
+    "LukeForQuestionAnswering",
+)
+COMPONENTS = {
+    NER: "luke_ner",
+    PAIRS: "luke_relation",
+    TYPES: "luke_entity_typing",
+    MASKED: "luke",
+    QA: "luke",
+    "LukeModel": "luke",
+}
+LABELS = {
+    NER: ["NIL", "MISC", "PER", "ORG", "LOC"],
+    PAIRS: ["per:title", "no_relation", "org:founded", "per:age"],
+    TYPES: ["person", "event", "location"],
+}
+
+
+def labels_of(architecture: str) -> dict:
+    labels = LABELS.get(architecture)
+    if labels is None:
+        return {}
+    return {
+        "id2label": dict(enumerate(labels)),
+        "label2id": {x: i for i, x in enumerate(labels)},
+        "num_labels": len(labels),
+    }
+
+
+@pytest.fixture(scope="module")
+def published(make_checkpoint):
+    """architecture -> a directory with such a head; one for all tests of this module."""
+    made: dict[tuple, Path] = {}
+
+    def make(architecture: str, kind: str = "luke", **settings) -> Path:
+        key = (architecture, kind, *sorted(settings.items()))
+        if key not in made:
+            config = {**labels_of(architecture), **settings}
+            made[key] = make_checkpoint(kind, architecture, **config)
+        return made[key]
+
+    return make
+
+
+def tensors(directory: Path) -> dict[str, torch.Tensor]:
+    return load_file(directory / "model.safetensors")
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert sorted(one) == sorted(other)
+    for name, tensor in one.items():
+        assert tensor.dtype == other[name].dtype and torch.equal(tensor, other[name]), name
+
+
+def through(source: Path, tmp_path: Path) -> Path:
+    """Import, save, load, export."""
+    import_checkpoint(str(source)).to_disk(tmp_path / "pipeline")
+    export_component(spacy.load(tmp_path / "pipeline"), tmp_path / "out")
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize("kind", ["luke", "lite"])
+@pytest.mark.parametrize("architecture", COMPONENTS)
+def test_every_tensor_comes_back(published, tmp_path, architecture, kind):
+    source = published(architecture, kind)
+    out = through(source, tmp_path)
+    same(tensors(source), tensors(out))
+    before, after = (json.loads((x / "config.json").read_text()) for x in (source, out))
+    assert {k: after.get(k) for k in before} == before
+    names = [json.loads((x / "entity_vocab.json").read_text()) for x in (source, out)]
+    assert names[0] == names[1]
+
+
+def rewritten(source: Path, tmp_path: Path, change) -> Path:
+    """The directory with its tensors changed, as safetensors."""
+    path = tmp_path / "changed"
+    shutil.copytree(source, path)
+    found = tensors(path)
+    save_file(change(found), path / "model.safetensors", {"format": "pt"})
+    return path
+
+
+def test_names_without_prefix_and_copies_of_tables_come_back(published, tmp_path):
+    def bare(found):
+        result = {name.removeprefix("luke."): x for name, x in found.items()}
+        result["entity_predictions.decoder.weight"] = found[
+            "luke.entity_embeddings.entity_embeddings.weight"
+        ].clone()
+        result["lm_head.decoder.weight"] = found["luke.embeddings.word_embeddings.weight"].clone()
+        result["embeddings.position_ids"] = torch.arange(130)[None]
+        return result
+
+    source = rewritten(published(MASKED), tmp_path, bare)
+    same(tensors(source), tensors(through(source, tmp_path)))
+
+
+def test_a_decoder_that_is_no_copy_comes_back_too(published, tmp_path):
+    def other(found):
+        found["entity_predictions.decoder.weight"] = torch.ones(
+            found["luke.entity_embeddings.entity_embeddings.weight"].shape
+        )
+        return found
+
+    source = rewritten(published(MASKED), tmp_path, other)
+    same(tensors(source), tensors(through(source, tmp_path)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_tensors_come_back_in_their_precision(published, tmp_path, dtype):
+    source = rewritten(published(NER), tmp_path, lambda x: {k: v.to(dtype) for k, v in x.items()})
+    same(tensors(source), tensors(through(source, tmp_path)))
+
+
+def test_projections_that_were_filled_stay_out_until_they_are_trained(published, tmp_path):
+    def lacking(found):
+        return {name: x for name, x in found.items() if "2" not in name.split(".")[-2]}
+
+    source = rewritten(published(MASKED), tmp_path, lacking)
+    assert not any("w2e" in name for name in tensors(source))
+    nlp = import_checkpoint(str(source))
+    export_component(nlp, tmp_path / "before")
+    same(tensors(source), tensors(tmp_path / "before"))
+    network = nlp.get_pipe("luke").model.shims[0].module.network
+    with torch.no_grad():
+        network.layers[1].word_to_entity.weight[0, 0] += 1
+    export_component(nlp, tmp_path / "after")
+    new = set(tensors(tmp_path / "after")) - set(tensors(source))
+    assert new == {"luke.encoder.layer.1.attention.self.w2e_query.weight"}
+
+
+def test_extra_queries_of_a_plain_model_come_back(published, tmp_path):
+    source = tmp_path / "plain"
+    shutil.copytree(published("LukeModel"), source)
+    config = json.loads((source / "config.json").read_text())
+    (source / "config.json").write_text(json.dumps({**config, "use_entity_aware_attention": False}))
+    same(tensors(source), tensors(through(source, tmp_path)))
+
+
+def test_a_negative_class_of_another_name_is_known_by_its_place(published, tmp_path):
+    labels = ["O", "LOC", "PER", "ORG", "MISC"]
+    names = {"id2label": dict(enumerate(labels)), "label2id": {x: i for i, x in enumerate(labels)}}
+    directory = tmp_path / "other"
+    shutil.copytree(published(NER), directory)
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps({**config, **names}))
+    nlp = import_checkpoint(str(directory), "en")
+    component = nlp.get_pipe("luke_ner")
+    assert component.labels == ("LOC", "MISC", "ORG", "PER")
+    # As with the name that most have, of which the first test is.
+    usual = import_checkpoint(str(published(NER)), "en").get_pipe("luke_ner")
+    doc = Doc(nlp.vocab, words=DOC[NER][0].split(" "))
+    ours, theirs = (x.predict([doc])[1].logits for x in (component, usual))
+    assert np.array_equal(ours[:, -1], theirs[:, -1])
+    export_component(nlp, tmp_path / "out")
+    same(tensors(directory), tensors(tmp_path / "out"))
+    after = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert list(after["id2label"].values()) == labels
+    assert after["label2id"] == names["label2id"]
+    component.add_label("DATE")
+    export_component(nlp, tmp_path / "more")
+    after = json.loads((tmp_path / "more" / "config.json").read_text())
+    assert list(after["id2label"].values()) == [*labels, "DATE"]
+    component.add_label(
+        "O"
+    )  # a label like any other, so that the negative class needs its own name
+    export_component(nlp, tmp_path / "clash")
+    after = json.loads((tmp_path / "clash" / "config.json").read_text())
+    assert list(after["id2label"].values()) == ["NIL", *labels[1:], "DATE", "O"]
+
+
+DOC = {
+    NER: ("Ada Lovelace was born in London .", []),
+    PAIRS: ("Ada Lovelace was born in London .", [(0, 2), (5, 6)]),
+    TYPES: ("Ada Lovelace was born in London .", [(0, 2)]),
+}
+
+
+@pytest.mark.parametrize("kind", ["luke", "lite"])
+@pytest.mark.parametrize("architecture", [NER, PAIRS, TYPES])
+def test_transformers_gives_the_exported_model_the_logits_of_the_pipeline(
+    published, tmp_path, architecture, kind
+):
+    out = through(published(architecture, kind), tmp_path)
+    nlp = spacy.load(tmp_path / "pipeline")
+    component = nlp.get_pipe(COMPONENTS[architecture])
+    text, spans = DOC[architecture]
+    doc = Doc(nlp.vocab, words=text.split(" "))
+    doc.ents = [Span(doc, start, end, label="X") for start, end in spans]
+    asked, scores = component.predict([doc])
+    order = [component._classes().index(x) for x in LABELS[architecture]]
+    ours = scores.logits[:, order]
+    model = getattr(transformers, architecture).from_pretrained(out).eval()
+    tokenizer = transformers.LukeTokenizer.from_pretrained(out, task=None)
+    found = _theirs(architecture, model, tokenizer, doc, asked, scores)
+    assert ours.shape == found.shape and np.abs(ours - found).max() < 1e-5
+
+
+def _theirs(architecture, model, tokenizer, doc, asked, scores):
+    """Their logits on the same pieces; positions and markers are theirs."""
+    task = {
+        NER: "entity_span_classification",
+        PAIRS: "entity_pair_classification",
+        TYPES: "entity_classification",
+    }[architecture]
+    tokenizer.task = task
+    tokenizer.max_entity_length = {NER: 64, PAIRS: 2, TYPES: 1}[architecture]
+    text = doc[:].text
+    if architecture == NER:
+        table = asked.dataXd[scores.asked].tolist()
+        spans = [(doc[a].idx, doc[b - 1].idx + len(doc[b - 1])) for a, b in table]
+        inputs = tokenizer(text, entity_spans=spans, return_tensors="pt")
+        logits = model(**inputs).logits[0]
+        return logits[: len(spans)].detach().numpy()
+    spans = [(ent.start_char, ent.end_char) for ent in doc.ents]
+    if architecture == TYPES:
+        inputs = tokenizer(text, entity_spans=spans, return_tensors="pt")
+        return model(**inputs).logits.detach().numpy()
+    rows = []
+    for head, tail in asked.query.pairs.tolist():
+        pair = [spans[head], spans[tail]]
+        inputs = tokenizer(text, entity_spans=pair, return_tensors="pt")
+        rows.append(model(**inputs).logits.detach().numpy())
+    return np.concatenate(rows)
+
+
+# As if they were not installed: their modules cannot be imported, and register nothing.
+WITHOUT = """
+import importlib.metadata as metadata
+import sys
+
+every = [x for found in metadata.distributions() for x in found.entry_points]
+some = metadata.EntryPoints(x for x in every if "transformers" not in x.value)
+metadata.entry_points = lambda **wanted: some.select(**wanted)
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("transformers", "spacy_transformers"):
+            raise ModuleNotFoundError(f"{name} is not installed")
+
+sys.meta_path.insert(0, Blocked())
+import spacy
+from spacy.tokens import Doc, Span
+from typer.testing import CliRunner
+from spacy_luke.cli import app
+
+source, pipeline, out = sys.argv[1:]
+for command in (["import", source, pipeline, "--lang", "en"], ["export", pipeline, out]):
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, (result.output, result.exception)
+nlp = spacy.load(pipeline)
+doc = nlp("Ada Lovelace was born in London.")
+assert doc.spans["luke_ner"].attrs["scores"] is not None
+assert "transformers" not in sys.modules
+_, scores = nlp.get_pipe("luke_ner").predict([doc])
+print(scores.logits[:, 0].tolist())
+"""
+
+
+def test_import_and_export_need_no_transformers(published, tmp_path):
+    source, out = published(NER), tmp_path / "out"
+    command = [sys.executable, "-c", WITHOUT, source, tmp_path / "pipeline", out]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    same(tensors(source), tensors(out))
+    nlp = spacy.load(tmp_path / "pipeline")
+    doc = nlp("Ada Lovelace was born in London.")
+    asked, scores = nlp.get_pipe("luke_ner").predict([doc])
+    there = json.loads(done.stdout.strip().split("\n")[-1])
+    assert np.allclose(there, scores.logits[:, 0], atol=1e-5)
+    model = transformers.LukeForEntitySpanClassification.from_pretrained(out).eval()
+    tokenizer = transformers.LukeTokenizer.from_pretrained(out, task=None)
+    order = [nlp.get_pipe("luke_ner")._classes().index(x) for x in LABELS[NER]]
+    found = _theirs(NER, model, tokenizer, doc, asked, scores)
+    assert np.abs(scores.logits[:, order] - found).max() < 1e-5
+
+
+def test_a_trained_component_is_exported_with_its_new_labels(published, tmp_path):
+    nlp = import_checkpoint(str(published(TYPES)))
+    nlp.get_pipe("luke_entity_typing").add_label("artefact")
+    assert export_component(nlp, tmp_path / "out") == TYPES
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert list(config["id2label"].values()) == [*LABELS[TYPES], "artefact"]
+    assert len(tensors(tmp_path / "out")["classifier.weight"]) == 4
+    again = import_checkpoint(str(tmp_path / "out"))
+    assert set(again.get_pipe("luke_entity_typing").labels) == {*LABELS[TYPES], "artefact"}
+
+
+def test_masked_heads_are_left_behind_by_a_classifier_trained_from_them(published, tmp_path):
+    settings = {"model": {"mode": "full"}}
+    nlp = spacy.blank("en")
+    encoder = {
+        "@architectures": "spacy-luke.LukeEncoder.v1",
+        "name": str(published(MASKED)),
+    }
+    settings["model"].update({"@architectures": "spacy-luke.SpanScorer.v1", "encoder": encoder})
+    nlp.add_pipe("luke_ner", config=settings).add_label("PER")
+    nlp.initialize()
+    assert export_component(nlp, tmp_path / "out") == NER
+    assert not any(
+        name.startswith(("lm_head", "entity_pred")) for name in tensors(tmp_path / "out")
+    )
+    transformers.LukeForEntitySpanClassification.from_pretrained(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    ["LukeForSequenceClassification", "LukeForTokenClassification", "LukeForMultipleChoice"],
+)
+def test_heads_that_ask_about_no_entities_are_refused(published, architecture):
+    with pytest.raises(ConfigError, match=f"{architecture}.*asks about no entities"):
+        import_checkpoint(str(published(architecture)))
+
+
+@pytest.mark.parametrize("mode", ["two-stage", "probe"])
+def test_modes_of_our_own_are_not_exported(luke_dir, tmp_path, mode):
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(luke_dir)}
+    model = {"@architectures": "spacy-luke.SpanScorer.v1", "mode": mode, "encoder": encoder}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke_ner", config={"model": model}).add_label("PER")
+    nlp.initialize()
+    with pytest.raises(ConfigError, match="no published form"):
+        export_component(nlp, tmp_path / "out", "luke_ner")
+
+
+def test_which_component_is_exported_must_be_clear(luke_dir, published, tmp_path):
+    nlp = import_checkpoint(str(luke_dir))
+    nlp.add_pipe("luke_entity_typing", source=import_checkpoint(str(published(TYPES))))
+    with pytest.raises(
+        ConfigError, match=r"2 components.*\['luke', 'luke_entity_typing'\].*Name one"
+    ):
+        export_component(nlp, tmp_path / "out")
+    with pytest.raises(ConfigError, match="no component 'ner'"):
+        export_component(nlp, tmp_path / "out", "ner")
+    assert export_component(nlp, tmp_path / "out", "luke") == "LukeModel"
+    with pytest.raises(CheckpointError, match="exists"):
+        export_component(nlp, tmp_path / "out", "luke")
+    assert export_component(nlp, tmp_path / "types", "luke_entity_typing") == TYPES
+
+
+def test_an_imported_pipeline_works_at_once(published):
+    nlp = import_checkpoint(str(published(NER)), "en")
+    assert nlp.pipe_names == ["sentencizer", "luke_ner"]
+    assert set(nlp.get_pipe("luke_ner").labels) == set(LABELS[NER]) - {"NIL"}
+    for text in SENTENCES:
+        assert nlp(text).spans["luke_ner"].attrs["scores"] is not None
+    vectors = import_checkpoint(str(published(MASKED)))("Ada Lovelace met Charles.")._.luke
+    assert vectors.token_vectors.shape == (5, 32)
