@@ -62,7 +62,9 @@ def network_config(raw: dict[str, Any], directory: Path) -> LukeConfig:
         values["kind"] = "bert" if model_type == "bert" else "roberta"
         values["entity_vocab_size"] = 4
         values["entity_emb_size"] = raw.get("hidden_size", values["hidden_size"])
+    kind = values.pop("kind")  # ours: a key of that name in the file is not
     values.update({key: raw[key] for key in values if raw.get(key) is not None})
+    values["kind"] = kind
     values["extra"] = {key: value for key, value in raw.items() if key not in values}
     try:
         return LukeConfig.from_dict(values)

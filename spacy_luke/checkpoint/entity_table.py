@@ -40,6 +40,8 @@ def with_entities(
     decoder = f"{ENTITY_PREDICTIONS}decoder.weight"  # one that is no copy of the former table
     heads = {name: x for name, x in checkpoint.others.items() if name != decoder}
     bias = torch.zeros(n_rows)
+    if fallback is not None:
+        _check_same_kind(checkpoint, fallback)
     if width == config.entity_emb_size:
         sources = (
             [(checkpoint, keep)] if fallback is None else [(fallback, True), (checkpoint, keep)]
@@ -66,6 +68,17 @@ def with_entities(
     )
 
 
+def _check_same_kind(one: Checkpoint, other: Checkpoint) -> None:
+    """Rows of a table mean something to the encoder they were trained with, and to its kin."""
+    for key in ("hidden_size", "num_hidden_layers", "vocab_size"):
+        values = getattr(one.config, key), getattr(other.config, key)
+        if values[0] != values[1]:
+            raise CheckpointError(
+                f"{other.source.name} has {key} {values[1]}, {one.source.name} has {values[0]}: its "
+                "entities mean nothing to another encoder."
+            )
+
+
 def special(entities: EntityVocab) -> list[str]:
     """The names of the special entities, by their ids."""
     names = [name for name in (PAD, UNK, MASK, MASK2) if name in entities]
@@ -80,7 +93,7 @@ def _take_rows(
     all_names: bool,
 ) -> None:
     """Copy the rows and biases of the entities that a source names: all of them, or the special."""
-    theirs = source.weights[ENTITY_TABLE]
+    theirs = source.weights[ENTITY_TABLE].cpu()
     if theirs.shape[1] != table.shape[1]:
         raise CheckpointError(
             f"{source.source.name} has entities of {theirs.shape[1]} numbers; here they have "
@@ -95,4 +108,4 @@ def _take_rows(
     at = torch.tensor(list(rows.values()), dtype=torch.int64)
     table[to] = theirs[at]
     if _BIAS in source.others:
-        bias[to] = source.others[_BIAS][at].float()
+        bias[to] = source.others[_BIAS].cpu()[at].float()

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ..errors import CheckpointError
 
 Weights = dict[str, torch.Tensor]
+_NAMES = ("model.safetensors", "pytorch_model.bin")
 
 
 def read_config(directory: Path) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def weight_files(directory: Path) -> list[Path]:
 
     Raises CheckpointError where there are none, or the index is damaged or points elsewhere.
     """
-    for name in ("model.safetensors", "pytorch_model.bin"):
+    for name in _NAMES:
         if (directory / name).exists():
             return [directory / name]
         index = directory / f"{name}.index.json"
@@ -56,7 +56,22 @@ def read_weights(directory: Path) -> Weights:
         if twice:
             raise CheckpointError(f"{path} holds {twice[0]}, which another part holds too.")
         weights.update(found)
+    absent = sorted(_indexed_names(directory) - set(weights))
+    if absent:
+        raise CheckpointError(f"{directory}: the index names {absent[0]}, which no part holds.")
     return weights
+
+
+def _indexed_names(directory: Path) -> set[str]:
+    """The tensors that the index of a checkpoint in parts names; none for one in one file."""
+    (first, *_) = weight_files(directory)
+    for name in _NAMES:
+        if first == directory / name:
+            return set()
+        index = directory / f"{name}.index.json"
+        if index.exists():
+            return set(json.loads(index.read_text(encoding="utf8"))["weight_map"])
+    return set()
 
 
 def _indexed(index: Path) -> list[Path]:
@@ -84,7 +99,7 @@ def _read_file(path: Path) -> Weights:
         raise CheckpointError(
             f"{path} holds more than tensors, which is not loaded: a pickle can run code."
         ) from err
-    except (SafetensorError, RuntimeError, OSError, EOFError, ValueError, KeyError) as err:
+    except Exception as err:  # torch.load raises whatever its parser ran into
         raise CheckpointError(f"{path} is damaged or no weight file: {err}") from err
     if isinstance(weights, dict) and isinstance(weights.get("module"), dict):
         weights = weights["module"]  # as DeepSpeed wraps them
@@ -99,5 +114,7 @@ def _load_bin(path: Path) -> Any:
     """Tensors are mapped where the file's format allows it: that of today, not the oldest."""
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (RuntimeError, ValueError):
+    except pickle.UnpicklingError:
+        raise
+    except Exception:  # the oldest format
         return torch.load(path, map_location="cpu", weights_only=True)

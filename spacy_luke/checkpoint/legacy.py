@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import CheckpointError
 from ..vocab.entities import MASK, MASK2, PAD, EntityVocab
-from ..vocab.pieces import PieceTokenizer
+from ..vocab.pieces import TOKENIZER_FILES, PieceTokenizer
 from .hub import resolve
 from .names import CLASSIFIER_WEIGHT, Weights
 
@@ -74,12 +74,12 @@ def read_pieces(directory: Path, raw: dict[str, Any]) -> PieceTokenizer:
 
     Its files may lie in the directory; else they are those of ``bert_model_name``.
     """
-    try:
+    if any((directory / name).exists() for name in TOKENIZER_FILES):
         pieces = PieceTokenizer.from_directory(directory)
-    except CheckpointError:
+    else:
         name = str(raw.get("bert_model_name", ""))
         try:
-            pieces = PieceTokenizer.from_directory(resolve(name))
+            pieces = PieceTokenizer.from_directory(resolve(name, weights=False))
         except CheckpointError as err:
             raise CheckpointError(
                 f"{directory} has no tokenizer, and that of its bert_model_name {name!r} could not "

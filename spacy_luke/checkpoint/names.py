@@ -29,6 +29,7 @@ ENTITY_HEAD = {
 }
 CLASSIFIER_WEIGHT, CLASSIFIER_BIAS = "classifier.weight", "classifier.bias"
 CLASSIFIER, POOLER, ENTITY_PREDICTIONS = "classifier.", "pooler.", "entity_predictions."
+PHRASE_WEIGHT, PHRASE_BIAS = "mlp.dense.weight", "mlp.dense.bias"  # UCTopic's
 MASKED_HEADS = ("lm_head.", ENTITY_PREDICTIONS)
 # What stands behind the model's prefix; heads stand without one.
 BODY = ("embeddings.", "entity_embeddings.", "encoder.", POOLER)

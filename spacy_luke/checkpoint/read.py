@@ -14,6 +14,7 @@ from ..vocab.pieces import PieceTokenizer
 from . import legacy
 from .config import LUKE_TYPES, network_config
 from .files import read_config, read_weights, weight_files
+from .heads import check_heads
 from .names import (
     CLASSIFIER,
     MASKED_HEADS,
@@ -77,10 +78,10 @@ def read_checkpoint(
             f"vocab_size {config.vocab_size}."
         )
     published, source = describe(read_weights(directory), weight_files(directory), directory)
-    source.name = name or str(directory)
-    source.architecture = _architecture(raw)
+    source.name = directory.name if not name or Path(name).is_dir() else name
+    source.architecture = _architecture(raw, directory)
     if is_luke:
-        entities = (legacy.cut_vocabulary(raw) if old else None) or _entity_vocab(directory, config)
+        entities = _entity_vocab(directory, config, legacy.cut_vocabulary(raw) if old else None)
     else:
         entities = EntityVocab.specials_only()
         add_entities(published, config, pieces)
@@ -88,6 +89,7 @@ def read_checkpoint(
     filled = _fill_extra_queries(encoder, config)
     if is_luke:
         source.filled = filled
+        check_heads(others, source.architecture, config, directory)
     else:  # it will be written as what it has become
         source = Source(source.name, source.sha256, source.architecture)
         others = {name: x for name, x in others.items() if not name.startswith("cls.")}
@@ -98,7 +100,7 @@ def read_checkpoint(
 def published_class(directory: Path) -> str:
     """The class of the head that a directory holds, e.g. ``LukeForEntityClassification``; empty
     where it does not say. Raises CheckpointError."""
-    return _architecture(_raw_config(directory))
+    return _architecture(_raw_config(directory), directory)
 
 
 def _raw_config(directory: Path) -> dict[str, Any]:
@@ -109,8 +111,13 @@ def _raw_config(directory: Path) -> dict[str, Any]:
     return raw
 
 
-def _architecture(raw: dict[str, Any]) -> str:
-    return str((raw.get("architectures") or [""])[0])
+def _architecture(raw: dict[str, Any], directory: Path) -> str:
+    listed = raw.get("architectures")
+    if listed is None or (isinstance(listed, list) and all(isinstance(x, str) for x in listed)):
+        return listed[0] if listed else ""
+    raise CheckpointError(
+        f"{directory / 'config.json'}: architectures is {listed!r}; expected a list of one name."
+    )
 
 
 def load_into(model: LukeModel, checkpoint: Checkpoint, take: bool = False) -> None:
@@ -196,16 +203,23 @@ def _shapes(config: LukeConfig) -> dict[str, torch.Size]:
     }
 
 
-def _entity_vocab(directory: Path, config: LukeConfig) -> EntityVocab:
+def _entity_vocab(
+    directory: Path, config: LukeConfig, guess: EntityVocab | None = None
+) -> EntityVocab:
+    """guess: what the table must hold where no file says it, or the file is of a larger table."""
     for name in FILE_NAMES:
         if (directory / name).exists():
             vocab = EntityVocab.from_file(directory / name)
+            if guess is not None and len(vocab) != config.entity_vocab_size:
+                return guess
             if len(vocab) != config.entity_vocab_size:
                 raise CheckpointError(
                     f"{directory / name} has ids up to {len(vocab) - 1}, but config.json has "
                     f"entity_vocab_size {config.entity_vocab_size}."
                 )
             return vocab
+    if guess is not None:
+        return guess
     raise CheckpointError(
         f"{directory} has no entity vocabulary: expected one of {', '.join(FILE_NAMES)}."
     )

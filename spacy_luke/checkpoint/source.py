@@ -16,7 +16,7 @@ from .names import BODY, TIED, Weights, plain_query, strip_prefix
 class Source:
     """Where an encoder was read from, and in what form.
 
-    name: the directory or hub name that was asked for. sha256: of its weight files, one after
+    name: on the hub, or of the directory, without its path. sha256: of its weight files, one after
     the other. architecture: the published class. prefix: what stands before the names of the
     encoder's tensors. renamed: name -> name in the file, where more than the prefix differs.
     tied: decoders the file holds that are copies of a table. filled: projections it lacks, which
@@ -52,7 +52,11 @@ def describe(found: Weights, files: Sequence[Path], directory: Path) -> tuple[We
     words = next((x for x in found if x.endswith("embeddings.word_embeddings.weight")), "")
     source.prefix = words[: -len("embeddings.word_embeddings.weight")] if words else ""
     published: Weights = {}
+    addresses: set[int] = set()
     for name, tensor in found.items():
+        if tensor.numel() and tensor.data_ptr() in addresses:
+            tensor = tensor.clone()  # safetensors writes no two names for one memory
+        addresses.add(tensor.data_ptr())
         key = short[name]
         if key in published:
             raise CheckpointError(f"{directory}: the weights hold {key} under two names.")

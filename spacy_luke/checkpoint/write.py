@@ -1,7 +1,8 @@
 """Everything a model needs to a directory in the published layout."""
 
 import json
-import shutil
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,22 @@ from .names import to_published
 from .read import Checkpoint
 from .source import as_in_file
 
+_TASKS = {
+    "LukeForEntityClassification": "entity_classification",
+    "LukeForEntityPairClassification": "entity_pair_classification",
+    "LukeForEntitySpanClassification": "entity_span_classification",
+}
 _OURS = ("kind", "word_shapes", "entity_labels", "extra")
 
 
-def write_checkpoint(folder: Path, checkpoint: Checkpoint, architecture: str) -> None:
+def write_checkpoint(
+    folder: Path, checkpoint: Checkpoint, architecture: str, source_names: bool = False
+) -> None:
     """Write ``config.json``, ``model.safetensors``, the tokenizer's files and ``entity_vocab.json``.
 
-    Tensors have the names and the precision of the checkpoint's source. architecture: the published
-    class, e.g. ``LukeForMaskedLM``. The directory appears when it is complete. Raises
+    Tensors have the precision of the checkpoint's source and today's names, which ``transformers``
+    reads. architecture: the published class, e.g. ``LukeForMaskedLM``. source_names: give tensors
+    the names that the source has, also old ones. The directory appears when it is complete. Raises
     CheckpointError where there is something of that name, or the network has parts that no
     published file has.
     """
@@ -33,16 +42,29 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, architecture: str) ->
         raise CheckpointError(
             f"Published files have no place for {' and '.join(ours)}, which this network uses."
         )
-    temporary = folder.with_name(f".{folder.name}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    published = to_published(checkpoint.weights) | checkpoint.others
-    tensors = as_in_file(published, checkpoint.source)
-    save_file(tensors, temporary / "model.safetensors", {"format": "pt"})
-    _write(temporary / "config.json", published_config(config, architecture))
-    _write(temporary / "entity_vocab.json", dict(checkpoint.entities.names.items()))
-    write_pieces(checkpoint.pieces, temporary)
-    temporary.rename(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as parent:
+        temporary = Path(parent) / folder.name
+        temporary.mkdir()
+        published = to_published(checkpoint.weights) | checkpoint.others
+        source = checkpoint.source
+        if not source_names:
+            # The bare encoder stands without a prefix, as transformers writes it, if it did before.
+            bare = architecture == "LukeModel" and not source.prefix
+            source = replace(source, prefix="" if bare else "luke.", renamed={})
+        save_file(as_in_file(published, source), temporary / "model.safetensors", {"format": "pt"})
+        _write(temporary / "config.json", published_config(config, architecture))
+        _write(temporary / "entity_vocab.json", dict(checkpoint.entities.names.items()))
+        write_pieces(checkpoint.pieces, temporary)
+        _name_task(temporary / "tokenizer_config.json", architecture)
+        temporary.rename(folder)
+
+
+def _name_task(path: Path, architecture: str) -> None:
+    """Tell ``transformers``' tokenizer what its model asks about, where nothing else is said."""
+    values = json.loads(path.read_text("utf8"))
+    if architecture in _TASKS and not values.get("task"):
+        _write(path, {**values, "task": _TASKS[architecture]})
 
 
 def published_config(config: LukeConfig, architecture: str) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """``spacy luke entity-table``: prune, extend or exchange the entities of a pipeline's encoder."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+import spacy
 import srsly
 import typer
 from spacy.language import Language
@@ -13,6 +15,8 @@ from wasabi import Printer
 from ..errors import ConfigError, CorpusError, LukeError
 from . import app
 from .loading import load_pipeline
+
+FORMS = ("trained", "stored", "half")
 
 
 @app.command("entity-table")
@@ -49,19 +53,24 @@ def entity_table_cli(
     """
     from ..layers.encoder import module_of
     from ..pipeline import entity_store as store
+    from ..pipeline.card import refresh
 
     msg = Printer()
     try:
         if out.resolve() == pipeline.resolve():
             raise ConfigError("OUT is PIPELINE; name another directory.")
-        nlp = load_pipeline(pipeline)
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise ConfigError(f"OUT: {out} exists; remove it or name another directory.")
+        nlp = load_pipeline(pipeline) if form is None else _in_form(pipeline, form)
         node = store.encoder_of(nlp, component)
         before = len(module_of(node).entities)
         if source is not None:
             other = _checkpoint_of(source)
             store.set_entities(node, other.entities, other)
         if keep is not None:
-            kept = store.keep_entities(module_of(node).entities, _names(keep))
+            kept = store.keep_entities(
+                module_of(node).entities, _names(keep), nlp.vocab.lang or None
+            )
             if kept.missing:
                 msg.warn(
                     f"{len(kept.missing)} names of {keep} are not in the vocabulary, "
@@ -73,7 +82,9 @@ def entity_table_cli(
         if add is not None:
             titles = store.add_entities(node, list(_mentions(add, nlp)))
             msg.info(f"Added {len(titles)} entities")
-        _save(nlp, out, form)
+        refresh(nlp)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        nlp.to_disk(out)
         after = len(module_of(node).entities)
     except (LukeError, OSError, ValueError) as err:
         msg.fail(str(err))
@@ -119,8 +130,8 @@ def _written(title: str, text: str, nlp: Language) -> tuple[Any, int, int]:
     """The description as a document, and where it first names the entity; a description that does
     not is put behind the name."""
     doc = nlp.make_doc(text)
-    at = text.lower().find(title.lower())
-    span = doc.char_span(at, at + len(title), alignment_mode="expand") if at >= 0 else None
+    found = re.search(rf"(?<!\w){re.escape(title)}(?!\w)", text, re.IGNORECASE)
+    span = doc.char_span(*found.span(), alignment_mode="expand") if found else None
     if span is None:
         doc = nlp.make_doc(f"{title}: {text}")
         span = doc.char_span(0, len(title), alignment_mode="expand")
@@ -128,19 +139,22 @@ def _written(title: str, text: str, nlp: Language) -> tuple[Any, int, int]:
     return doc, span.start, span.end
 
 
-def _save(nlp: Language, out: Path, form: str | None) -> None:
-    """Save the pipeline; in another form, read it again with that setting."""
-    nlp.to_disk(out)
-    if form is None:
-        return
-    import spacy
-
+def _in_form(path: Path, form: str) -> Language:
+    """The pipeline with another form of entity table. Raises ConfigError for a form that is none."""
     from ..layers.encoder import ENCODER
 
+    if form not in FORMS:
+        raise ConfigError(f"--form is {form!r}; use one of {', '.join(FORMS)}.")
+    nlp = load_pipeline(path)
     overrides = {}
     for name, pipe in nlp.pipeline:
         model: Any = getattr(pipe, "model", None)
-        if hasattr(model, "walk") and any(node.name == ENCODER for node in model.walk()):
-            place = "" if model.name == ENCODER else ".encoder"
-            overrides[f"components.{name}.model{place}.entity_table"] = form
-    spacy.load(out, config=overrides).to_disk(out)
+        if not hasattr(model, "walk") or all(node.name != ENCODER for node in model.walk()):
+            continue
+        place = "" if model.name == ENCODER else ".encoder"
+        if place and "encoder" not in nlp.config["components"][name]["model"]:
+            raise ConfigError(
+                f"--form: {name} is no component of ours; set entity_table where its encoder is."
+            )
+        overrides[f"components.{name}.model{place}.entity_table"] = form
+    return spacy.load(path, config=overrides)

@@ -18,13 +18,17 @@ def export_cli(
     component: Annotated[
         str, typer.Option(help="The component, where several have a published form.")
     ] = "",
+    source_names: Annotated[
+        bool,
+        typer.Option("--source-names", help="Tensors keep the names of the file they came from."),
+    ] = False,
 ) -> None:
     """Write a directory that transformers loads: weights, config.json, tokenizer, entities."""
     from ..pipeline.published import export_component
 
     msg = Printer()
     try:
-        architecture = export_component(load_pipeline(pipeline), out, component)
+        architecture = export_component(load_pipeline(pipeline), out, component, source_names)
     except (LukeError, OSError) as err:
         msg.fail(str(err))
         raise typer.Exit(1) from None

@@ -37,11 +37,12 @@ def import_cli(
 
     msg = Printer()
     try:
+        out.parent.mkdir(parents=True, exist_ok=True)
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise FileExistsError(f"{out} exists; remove it or name another directory.")
         nlp = import_checkpoint(name, language, preset=preset)
         nlp.to_disk(out)
-    except (LukeError, OSError) as err:
+    except (LukeError, OSError, ImportError) as err:
         msg.fail(str(err))
         raise typer.Exit(1) from None
     msg.good(f"Saved {out} with {', '.join(nlp.pipe_names)}")

@@ -99,6 +99,12 @@ def load_encoder(data: bytes) -> Encoder:
     }
     with torch.device("meta"):
         network = LukeModel(LukeConfig.from_dict(blob.config))
+    entities = EntityVocab(index)
+    if len(entities) != network.config.entity_vocab_size:
+        raise CheckpointError(
+            f"The saved encoder has rows for {network.config.entity_vocab_size} entities and names for "
+            f"{len(entities)}: its files are of two different saves."
+        )
     if stored is not None:
         config = network.config
         if stored.shape != (config.entity_vocab_size, config.entity_emb_size):
@@ -111,7 +117,7 @@ def load_encoder(data: bytes) -> Encoder:
     return Encoder(
         network,
         PieceTokenizer.from_dict(blob.texts["pieces"]),
-        EntityVocab(index),
+        entities,
         others,
         Source.from_dict(blob.texts["source"]),
     )

@@ -136,8 +136,16 @@ def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
 
 def class_names(config: LukeConfig, head: type[HeadModule]) -> dict[str, str]:
     """Our name of each class of a checkpoint with such a head -> its name there, in its order."""
-    listed = config.extra.get("id2label") or {}
-    theirs = [str(listed[key]) for key in sorted(listed, key=int)]
+    listed = config.extra.get("id2label") or {
+        "0": "LABEL_0",
+        "1": "LABEL_1",
+    }  # what files leave out
+    try:
+        theirs = [str(listed[key]) for key in sorted(listed, key=int)]
+    except (TypeError, ValueError, KeyError, AttributeError) as err:
+        raise CheckpointError(
+            f"id2label in config.json is {listed!r}; expected an object."
+        ) from err
     ours = list(theirs)
     if head.negative and head.negative not in theirs:
         ours[:1] = [head.negative]
@@ -156,12 +164,14 @@ def published_labels(network: Model) -> list[str]:
         return []
     if weight.shape[1:] != (head.width * encoder.hidden_size,):
         raise CheckpointError(
-            f"{CLASSIFIER_WEIGHT} has the shape {list(weight.shape)}; the classifier of "
+            f"{encoder.source.name}: {CLASSIFIER_WEIGHT} has the shape {list(weight.shape)}; the classifier of "
             f"{head.architecture} reads {head.width} states of {encoder.hidden_size}."
         )
     if len(names) != len(weight):
+        listed = encoder.network.config.extra.get("id2label") or ()
         raise CheckpointError(
-            f"{CLASSIFIER_WEIGHT} has {len(weight)} rows, id2label in config.json {len(names)}."
+            f"{encoder.source.name}: {CLASSIFIER_WEIGHT} has {len(weight)} rows, and id2label of "
+            f"config.json (metadata.json: model_config) names {len(listed)}. Add the labels there."
         )
     return list(names)
 
@@ -181,11 +191,12 @@ def load_published_head(network: Model, classes: Sequence[str]) -> list[str]:
     found = [name for name in classes if name in theirs]
     if not found:
         return []
-    published = module_of(encoder_node(network.layers[0])).others
+    encoder = module_of(encoder_node(network.layers[0]))
+    published = encoder.others
     ours, bias = head_of(network).classifier, published.get(CLASSIFIER_BIAS)
-    if (bias is None) != (ours.bias is None):
+    if (bias is None) != (ours.bias is None) or (bias is not None and len(bias) != len(theirs)):
         raise CheckpointError(
-            f"The checkpoint's classifier has {'no' if bias is None else 'a'} bias; "
+            f"{encoder.source.name}: the classifier has {'no' if bias is None else 'a'} bias; "
             f"{network.name} expects {'none' if ours.bias is None else 'one'}."
         )
     with torch.no_grad():
@@ -195,8 +206,6 @@ def load_published_head(network: Model, classes: Sequence[str]) -> list[str]:
                 ours.weight[i] = published[CLASSIFIER_WEIGHT][row]
                 if bias is not None:
                     ours.bias[i] = bias[row]
-    for name in (CLASSIFIER_WEIGHT, CLASSIFIER_BIAS):  # from here on it is the component's own
-        published.pop(name, None)
     return found
 
 

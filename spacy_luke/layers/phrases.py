@@ -9,11 +9,10 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.util import torch2xp, xp2torch
 
+from ..checkpoint.names import PHRASE_BIAS, PHRASE_WEIGHT
 from ..errors import ConfigError
 from .doc_states import DocStates, GivenEntities, encode_docs
 from .encoder import module_of
-
-WEIGHT, BIAS = "mlp.dense.weight", "mlp.dense.bias"
 
 
 def encode_phrases(
@@ -26,9 +25,9 @@ def encode_phrases(
     the head.
     """
     module = module_of(encoder)
-    if WEIGHT not in module.others or BIAS not in module.others:
+    if not {PHRASE_WEIGHT, PHRASE_BIAS} <= module.others.keys():
         raise ConfigError(
-            f"phrases = true needs a checkpoint with the head {WEIGHT}, as UCTopic's; "
+            f"phrases = true needs a checkpoint with the head {PHRASE_WEIGHT}, as UCTopic's; "
             f"{module.source.name} has none."
         )
     none = GivenEntities(*_masked(np.zeros((0, 2), dtype=np.int64), 0))
@@ -40,7 +39,9 @@ def encode_phrases(
     states = torch.cat(
         [xp2torch(x.entity_vectors) for x in found] or [torch.zeros(0, module.hidden_size)]
     )
-    weight, bias = (module.others[name].float().to(states.device) for name in (WEIGHT, BIAS))
+    weight, bias = (
+        module.others[name].float().to(states.device) for name in (PHRASE_WEIGHT, PHRASE_BIAS)
+    )
     seen = (states != 0).any(1, keepdim=True)
     vectors = torch2xp(torch.tanh(F.linear(states, weight, bias)) * seen)
     mine = [[row for row, owner in enumerate(owners) if owner == i] for i in range(len(docs))]

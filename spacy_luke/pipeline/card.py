@@ -1,52 +1,80 @@
 """What a component is made of, in the pipeline's ``meta.json``; ``spacy package`` shows it."""
 
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 from spacy.language import Language
 from thinc.api import Model
 
-from ..layers.encoder import ENCODER, module_of
+from ..layers.encoder import ENCODER, module_of, shim_of
 
 KEY = "luke"
 _HEADING = "### Encoders and training data"
 
 
-def record(nlp: Language | None, name: str, model: Model, training_data: dict[str, int]) -> None:
-    """Describe an initialised component in ``nlp.meta``.
+def record(nlp: Language | None, name: str, training_data: dict[str, int]) -> None:
+    """Describe a component that was just initialised in ``nlp.meta``, and all others anew.
 
     ``meta["luke"][name]`` gets the encoder's source (name, SHA-256 of its weight files, published
     class), the settings of its layers, and what was counted in the training data; ``sources`` names
-    the source; ``notes`` show all of it, below what is there. A directory's path is not kept, only
-    its name. training_data: counts by what was counted; empty where there was none.
+    the source; ``notes`` show all of it, below what is there. training_data: counts by what was
+    counted; empty where there was none.
     """
     if nlp is None or name not in nlp.pipe_names:
         return
-    entry: dict[str, Any] = {"settings": _settings(model)}
-    for node in model.walk():
-        if node.name == ENCODER:
-            source = module_of(node).source
-            entry["encoder"] = {
-                "name": Path(source.name).name if Path(source.name).is_dir() else source.name,
-                "sha256": source.sha256,
-                "architecture": source.architecture,
-            }
-    if training_data and any(training_data.values()):
+    entry = nlp.meta.setdefault(KEY, {})[name] = {}
+    if any(training_data.values()):
         entry["training_data"] = dict(training_data)
-    nlp.meta.setdefault(KEY, {})[name] = entry
-    if "encoder" in entry:
-        sources = nlp.meta.get("sources") or []
-        known = {source.get("name") for source in sources}
-        if entry["encoder"]["name"] not in known:
-            nlp.meta["sources"] = [*sources, {"name": entry["encoder"]["name"]}]
-    _show(nlp)
+    refresh(nlp)
 
 
 def record_preset(nlp: Language, name: str, preset: str) -> None:
     """Add to what :func:`record` wrote which preset a component's settings were taken from."""
     nlp.meta[KEY][name]["preset"] = preset
     _show(nlp)
+
+
+def refresh(nlp: Language) -> None:
+    """Bring encoders and settings up to date, also of components that came from other pipelines, and
+    forget those that are gone."""
+    before = nlp.meta.get(KEY) or {}
+    entries: dict[str, Any] = {}
+    for name, pipe in nlp.pipeline:
+        model: Any = getattr(pipe, "model", None)
+        found = _describe(model) if isinstance(model, Model) else {}
+        if found:
+            kept = {
+                k: v for k, v in before.get(name, {}).items() if k not in ("encoder", "settings")
+            }
+            entries[name] = {**found, **kept}
+            _add_source(nlp, found)
+    nlp.meta[KEY] = entries
+    _show(nlp)
+
+
+def _describe(model: Model) -> dict[str, Any]:
+    """The source of the encoder in a model, if it has one with weights, and the layers' settings;
+    empty for a model that is none of ours."""
+    entry: dict[str, Any] = {}
+    settings = _settings(model)
+    if settings:
+        entry["settings"] = settings
+    for node in model.walk():
+        if node.name == ENCODER and shim_of(node).module is not None:
+            source = module_of(node).source
+            entry["encoder"] = {
+                "name": source.name,
+                "sha256": source.sha256,
+                "architecture": source.architecture,
+            }
+    return entry
+
+
+def _add_source(nlp: Language, entry: dict[str, Any]) -> None:
+    sources = nlp.meta.get("sources") or []
+    known = {x.get("name") if isinstance(x, dict) else x for x in sources}
+    if "encoder" in entry and entry["encoder"]["name"] not in known:
+        nlp.meta["sources"] = [*sources, {"name": entry["encoder"]["name"]}]
 
 
 def _show(nlp: Language) -> None:

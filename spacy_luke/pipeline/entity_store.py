@@ -57,12 +57,12 @@ def encoder_of(nlp: Language, name: str = "") -> Any:
     return found[name or next(iter(found))]
 
 
-def keep_entities(vocab: EntityVocab, names: Iterable[str]) -> Kept:
+def keep_entities(vocab: EntityVocab, names: Iterable[str], language: str | None = None) -> Kept:
     """The vocabulary of the special entities and of ``names``, in its own order; an entity keeps
-    all of its names (those of other languages)."""
+    all of its names (those of other languages). language: in which to look up names without one."""
     wanted, missing = set(), []
     for name in names:
-        index = vocab.find(name)
+        index = vocab.find(name, language)
         if index is None:
             missing.append(name)
         else:
@@ -102,12 +102,17 @@ def add_entities(node: Any, mentions: Sequence[Mention]) -> list[str]:
     mention without pieces.
     """
     checkpoint = to_checkpoint(module_of(node))
+    taken = sorted({x.title for x in mentions} & {PAD, UNK, MASK, MASK2})
+    if taken:
+        raise InputError(f"{taken[0]} is a special entity, which no description can replace.")
     features = _features(node, checkpoint, mentions)
     names = dict(checkpoint.entities.names.items())
-    for title in features:
-        names.setdefault(title, max(names.values()) + 1)
+    before = len(checkpoint.entities)
+    for i, title in enumerate(x for x in features if x not in checkpoint.entities):
+        names[title] = before + i
     grown = with_entities(checkpoint, EntityVocab(names))
     table, bias = grown.weights[ENTITY_TABLE], grown.others[ENTITY_HEAD["bias"]]
+    table[:before] = checkpoint.weights[ENTITY_TABLE].cpu()  # also rows without a name
     others = sorted({*names.values()} - {names[x] for x in (*special(grown.entities), *features)})
     if others:
         length, level = table[others].norm(dim=1).mean(), bias[others].mean()

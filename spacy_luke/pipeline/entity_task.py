@@ -180,7 +180,7 @@ class EntityTask(Labelled):
             "The training data has none, and the encoder no published classifier of this task.",
         )
         self._report_limits(get_examples(), preset)
-        record(nlp, self.name, self.model, self.limits)
+        record(nlp, self.name, self.limits)
         annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
         if self.limits["gold"] and not preset and not annotating:
             LOGGER.warning("%s: no document of the data has entities. %s", self.name, NOT_GIVEN)

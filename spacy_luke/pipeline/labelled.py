@@ -79,7 +79,14 @@ class Labelled(KeepsEncoderApart):
         classifier. The encoder has its weights. absent: what to say where there are no labels."""
         names = set(names)
         if not names and not self.labels:
-            names = set(published_labels(self.network)) - {self.published_nil}
+            published = published_labels(self.network)
+            if published and self.published_nil in set(self._classes()) - set(published):
+                raise ConfigError(
+                    f"{self.name}: the published classifier has no class {self.published_nil!r}, and "
+                    "one of our own would be guessed. In id2label of its config.json, give that name "
+                    f"to the class that means none of the labels {published}."
+                )
+            names = set(published) - {self.published_nil}
         for label in sorted(names):
             self._append(label)
         if not self.labels:

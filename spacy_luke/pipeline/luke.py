@@ -274,7 +274,7 @@ class Luke(KeepsEncoderApart):
         if titles is not None:
             self.cfg["titles"] = dict(titles)
         self.model.initialize()
-        record(nlp, self.name, self.model, {})
+        record(nlp, self.name, {})
         if nlp is not None:
             names = nlp.pipe_names
             if self.name in names:

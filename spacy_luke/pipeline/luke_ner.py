@@ -299,7 +299,7 @@ class LukeNER(Labelled):
         )
         self._check_score_weights(nlp)
         self._report_limits(get_examples)
-        record(nlp, self.name, self.model, self.limits)
+        record(nlp, self.name, self.limits)
 
     def _check_score_weights(self, nlp: Language | None) -> None:
         """In nested mode the default weights, those of ``Doc.ents``, would choose nothing."""

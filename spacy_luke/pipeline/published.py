@@ -7,6 +7,7 @@ from typing import Any
 import spacy
 from spacy.language import Language
 
+from ..checkpoint.heads import has_head, head_tensors
 from ..checkpoint.hub import resolve
 from ..checkpoint.names import (
     CLASSIFIER,
@@ -93,7 +94,8 @@ def import_checkpoint(
             "so no component reads its head. Train spaCy's textcat or tagger on a 'luke' component "
             "through spacy-luke.LukeListener.v1 instead."
         )
-    factory, published = _COMPONENTS.get(architecture, (LUKE, {}))
+    kind = "UCTopicModel" if architecture.startswith("UCTopic") else architecture
+    factory, published = _COMPONENTS.get(kind, (LUKE, {}))
     encoder = {
         "@architectures": "spacy-luke.LukeEncoder.v1",
         "name": name,
@@ -121,11 +123,12 @@ def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def export_component(nlp: Language, out: Path, name: str = "") -> str:
+def export_component(nlp: Language, out: Path, name: str = "", source_names: bool = False) -> str:
     """Write a component's encoder, and its classifier if it has one, as a published directory.
 
-    name: the component; by default the only one that has a published form. Returns the published
-    class. Raises ConfigError for a component that has none, and CheckpointError where ``out`` exists
+    name: the component; by default the only one that has a published form. source_names: tensors get
+    the names that the file has which the encoder was read from, even where ``transformers`` does
+    not know them. Returns the published class. Raises ConfigError for a component that has none, and CheckpointError where ``out`` exists
     or the encoder has parts that no published file has.
     """
     component: Any = nlp.get_pipe(name) if name in nlp.pipe_names else _only(nlp, name)
@@ -143,8 +146,10 @@ def export_component(nlp: Language, out: Path, name: str = "") -> str:
             )
         encoder = module_of(encoder_node(component.network.layers[0]))
         architecture = head.architecture
-        checkpoint = _with_classifier(to_checkpoint(encoder), head, component._classes())
-    write_checkpoint(out, checkpoint, architecture)
+        checkpoint = _with_classifier(
+            to_checkpoint(encoder), head, component._classes(), component.published_nil
+        )
+    write_checkpoint(out, checkpoint, architecture, source_names)
     return architecture
 
 
@@ -155,7 +160,7 @@ def _only(nlp: Language, name: str) -> Any:
     if len(found) != 1:
         raise ConfigError(
             f"The pipeline has {len(found)} components with a published form: {list(found)}. "
-            "Name one that has."
+            "Name one that has (--component)."
         )
     return next(iter(found.values()))
 
@@ -176,17 +181,22 @@ def _architecture_of(checkpoint: Checkpoint) -> str:
     """What the source was, if its heads are still there; else what the heads make it."""
     masked = {*WORD_HEAD.values(), *ENTITY_HEAD.values()} <= set(checkpoint.others)
     source = checkpoint.source.architecture
-    if source.startswith(("Luke", "UCTopic")) and source != "LukeForMaskedLM":
+    known = source != "LukeForMaskedLM" and head_tensors(source, checkpoint.config)
+    if known and has_head(checkpoint.others, source, checkpoint.config):
         return source
     return "LukeForMaskedLM" if masked else "LukeModel"
 
 
-def _with_classifier(checkpoint: Checkpoint, head: HeadModule, classes: list[str]) -> Checkpoint:
+def _with_classifier(
+    checkpoint: Checkpoint, head: HeadModule, classes: list[str], negative: str
+) -> Checkpoint:
     """The checkpoint with a component's classifier, its rows in the order of the source's."""
     same = checkpoint.source.architecture == head.architecture
     theirs = class_names(checkpoint.config, type(head)) if same else {}
     order = [x for x in theirs if x in classes]
     order += [x for x in classes if x not in order]
+    if not theirs:  # published classifiers have the class that is no label first
+        order.sort(key=lambda x: x != negative)
     rows = [classes.index(x) for x in order]
     # The class that is no label gets its name back, unless a label has it by now.
     names = [theirs[x] if x in theirs and theirs[x] not in classes else x for x in order]

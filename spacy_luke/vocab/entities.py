@@ -28,7 +28,8 @@ class EntityVocab:
         if MASK not in names:
             raise VocabError(f"{source} has no {MASK} entity, which every task needs.")
         if isinstance(names, EntityIndex):  # in order: the first has the smallest
-            name, index = next(iter(names.items()))
+            name = next(iter(names))
+            index = names[name]
             if index < 0:
                 raise VocabError(f"{source}: entity {name!r} has the id {index!r}.")
             self.size = names.largest + 1

@@ -6,6 +6,7 @@ import math
 import mmap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -83,6 +84,9 @@ class EntityIndex(Mapping[str, int]):
 
     def items(self):  # type: ignore[no-untyped-def]  # by entry, without looking every name up
         return zip(self, self.arrays["ids"].tolist())
+
+    def __deepcopy__(self, memo: Any) -> "EntityIndex":
+        return EntityIndex(self.arrays)  # nothing changes them
 
     @property
     def largest(self) -> int:

@@ -19,7 +19,7 @@ def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
     names = {index: name for name, index in tokenizer.added.items()}
     specials = {role: names[tokenizer.special_ids[role]] for role in SPECIALS}
     if tokenizer.sentencepiece is not None:
-        _write_sentencepiece(tokenizer.sentencepiece, folder, names, specials)
+        _write_sentencepiece(tokenizer.sentencepiece, tokenizer.settings, folder, names, specials)
         return
     data = tokenizer.to_dict()["tokenizer"]
     data["added_tokens"] = [_added(name, index) for index, name in sorted(names.items())]
@@ -27,7 +27,7 @@ def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
     if model["type"] == "Unigram":  # where special pieces were hidden from the text
         hidden = {f" {name} ": name for name in names.values()}
         model["vocab"] = [[hidden.get(piece, piece), score] for piece, score in model["vocab"]]
-    config = _names(specials)
+    config = {**tokenizer.settings, **_names(specials)}
     normalizer = data.get("normalizer") or {}
     if normalizer.get("type") == "BertNormalizer":
         config["do_lower_case"] = normalizer["lowercase"]
@@ -50,11 +50,15 @@ def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
 
 
 def _write_sentencepiece(
-    model: SentencePieceModel, folder: Path, names: dict[int, str], specials: dict[str, str]
+    model: SentencePieceModel,
+    settings: dict[str, Any],
+    folder: Path,
+    names: dict[int, str],
+    specials: dict[str, str],
 ) -> None:
     further = {name: index for index, name in sorted(names.items()) if index >= len(model.vocab)}
     kind = "MLukeTokenizer" if set(MARKERS) <= set(further) else "XLMRobertaTokenizer"
-    config: dict[str, Any] = {"tokenizer_class": kind, **_names(specials)}
+    config: dict[str, Any] = {**settings, "tokenizer_class": kind, **_names(specials)}
     config["additional_special_tokens"] = [x for x in further if x not in specials.values()]
     (folder / MODEL_FILE).write_bytes(model.raw)
     _write(folder / "added_tokens.json", further)

@@ -25,6 +25,7 @@ SPECIALS = ("cls", "sep", "mask", "pad", "unk")
 # The order in which transformers gives ids to names that the vocabulary lacks.
 _ROLES = ("bos", "eos", "sep", "pad", "cls", "mask")
 _FURTHER = "additional_special_tokens"
+TOKENIZER_FILES = ("tokenizer.json", "vocab.json", MODEL_FILE, "vocab.txt")
 MARKERS = ("<ent>", "<ent2>")
 _NAMES = {
     "bracket": dict(zip(SPECIALS, ("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]"))),
@@ -43,6 +44,8 @@ class PieceTokenizer:
     sentencepiece: the model that ``tokenizer`` was made of, where it was made of one.
     prefix_space: whether the files say ``add_prefix_space`` (byte-level BPE). No part gets a space
         here: it is for the caller to write one, see ``spaces`` in ``inputs/alignment.py``.
+    settings: what else ``tokenizer_config.json`` says (``task``, limits): of no use here, kept for
+        the file that is written.
     """
 
     def __init__(
@@ -52,12 +55,14 @@ class PieceTokenizer:
         added: dict[str, int],
         sentencepiece: SentencePieceModel | None = None,
         prefix_space: bool = False,
+        settings: dict[str, Any] | None = None,
     ):
         self._tokenizer = tokenizer
         self.special_ids = special_ids
         self.added = added
         self.sentencepiece = sentencepiece
         self.prefix_space = prefix_space
+        self.settings = settings or {}
         self._cache: dict[str, Array] = {}
 
     @property
@@ -137,7 +142,7 @@ class PieceTokenizer:
         return zip(self._tokenizer.encode_batch(list(texts), add_special_tokens=False), origins)
 
     def to_dict(self) -> dict[str, Any]:
-        ids = {"special_ids": self.special_ids, "added": self.added}
+        ids = {"special_ids": self.special_ids, "added": self.added, "settings": self.settings}
         if self.sentencepiece is not None:
             return {**ids, "sentencepiece": base64.b64encode(self.sentencepiece.raw).decode()}
         data = json.loads(self._tokenizer.to_str())
@@ -151,12 +156,13 @@ class PieceTokenizer:
         special_ids, added = dict(values["special_ids"]), dict(values["added"])
         if "sentencepiece" in values:
             model = SentencePieceModel(base64.b64decode(values["sentencepiece"]))
-            return cls(_tokenizer(model.serialised(), added), special_ids, added, model)
+            tokenizer = _tokenizer(model.serialised(), added)
+            return cls(tokenizer, special_ids, added, model, settings=values.get("settings"))
         data = {**values["tokenizer"]}
         data["pre_tokenizer"] = copy.deepcopy(data["pre_tokenizer"])
         prefix_space = _take_prefix_space(data)
         tokenizer = Tokenizer.from_str(json.dumps(data))
-        return cls(tokenizer, special_ids, added, prefix_space=prefix_space)
+        return cls(tokenizer, special_ids, added, None, prefix_space, values.get("settings"))
 
     def __getstate__(self) -> dict[str, Any]:
         return self.to_dict()
@@ -175,7 +181,11 @@ class PieceTokenizer:
         """
         config = _read_config(path)
         model = None
-        if (path / "tokenizer.json").exists():
+        if config.get("tokenizer_class") == "MLukeTokenizer" and (path / MODEL_FILE).exists():
+            # What that tokenizer reads; a tokenizer.json beside it holds less (``sentencepiece.py``).
+            model = SentencePieceModel.from_file(path / MODEL_FILE)
+            data = model.serialised()
+        elif (path / "tokenizer.json").exists():
             data = _read_json(path / "tokenizer.json")
         elif (path / "vocab.json").exists() and (path / "merges.txt").exists():
             data = _byte_level_bpe(path)
@@ -214,7 +224,18 @@ class PieceTokenizer:
         except Exception as err:  # the Rust library raises bare Exception
             raise CheckpointError(f"The tokenizer files in {path} cannot be read: {err}.") from err
         found = {name: ids[name] for name in sorted(hidden)}
-        return cls(tokenizer, special_ids, found, model, prefix_space)
+        return cls(tokenizer, special_ids, found, model, prefix_space, _settings(path))
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """Plain values of ``tokenizer_config.json`` that do not name other files."""
+    found = _read_json(path / "tokenizer_config.json", optional=True)
+    plain = (str, int, float, bool, type(None))
+    return {
+        key: value
+        for key, value in found.items()
+        if isinstance(value, plain) and not key.endswith(("_file", "name_or_path"))
+    }
 
 
 def _tokenizer(data: dict[str, Any], hidden: Iterable[str]) -> Tokenizer:

@@ -164,6 +164,35 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
         ("pytorch_model.bin", "pickle"),
     ),
     "a pickle that is no mapping": (pickled("pytorch_model.bin", [1]), ("pytorch_model.bin",)),
+    "no masked-entity head": (
+        weights(lambda x: {k: v for k, v in x.items() if "entity_predictions" not in k}),
+        ("missing", "LukeForMaskedLM", "entity_predictions.bias"),
+    ),
+    "a misshapen head": (
+        weights(lambda x: {**x, "entity_predictions.bias": torch.zeros(5)}),
+        ("entity_predictions.bias", "[5]", "[23]"),
+    ),
+    "an unknown part of a head": (
+        weights(lambda x: {**x, "lm_head.colour": torch.zeros(5)}),
+        ("unknown", "lm_head.colour"),
+    ),
+    "a head that is not a number": (
+        number("lm_head.dense.weight", float("nan")),
+        ("lm_head.dense.weight", "no numbers"),
+    ),
+    "a misshapen pooler": (
+        weights(lambda x: {**x, "luke.pooler.dense.weight": torch.zeros(3, 3)}),
+        ("pooler.dense.weight", "[3, 3]"),
+    ),
+    "a class that is a number": (config(architectures=5), (CONFIG, "architectures", "5")),
+    "a class that is text": (
+        config(architectures="LukeForMaskedLM"),
+        (CONFIG, "architectures", "LukeForMaskedLM"),
+    ),
+    "a classifier that is not there": (
+        config(architectures=["LukeForEntitySpanClassification"]),
+        ("missing", "classifier.weight"),
+    ),
     "no entity vocabulary": (without(ENTITIES), (ENTITIES,)),
     "entity vocabulary cut off": (cut(ENTITIES, 0.5), (ENTITIES,)),
     "entity vocabulary is empty": (text(ENTITIES, ""), (ENTITIES, "empty")),

@@ -11,6 +11,8 @@ from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import CheckpointError
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 
+transformers = pytest.importorskip("transformers")
+
 HEADS = {
     "classifier": ("LukeForEntitySpanClassification", 3, 2, 0),
     "pair": ("LukeForEntityPairClassification", 2, 3, 2),
@@ -121,11 +123,23 @@ def test_fine_tuned_files_are_read_and_come_back(legacy, n_words, tmp_path, name
         assert checkpoint.pieces.id_of("<ent>") == n_words + (2 if markers == 3 else 0)
     nlp = import_checkpoint(str(path))
     assert nlp("Ada Lovelace was born in London.").text
-    assert export_component(nlp, tmp_path / "out") == architecture
+    assert export_component(nlp, tmp_path / "out", source_names=True) == architecture
     before = torch.load(path / "pytorch_model.bin", weights_only=True)
     after = load_file(tmp_path / "out" / "model.safetensors")
     assert sorted(before) == sorted(after)
     assert all(torch.equal(before[x], after[x]) for x in before)
+    export_component(nlp, tmp_path / "today")
+    if architecture != "LukeForEntitySpanQA":
+        _, loading = getattr(transformers, architecture).from_pretrained(
+            tmp_path / "today", output_loading_info=True
+        )
+        assert not (loading["missing_keys"] or loading["mismatched_keys"]), loading
+
+
+def test_the_file_of_a_cut_vocabulary_is_believed(legacy, n_words):
+    path = legacy(fine_tuned("pair", n_words), ["no_relation", "A", "B", "C"], vocabulary=False)
+    (path / "entity_vocab.tsv").write_text("[MASK]\t1\n[UNK]\t1\n[PAD]\t1\n", "utf8")
+    assert read_checkpoint(path).entities.names == {"[MASK]": 0, "[UNK]": 1, "[PAD]": 2}
 
 
 def test_a_classifier_without_label_names_is_named(legacy, n_words):

@@ -165,8 +165,30 @@ def test_without_a_masked_entity_head_nothing_can_be_added(bert_dir, tmp_path):
     assert "masked-entity head" in output
 
 
+def test_a_name_is_a_word_of_its_description(full, tmp_path):
+    from spacy_luke.cli.entity_table import _written
+
+    nlp = spacy.blank("en")
+    for title, text, written in [
+        ("Art", "The party was about art.", "art"),
+        ("Art", "The party.", "Art"),
+        ("İzmir", "A city, İzmir, by the sea.", "İzmir"),
+        ("C++", "He writes C++ well.", "C++"),
+    ]:
+        doc, start, end = _written(title, text, nlp)
+        assert doc[start:end].text == written
+
+
 def test_mistakes_are_named(full, tmp_path):
+    (tmp_path / "special.jsonl").write_text('{"title": "[MASK]"}', "utf8")
+    wrong = failed(full, tmp_path / "out", "--add", tmp_path / "special.jsonl")
+    assert "[MASK] is a special entity" in wrong
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "mine").write_text("keep")
+    assert "exists" in failed(full, tmp_path / "there", "--lite")
+    assert not (tmp_path / "out").exists()
     assert "OUT is PIPELINE" in failed(full, full, "--lite")
     assert "no such" in failed(full, tmp_path / "out", "--keep", tmp_path / "no").lower()
     assert "no LUKE encoder" in failed(full, tmp_path / "out", "--lite", "--component", "ner")
-    assert "entity_table" in failed(full, tmp_path / "out", "--form", "tiny")
+    assert "--form is 'tiny'" in failed(full, tmp_path / "out", "--form", "tiny")
+    assert not (tmp_path / "out").exists()

@@ -67,7 +67,22 @@ def test_a_listener_names_no_encoder_of_its_own(luke_dir):
     assert "that of its `luke` component" in nlp.meta["notes"]
 
 
-@pytest.mark.parametrize("given", [None, []])
+def test_a_component_from_another_pipeline_brings_its_source(luke_dir):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", source=import_checkpoint(str(luke_dir), "en"))
+    listener = {"@architectures": "spacy-luke.LukeListener.v1"}
+    model = {"@architectures": "spacy-luke.SpanScorer.v1", "encoder": listener}
+    nlp.add_pipe("luke_ner", config={"model": model})
+    nlp.meta["luke"] = {"gone": {"settings": {}}}
+    examples = make_examples(nlp)
+    with nlp.select_pipes(enable=["luke", "luke_ner"]):
+        nlp.get_pipe("luke_ner").initialize(lambda: examples, nlp=nlp)
+    assert set(nlp.meta["luke"]) == {"luke", "luke_ner"}
+    assert len(nlp.meta["luke"]["luke"]["encoder"]["sha256"]) == 64
+    assert nlp.meta["sources"] == [{"name": luke_dir.name}]
+
+
+@pytest.mark.parametrize("given", [None, [], ["OntoNotes"]])
 def test_sources_that_are_there_stay(luke_dir, given):
     nlp = spacy.blank("en")
     nlp.meta["sources"] = given
@@ -78,4 +93,4 @@ def test_sources_that_are_there_stay(luke_dir, given):
         },
     )
     nlp.initialize(lambda: [Example.from_dict(nlp.make_doc("x"), {})])
-    assert nlp.meta["sources"] == [{"name": luke_dir.name}]
+    assert nlp.meta["sources"] == [*(given or []), {"name": luke_dir.name}]

@@ -4,7 +4,7 @@ import pytest
 import spacy
 
 from spacy_luke.checkpoint.read import read_checkpoint
-from spacy_luke.errors import ConfigError
+from spacy_luke.errors import CheckpointError, ConfigError
 from spacy_luke.layers.encoder import module_of
 from spacy_luke.pipeline.entity_store import encoder_of, keep_entities, lite, set_entities
 from spacy_luke.pipeline.published import import_checkpoint
@@ -22,6 +22,18 @@ def test_an_entity_keeps_all_of_its_names(vocab):
         "[MASK]": 0, "[UNK]": 1, "[PAD]": 2, "en:Tokyo": 3, "ja:東京": 3, "de:Tokio": 3,
     }  # fmt: skip
     assert kept.missing == ["en:Atlantis"]
+
+
+def test_names_without_a_language_are_looked_up_in_the_pipelines():
+    kept = keep_entities(MANY, ["Japan"], "en")
+    assert "en:Japan" in kept.vocab and not kept.missing
+
+
+def test_rows_of_another_kind_of_encoder_are_refused(luke_dir, make_checkpoint):
+    nlp = import_checkpoint(str(luke_dir), "en")
+    other = read_checkpoint(make_checkpoint("luke", num_hidden_layers=3))
+    with pytest.raises(CheckpointError, match="num_hidden_layers 3"):
+        set_entities(encoder_of(nlp), other.entities, other)
 
 
 def test_special_entities_cannot_be_asked_for_as_titles():

@@ -77,10 +77,11 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
         assert tensor.dtype == other[name].dtype and torch.equal(tensor, other[name]), name
 
 
-def through(source: Path, tmp_path: Path) -> Path:
+def through(source: Path, tmp_path: Path, source_names: bool = False) -> Path:
     """Import, save, load, export."""
     import_checkpoint(str(source)).to_disk(tmp_path / "pipeline")
-    export_component(spacy.load(tmp_path / "pipeline"), tmp_path / "out")
+    nlp = spacy.load(tmp_path / "pipeline")
+    export_component(nlp, tmp_path / "out", source_names=source_names)
     return tmp_path / "out"
 
 
@@ -116,7 +117,12 @@ def test_names_without_prefix_and_copies_of_tables_come_back(published, tmp_path
         return result
 
     source = rewritten(published(MASKED), tmp_path, bare)
-    same(tensors(source), tensors(through(source, tmp_path)))
+    same(tensors(source), tensors(through(source, tmp_path, source_names=True)))
+    export_component(spacy.load(tmp_path / "pipeline"), tmp_path / "today")
+    assert not {x for x in tensors(tmp_path / "today") if x.startswith(("embeddings", "encoder"))}
+    model = transformers.LukeForMaskedLM.from_pretrained(tmp_path / "today")
+    table = model.luke.entity_embeddings.entity_embeddings.weight
+    assert torch.equal(table, tensors(source)["entity_embeddings.entity_embeddings.weight"])
 
 
 def test_a_decoder_that_is_no_copy_comes_back_too(published, tmp_path):
@@ -215,7 +221,7 @@ def test_transformers_gives_the_exported_model_the_logits_of_the_pipeline(
     order = [component._classes().index(x) for x in LABELS[architecture]]
     ours = scores.logits[:, order]
     model = getattr(transformers, architecture).from_pretrained(out).eval()
-    tokenizer = transformers.LukeTokenizer.from_pretrained(out, task=None)
+    tokenizer = transformers.LukeTokenizer.from_pretrained(out)
     found = _theirs(architecture, model, tokenizer, doc, asked, scores)
     assert ours.shape == found.shape and np.abs(ours - found).max() < 1e-5
 
@@ -227,7 +233,7 @@ def _theirs(architecture, model, tokenizer, doc, asked, scores):
         PAIRS: "entity_pair_classification",
         TYPES: "entity_classification",
     }[architecture]
-    tokenizer.task = task
+    assert tokenizer.task == task
     tokenizer.max_entity_length = {NER: 64, PAIRS: 2, TYPES: 1}[architecture]
     text = doc[:].text
     if architecture == NER:
@@ -293,10 +299,67 @@ def test_import_and_export_need_no_transformers(published, tmp_path):
     there = json.loads(done.stdout.strip().split("\n")[-1])
     assert np.allclose(there, scores.logits[:, 0], atol=1e-5)
     model = transformers.LukeForEntitySpanClassification.from_pretrained(out).eval()
-    tokenizer = transformers.LukeTokenizer.from_pretrained(out, task=None)
+    tokenizer = transformers.LukeTokenizer.from_pretrained(out)
     order = [nlp.get_pipe("luke_ner")._classes().index(x) for x in LABELS[NER]]
     found = _theirs(NER, model, tokenizer, doc, asked, scores)
     assert np.abs(scores.logits[:, order] - found).max() < 1e-5
+
+
+def test_a_tokenizers_settings_come_back(published, tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(published(PAIRS), source)
+    values = {"task": "entity_pair_classification", "max_mention_length": 17, "x_file": "/tmp/x"}
+    (source / "tokenizer_config.json").write_text(json.dumps(values))
+    found = json.loads((through(source, tmp_path) / "tokenizer_config.json").read_text())
+    assert found["task"] == "entity_pair_classification" and found["max_mention_length"] == 17
+    assert "x_file" not in found
+
+
+def test_nothing_beside_the_directory_is_touched(published, tmp_path):
+    (tmp_path / ".out").mkdir()
+    (tmp_path / ".out" / "mine").write_text("keep")
+    nlp = import_checkpoint(str(published(MASKED)))
+    export_component(nlp, tmp_path / "out")
+    export_component(nlp, tmp_path / "new" / "parent" / "out")
+    assert (tmp_path / ".out" / "mine").read_text() == "keep"
+    assert sorted(x.name for x in tmp_path.iterdir()) == [".out", "new", "out"]
+
+
+def test_a_pair_classifier_must_say_which_class_is_none(make_checkpoint):
+    labels = {"id2label": {0: "Other", 1: "a"}, "label2id": {"Other": 0, "a": 1}, "num_labels": 2}
+    path = make_checkpoint("luke", PAIRS, **labels)
+    with pytest.raises(ConfigError, match=r"no class 'no_relation'.*id2label"):
+        import_checkpoint(str(path))
+
+
+def test_two_classes_without_names_have_those_of_transformers(make_checkpoint):
+    nlp = import_checkpoint(str(make_checkpoint("luke", TYPES)))
+    assert nlp.get_pipe("luke_entity_typing").labels == ("LABEL_0", "LABEL_1")
+
+
+def test_a_new_classifier_has_no_entity_first(luke_dir, tmp_path):
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(luke_dir)}
+    model = {"@architectures": "spacy-luke.SpanScorer.v1", "mode": "full", "encoder": encoder}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke_ner", config={"model": model}).add_label("PER")
+    nlp.initialize()
+    export_component(nlp, tmp_path / "out")
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["id2label"] == {"0": "NIL", "1": "PER"}
+
+
+def test_two_components_may_take_the_same_published_classifier(published):
+    nlp = import_checkpoint(str(published(NER)), "en")
+    luke = spacy.blank("en")
+    model = nlp.get_pipe_config("luke_ner")["model"]
+    luke.add_pipe("luke", config={"model": model["encoder"]})
+    listener = {"@architectures": "spacy-luke.LukeListener.v1"}
+    for name in ("one", "two"):
+        scorer = {"@architectures": "spacy-luke.SpanScorer.v1", "encoder": listener}
+        luke.add_pipe("luke_ner", name=name, config={"model": {**scorer, "mode": "full"}})
+    luke.initialize()
+    weights = [luke.get_pipe(x).network.shims[0].module.classifier.weight for x in ("one", "two")]
+    assert torch.equal(*weights) and luke.get_pipe("two").labels == luke.get_pipe("one").labels
 
 
 def test_a_trained_component_is_exported_with_its_new_labels(published, tmp_path):
