@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from spacy_luke.vocab.entity_index import EntityIndex
+
 from . import results
 from .peer_data import ARTICLES
 
@@ -124,6 +126,7 @@ def title(size: str, number: int) -> str:
 def measure(side: str, directory: Path, size: str) -> dict[str, Any]:
     """Seconds and MiB of loading and of the first document; the vectors for comparison."""
     load, ask = (_theirs if side == "transformers" else _ours)(directory, size)
+    names = {} if side == "transformers" else _vocabulary(directory, size)
     before = _status()
     started = time.perf_counter()
     loaded = load()
@@ -141,6 +144,20 @@ def measure(side: str, directory: Path, size: str) -> dict[str, Any]:
         "mapped_mib": end["mapped"] - before["mapped"],
         "peak_mib": _status()["peak"],
         "vectors": np.asarray(vectors).tolist(),
+        **names,
+    }
+
+
+def _vocabulary(directory: Path, size: str) -> dict[str, float]:
+    """Opening the vocabulary alone, and looking up twenty names."""
+    before = _status()
+    started = time.perf_counter()
+    index = EntityIndex.open(directory / "luke" / "encoder" / "entities")
+    for i in range(20):
+        index[title(size, 3 + i * 211)]
+    return {
+        "names_seconds": time.perf_counter() - started,
+        "names_mib": _status()["private"] - before["private"],
     }
 
 
@@ -288,6 +305,12 @@ def table(records: Sequence[dict[str, Any]]) -> str:
                 cells.append(shown + spread)
             cells.append(f"{made[-1]:.1f}" if made else "-")
             lines.append(f"| {side} | {' | '.join(cells)} |")
+        names = [x for x in records if x["size"] == size and "names_seconds" in x]
+        if names:
+            seconds, mib = (
+                np.median([x[key] for x in names]) for key in ("names_seconds", "names_mib")
+            )
+            lines += ["", f"The vocabulary alone, and 20 names: {seconds:.4f} s, {mib:.1f} MiB."]
         lines.append("")
     return "\n".join(lines)
 
