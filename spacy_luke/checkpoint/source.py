@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..errors import CheckpointError
-from .names import BODY, TIED, Weights, plain_query, strip_prefix
+from .names import BODY, TIED, Weights, is_extra_query, plain_query, strip_prefix
 
 
 @dataclass
@@ -73,16 +73,28 @@ def describe(found: Weights, files: Sequence[Path], directory: Path) -> tuple[We
     return published, source
 
 
+def untrained_queries(published: Weights, source: Source) -> list[str]:
+    """The extra queries, where the file has none and all still equal ``query``; else nothing.
+
+    Without them plain attention gives the same answers (Yamada et al. 2020, section 3.2). Were some
+    written and others not, a reader would have to draw those."""
+    extra = [name for name in published if is_extra_query(name)]
+    filled = set(source.filled)
+    same = all(
+        name in filled and torch.equal(published[name], published[plain_query(name)])
+        for name in extra
+    )
+    return extra if same else []
+
+
 def as_in_file(published: Weights, source: Source) -> Weights:
     """Undo :func:`describe`: what the file held, under its names and in its precision.
 
-    A projection that the file lacks stays out while it equals ``query``; a tensor whose values
-    the file's precision cannot hold stays in float32.
+    Projections that the file lacks stay out until one is trained; a tensor whose values the file's
+    precision cannot hold stays in float32.
     """
-    tensors = dict(published)
-    for name in source.filled:
-        if name in tensors and torch.equal(tensors[name], tensors[plain_query(name)]):
-            del tensors[name]
+    left_out = set(untrained_queries(published, source))
+    tensors = {name: x for name, x in published.items() if name not in left_out}
     for copy in source.tied:
         if TIED[copy] in tensors:
             tensors[copy] = tensors[TIED[copy]].clone()

@@ -13,7 +13,7 @@ from ..model.config import LukeConfig
 from ..vocab.files import write_pieces
 from .names import to_published
 from .read import Checkpoint
-from .source import as_in_file
+from .source import as_in_file, untrained_queries
 
 _TASKS = {
     "LukeForEntityClassification": "entity_classification",
@@ -29,8 +29,9 @@ def write_checkpoint(
     """Write ``config.json``, ``model.safetensors``, the tokenizer's files and ``entity_vocab.json``.
 
     Tensors have the precision of the checkpoint's source and today's names, which ``transformers``
-    reads. architecture: the published class, e.g. ``LukeForMaskedLM``. source_names: give tensors
-    the names that the source has, also old ones. The directory appears when it is complete. Raises
+    reads. architecture: the published class, e.g. ``LukeForMaskedLM``. Where the extra queries of
+    entity-aware attention are left out, the configuration says that attention is plain, which gives
+    the same answers. source_names: leave names and attention as the source has them, also old ones. The directory appears when it is complete. Raises
     CheckpointError where there is something of that name, or the network has parts that no
     published file has.
     """
@@ -52,6 +53,8 @@ def write_checkpoint(
             # The bare encoder stands without a prefix, as transformers writes it, if it did before.
             bare = architecture == "LukeModel" and not source.prefix
             source = replace(source, prefix="" if bare else "luke.", renamed={})
+            if untrained_queries(published, source):  # which transformers would draw
+                config = replace(config, use_entity_aware_attention=False)
         save_file(as_in_file(published, source), temporary / "model.safetensors", {"format": "pt"})
         _write(temporary / "config.json", published_config(config, architecture))
         _write(temporary / "entity_vocab.json", dict(checkpoint.entities.names.items()))

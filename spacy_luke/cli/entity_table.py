@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import spacy
 import srsly
@@ -15,8 +15,6 @@ from wasabi import Printer
 from ..errors import ConfigError, CorpusError, LukeError
 from . import app
 from .loading import load_pipeline
-
-FORMS = ("trained", "stored", "half")
 
 
 @app.command("entity-table")
@@ -141,10 +139,11 @@ def _written(title: str, text: str, nlp: Language) -> tuple[Any, int, int]:
 
 def _in_form(path: Path, form: str) -> Language:
     """The pipeline with another form of entity table. Raises ConfigError for a form that is none."""
-    from ..layers.encoder import ENCODER
+    from ..layers.encoder import ENCODER, EntityTable
 
-    if form not in FORMS:
-        raise ConfigError(f"--form is {form!r}; use one of {', '.join(FORMS)}.")
+    forms = get_args(EntityTable)
+    if form not in forms:
+        raise ConfigError(f"--form is {form!r}; use one of {', '.join(forms)}.")
     nlp = load_pipeline(path)
     overrides = {}
     for name, pipe in nlp.pipeline:

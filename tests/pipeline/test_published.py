@@ -156,7 +156,34 @@ def test_projections_that_were_filled_stay_out_until_they_are_trained(published,
         network.layers[1].word_to_entity.weight[0, 0] += 1
     export_component(nlp, tmp_path / "after")
     new = set(tensors(tmp_path / "after")) - set(tensors(source))
-    assert new == {"luke.encoder.layer.1.attention.self.w2e_query.weight"}
+    assert len(new) == 12 and all("2" in name.split(".")[-2] for name in new)
+    for out, aware in (("before", False), ("after", True)):
+        config = json.loads((tmp_path / out / "config.json").read_text())
+        assert config["use_entity_aware_attention"] is aware
+        _, loading = transformers.LukeForMaskedLM.from_pretrained(
+            tmp_path / out, output_loading_info=True
+        )
+        assert not (loading["missing_keys"] or loading["mismatched_keys"]), loading
+
+
+def test_without_extra_queries_transformers_gives_the_same_vectors(published, tmp_path):
+    """It would draw what a file lacks; the export says that attention is plain instead."""
+
+    def lacking(found):
+        return {name: x for name, x in found.items() if "2" not in name.split(".")[-2]}
+
+    source = rewritten(published("LukeModel"), tmp_path, lacking)
+    out = through(source, tmp_path)
+    nlp = spacy.load(tmp_path / "pipeline")
+    doc = nlp.make_doc("Ada Lovelace was born in London.")
+    doc.ents = [Span(doc, 0, 2, "PER"), Span(doc, 5, 6, "LOC")]
+    ours = nlp.get_pipe("luke")(doc)._.luke.entity_vectors
+    tokenizer = transformers.LukeTokenizer.from_pretrained(out)
+    spans = [(ent.start_char, ent.end_char) for ent in doc.ents]
+    with torch.no_grad():
+        inputs = tokenizer(doc.text, entity_spans=spans, return_tensors="pt")
+        theirs = transformers.LukeModel.from_pretrained(out)(**inputs)
+    assert np.abs(ours - theirs.entity_last_hidden_state[0].numpy()).max() < 1e-5
 
 
 def test_extra_queries_of_a_plain_model_come_back(published, tmp_path):
