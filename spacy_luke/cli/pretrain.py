@@ -56,6 +56,12 @@ def pretrain_cli(
         bool, typer.Option(help="Entities that the encoder knows keep their rows.")
     ] = True,
     precision: Annotated[str, typer.Option(help="no or bf16.")] = "no",
+    sharded: Annotated[
+        bool,
+        typer.Option(
+            help="Weights and optimizer are spread over the processes (FSDP2), not copied (DDP)."
+        ),
+    ] = False,
     gradient_checkpointing: Annotated[bool, typer.Option(help="Less memory, more time.")] = False,
     seed: Annotated[int, typer.Option(help="Of order, masks, dropout and fresh weights.")] = 0,
     log_every: Annotated[int, typer.Option(help="Steps.")] = 10,
@@ -97,6 +103,7 @@ def pretrain_cli(
             attention_dropout=attention_dropout,
             gradient_checkpointing=gradient_checkpointing,
             precision=precision,
+            sharded=sharded,
             masking=Masking(masked_words, masked_entities, whole_words, unknown),
             seed=seed,
             log_every=log_every,

@@ -15,6 +15,9 @@ from ..model.encoder import AttentionPattern, LukeModel
 from ..model.heads import MaskedHead
 from ..model.packing import Array, Entities, LukeInputs, Words
 
+HEADS = {"word_head": WORD_HEAD, "entity_head": ENTITY_HEAD}
+"""Ours to published names, by module."""
+
 
 @dataclass
 class MaskedBatch:
@@ -101,7 +104,8 @@ class PretrainingModel(nn.Module):
         normal(0, ``initializer_range``), their LayerNorm and biases from one and zero."""
         torch.manual_seed(seed)
         model = cls(checkpoint.config, attention)
-        for head, names in ((model.word_head, WORD_HEAD), (model.entity_head, ENTITY_HEAD)):
+        for module, names in HEADS.items():
+            head: MaskedHead = getattr(model, module)
             head.dense.weight.data.normal_(0.0, checkpoint.config.initializer_range)
             head.dense.bias.data.zero_()
             found = {ours: checkpoint.others.get(theirs) for ours, theirs in names.items()}
@@ -110,14 +114,6 @@ class PretrainingModel(nn.Module):
         load_into(model.luke, checkpoint)
         return model
 
-    def heads(self) -> Weights:
-        """Both heads under their published names."""
-        found: Weights = {}
-        for head, names in ((self.word_head, WORD_HEAD), (self.entity_head, ENTITY_HEAD)):
-            tensors = head.state_dict()
-            found |= {theirs: tensors[ours] for ours, theirs in names.items()}
-        return found
-
     def entity_parameters(self) -> list[str]:
         """Names of what belongs to entities alone: what the first of two stages trains."""
         return [
@@ -125,6 +121,17 @@ class PretrainingModel(nn.Module):
             for name, _ in self.named_parameters()
             if name.startswith(("luke.entity_embeddings.", "entity_head."))
         ]
+
+
+def published(weights: Weights) -> tuple[Weights, Weights]:
+    """The network's weights, and both heads under their published names, of a model's."""
+    network = {k.removeprefix("luke."): v for k, v in weights.items() if k.startswith("luke.")}
+    heads = {
+        theirs: weights[f"{module}.{ours}"]
+        for module, names in HEADS.items()
+        for ours, theirs in names.items()
+    }
+    return network, heads
 
 
 def pack_sequences(

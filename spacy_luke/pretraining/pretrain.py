@@ -12,7 +12,7 @@ import srsly
 import torch
 
 from ..checkpoint.entity_table import with_entities
-from ..checkpoint.names import ENTITY_HEAD, POOLER, WORD_HEAD
+from ..checkpoint.names import POOLER
 from ..checkpoint.read import Checkpoint
 from ..checkpoint.source import Source
 from ..checkpoint.write import write_checkpoint
@@ -20,7 +20,7 @@ from ..errors import ConfigError
 from ..model.encoder import AttentionPattern
 from .evaluation import HeldOut
 from .masking import Vocabularies
-from .objective import PretrainingModel
+from .objective import HEADS, PretrainingModel, published
 from .plot import plot_log
 from .samples import Samples
 from .shards import HELD_OUT, TRAIN, vocabulary
@@ -100,16 +100,17 @@ def pretrain(
             found = judge.baselines()
             log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
         evaluate = partial(judge.evaluate, model)
-    trainer.run(log, evaluate)
+    weights = trainer.run(log, evaluate)
     if not trainer.is_main:
         return None
     plot_log(read_log(folder / LOG), folder / PLOT)
     shutil.rmtree(folder / MODEL, ignore_errors=True)
     pooler = {k: v for k, v in start.others.items() if k.startswith(POOLER)}
+    network, heads = published(weights)
     trained = replace(
         start,
-        weights=model.luke.state_dict(),
-        others=pooler | model.heads(),
+        weights=network,
+        others=pooler | heads,
         source=Source(name=start.source.name),
     )
     write_checkpoint(folder / MODEL, trained, "LukeForMaskedLM")
@@ -145,7 +146,7 @@ def _silent(record: dict[str, Any]) -> None:
 def fresh_heads(checkpoint: Checkpoint) -> list[str]:
     """Parameters of heads that the checkpoint does not have whole."""
     names = []
-    for module, table in (("word_head", WORD_HEAD), ("entity_head", ENTITY_HEAD)):
+    for module, table in HEADS.items():
         if any(theirs not in checkpoint.others for theirs in table.values()):
             names += [f"{module}.{ours}" for ours in table]
     return names

@@ -8,7 +8,7 @@ changes what is computed, within rounding.
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,16 +19,18 @@ import torch
 from accelerate import Accelerator
 from tqdm import tqdm
 
+from ..checkpoint.names import Weights
 from ..errors import ConfigError
 from .checkpoints import load_latest, save_checkpoint
 from .masking import Masking, Sample, Vocabularies, mask_batch
 from .objective import MaskedBatch, Outcome, PretrainingModel
 from .optimizer import UncorrectedAdamW, linear_schedule, parameter_groups
 from .samples import Samples
+from .sharding import load_optimizer, shard, unreduced, whole_optimizer, whole_weights
 
 Log = Callable[[dict[str, Any]], None]
 
-_FREE = ("micro_batch", "log_every", "evaluate_every", "save_every", "keep")
+_FREE = ("micro_batch", "sharded", "log_every", "evaluate_every", "save_every", "keep")
 """Settings that may change when a training goes on."""
 _SUMS = 7
 
@@ -51,7 +53,8 @@ class TrainingSettings:
     a process. warmup: steps of every phase, or its share if below 1. decay, betas, eps, clip: of
     AdamW (clip 0: none). dropout: of embeddings and layers. attention_dropout: of weights.
     evaluate_every, save_every, log_every: steps. keep: checkpoints that are kept. precision: ``no``
-    or ``bf16``. seed: of order, masks and dropout.
+    or ``bf16``. sharded: weights, gradients and optimizer are spread over the processes (FSDP2)
+    instead of copied to each (DDP). seed: of order, masks and dropout.
     """
 
     phases: tuple[Phase, ...]
@@ -66,6 +69,7 @@ class TrainingSettings:
     attention_dropout: float = 0.0
     gradient_checkpointing: bool = False
     precision: str = "no"
+    sharded: bool = False
     masking: Masking = field(default_factory=Masking)
     seed: int = 0
     log_every: int = 10
@@ -137,9 +141,9 @@ class Trainer:
 
     # Steps
 
-    def run(self, log: Log, evaluate: Callable[[], dict[str, float]] | None = None) -> None:
-        """Train to the end. log: gets a record every ``log_every`` steps and evaluation, in the
-        main process."""
+    def run(self, log: Log, evaluate: Callable[[], dict[str, float]] | None = None) -> Weights:
+        """Train to the end; returns the weights, in the main process. log: gets a record every
+        ``log_every`` steps and evaluation, there too."""
         settings = self.settings
         resumed, first = self._resumed, self.first_step
         begin = 0
@@ -150,10 +154,11 @@ class Trainer:
             if first < begin + phase.steps:
                 self._prepare(phase)
                 if resumed and first > begin:
-                    self.optimizer.load_state_dict(resumed.optimizer)
+                    load_optimizer(self.plain, self.optimizer, resumed.optimizer)
                 self._run_phase(number, phase, begin, max(first, begin), bar, log, evaluate)
             begin += phase.steps
         bar.close()
+        return whole_weights(self.plain)
 
     def _run_phase(
         self,
@@ -184,7 +189,8 @@ class Trainer:
                 self._log(log, self._record(done, number, rate, totals, seconds), bar)
                 since, totals = time.perf_counter(), np.zeros(_SUMS)
             if evaluate and (done % settings.evaluate_every == 0 or last):
-                found = evaluate()
+                with self.accelerator.autocast():
+                    found = evaluate()
                 self._log(log, {"kind": "evaluation", "step": done, **found}, bar)
                 since = time.perf_counter()
             if done % settings.save_every == 0 or last or done == begin + phase.steps:
@@ -193,22 +199,35 @@ class Trainer:
 
     def _prepare(self, phase: Phase) -> None:
         """Model and optimizer of a phase."""
-        if self.model is not None:  # unwrapped: what takes part in a phase is fixed by wrapping
-            self.accelerator.unwrap_model(self.model, keep_fp32_wrapper=False)
-            self.accelerator.free_memory()
         trained = set(self.plain.entity_parameters()) | self.fresh
         for name, parameter in self.plain.named_parameters():
             parameter.requires_grad_(not phase.entities_only or name in trained)
+        self._wrap()
         named = [(n, p) for n, p in self.plain.named_parameters() if p.requires_grad]
         settings = self.settings
-        optimizer = UncorrectedAdamW(
+        self.optimizer = UncorrectedAdamW(
             parameter_groups(named, settings.decay),
             lr=phase.rate,
             betas=settings.betas,
             eps=settings.eps,
         )
-        self.model, self.optimizer = self.accelerator.prepare(self.plain, optimizer)
         self.model.train()
+
+    def _wrap(self) -> None:
+        """The model as the processes share it; a copy's wrapper fixes what takes part in a phase."""
+        if not self.settings.sharded:
+            if self.model is not None:
+                self.accelerator.unwrap_model(self.model, keep_fp32_wrapper=False)
+                self.accelerator.free_memory()
+            self.model = self.accelerator.prepare(self.plain)
+        elif self.model is None:
+            shard(self.plain, self.accelerator.device)
+            self.model = self.plain
+
+    def _unreduced(self) -> AbstractContextManager[None]:
+        """Gradients are added up within the process, to be shared by a later backward pass."""
+        sharded = self.settings.sharded
+        return unreduced(self.model) if sharded else self.accelerator.no_sync(self.model)
 
     def _step(self, samples: list[Sample]) -> np.ndarray:
         """One update. Returns (word loss, entity loss, words right, entities right, words,
@@ -231,8 +250,9 @@ class Trainer:
         totals = np.zeros(_SUMS)
         for i, batch in enumerate(parts):
             last = i == len(parts) - 1
-            with nullcontext() if last else accelerator.no_sync(self.model):
-                outcome = self.model(batch)
+            with nullcontext() if last else self._unreduced():
+                with accelerator.autocast():
+                    outcome = self.model(batch)
                 # Processes' gradients are averaged: undo that, the counts are those of all.
                 loss = outcome.word_loss / max(n_words, 1)
                 loss = loss + outcome.entity_loss / max(n_entities, 1)
@@ -278,14 +298,11 @@ class Trainer:
                 )
 
     def _save(self, done: int) -> None:
+        weights = whole_weights(self.plain)
+        optimizer = whole_optimizer(self.plain, self.optimizer)
         if self.is_main:
             save_checkpoint(
-                self.folder,
-                done,
-                self.plain.state_dict(),
-                self.optimizer.state_dict(),
-                self.identity,
-                self.settings.keep,
+                self.folder, done, weights, optimizer, self.identity, self.settings.keep
             )
         self.accelerator.wait_for_everyone()
 

@@ -20,13 +20,15 @@ def settings_of(values: dict[str, Any]) -> TrainingSettings:
 
 
 def run(world: Path, encoder: Path, folder: Path, values: dict[str, Any], **more: Any) -> Any:
+    values = dict(values)
+    model_settings = ModelSettings(values.pop("attention", "full"))
     return pretrain(
         read_checkpoint(encoder),
         read_manifest(world / "shards", "shards"),
         read_manifest(world / "entities", "entities"),
         folder,
-        ModelSettings(),
-        settings_of(dict(values)),
+        model_settings,
+        settings_of(values),
         **more,
     )
 

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -97,21 +98,55 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
 
 
-def test_two_processes_train_like_one(world, bert_dir, tmp_path):
-    values = {"dropout": 0.0, "phases": [[2, 1e-2, True], [2, 1e-3, False]]}
-    run(world, bert_dir, tmp_path / "one", values)
+def train_on_two(world: Path, encoder: Path, folder: Path, values: dict) -> None:
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
     result = subprocess.run(
-        [*launch, *command(world, bert_dir, tmp_path / "two", values)],
+        [*launch, *command(world, encoder, folder, values)],
         env=environment(),
         capture_output=True,
         text=True,
     )
     assert result.returncode == 0, result.stderr[-3000:]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"sharded": True},
+        {"sharded": True, "attention": "probe", "gradient_checkpointing": True, "clip": 0.1},
+    ],
+)
+def test_two_processes_train_like_one(world, bert_dir, tmp_path, how):
+    values = {"dropout": 0.0, "phases": [[2, 1e-2, True], [2, 1e-3, False]], "micro_batch": 2}
+    values |= how
+    run(world, bert_dir, tmp_path / "one", {**values, "sharded": False})
+    train_on_two(world, bert_dir, tmp_path / "two", values)
     for one, two in zip(steps(tmp_path / "one"), steps(tmp_path / "two"), strict=True):
         for name in ("word_loss", "entity_loss", "word_accuracy", "entity_accuracy"):
             assert abs(one[name] - two[name]) < 1e-4
     assert differences(weights(tmp_path / "one"), weights(tmp_path / "two")) < 1e-4
+    one, two = (load_file(tmp_path / x / "model" / "model.safetensors") for x in ("one", "two"))
+    assert differences(one, two) < 1e-4
+
+
+def test_a_sharded_training_goes_on_from_any_other(world, bert_dir, tmp_path):
+    """And another from its checkpoint: what is written does not know how many wrote it."""
+    values = {"dropout": 0.0, "phases": [[6, 1e-3, False]]}
+    run(world, bert_dir, tmp_path / "whole", values)
+    with pytest.raises(Interrupted):
+        run(world, bert_dir, tmp_path / "mixed", values, hooks=(stop_at(3),))
+    parts = tmp_path / "mixed" / "checkpoints"
+    train_on_two(world, bert_dir, tmp_path / "mixed", {**values, "sharded": True})
+    shutil.rmtree(parts / "checkpoint-000000006")
+    assert [x.name for x in parts.iterdir()] == ["checkpoint-000000004"]  # a sharded one
+    run(world, bert_dir, tmp_path / "mixed", values)
+    assert differences(weights(tmp_path / "whole"), weights(tmp_path / "mixed")) < 1e-4
+
+
+def test_sharding_needs_processes(world, bert_dir, tmp_path):
+    with pytest.raises(ConfigError, match="start it with torchrun"):
+        run(world, bert_dir, tmp_path, {"sharded": True})
 
 
 def killed_and_whole(world, encoder, folder, values, moments) -> float:
