@@ -1,4 +1,5 @@
-"""Where counted losses are told: a child of spaCy's logger, so ``spacy train`` shows it."""
+"""Where counted losses are told: a child of spaCy's logger, so ``spacy train`` shows warnings, and
+everything with ``--verbose``."""
 
 import logging
 

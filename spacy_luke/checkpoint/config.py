@@ -35,15 +35,14 @@ _PLAIN_DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-def network_config(raw: dict[str, Any], directory: Path) -> LukeConfig:
+def network_config(raw: dict[str, Any], where: Path) -> LukeConfig:
     """The configuration of a LUKE, or of the LUKE that a plain encoder becomes.
 
     A plain encoder gets entity embeddings as wide as its hidden size and four special
-    entities. Raises CheckpointError for another kind of model and ConfigError for a setting
+    entities. where: the file that it is, for messages. Raises CheckpointError for another kind of model and ConfigError for a setting
     the network does not have.
     """
     model_type = raw.get("model_type")
-    where = directory / "config.json"
     if model_type not in LUKE_TYPES + PLAIN_TYPES:
         raise CheckpointError(
             f"{where}: model_type is {model_type!r}; supported are "

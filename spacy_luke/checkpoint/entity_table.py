@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 
 from ..errors import CheckpointError
+from ..report import LOGGER
 from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
 from .names import ENTITY_HEAD, ENTITY_PREDICTIONS, ENTITY_TABLE
 from .read import Checkpoint
@@ -39,6 +40,12 @@ def with_entities(
     weights = dict(checkpoint.weights)
     decoder = f"{ENTITY_PREDICTIONS}decoder.weight"  # one that is no copy of the former table
     heads = {name: x for name, x in checkpoint.others.items() if name != decoder}
+    if decoder in checkpoint.others:
+        LOGGER.warning(
+            "%s has a decoder of its own for its entities; it does not fit another table and is left "
+            "out.",
+            checkpoint.source.name,
+        )
     bias = torch.zeros(n_rows)
     if fallback is not None:
         _check_same_kind(checkpoint, fallback)

@@ -1,6 +1,5 @@
 """Weight files of a directory to tensors. Nothing is ever unpickled freely."""
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -9,23 +8,18 @@ import torch
 from safetensors.torch import load_file
 
 from ..errors import CheckpointError
+from ..json_file import read_object
 
 Weights = dict[str, torch.Tensor]
+_PRECISIONS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _NAMES = ("model.safetensors", "pytorch_model.bin")
 
 
 def read_config(directory: Path) -> dict[str, Any]:
     """``config.json`` as a dict. Raises CheckpointError."""
-    path = directory / "config.json"
-    try:
-        value = json.loads(path.read_text(encoding="utf8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{directory} has no config.json: it is no checkpoint.") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as err:
-        raise CheckpointError(f"{path} cannot be read as JSON: {err}.") from err
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path} holds a {type(value).__name__}, not an object.")
-    return value
+    if not (directory / "config.json").exists():
+        raise CheckpointError(f"{directory} has no config.json: it is no checkpoint.")
+    return read_object(directory / "config.json")
 
 
 def weight_files(directory: Path) -> list[Path]:
@@ -56,6 +50,11 @@ def read_weights(directory: Path) -> Weights:
         if twice:
             raise CheckpointError(f"{path} holds {twice[0]}, which another part holds too.")
         weights.update(found)
+        for tensor_name, tensor in found.items():
+            if tensor.dtype not in _PRECISIONS and tensor.is_floating_point():
+                raise CheckpointError(
+                    f"{path}: {tensor_name} is in {tensor.dtype}, which is not read."
+                )
     absent = sorted(_indexed_names(directory) - set(weights))
     if absent:
         raise CheckpointError(f"{directory}: the index names {absent[0]}, which no part holds.")
@@ -70,16 +69,15 @@ def _indexed_names(directory: Path) -> set[str]:
             return set()
         index = directory / f"{name}.index.json"
         if index.exists():
-            return set(json.loads(index.read_text(encoding="utf8"))["weight_map"])
+            return set(read_object(index)["weight_map"])
     return set()
 
 
 def _indexed(index: Path) -> list[Path]:
-    try:
-        weight_map = json.loads(index.read_text(encoding="utf8"))["weight_map"]
-        parts = sorted({str(part) for part in weight_map.values()})
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as err:
-        raise CheckpointError(f"{index} is no index of weight files: {err!r}.") from err
+    weight_map = read_object(index).get("weight_map")
+    if not isinstance(weight_map, dict):
+        raise CheckpointError(f"{index} is no index of weight files: weight_map is {weight_map!r}.")
+    parts = sorted({str(part) for part in weight_map.values()})
     for part in parts:
         if Path(part).name != part or part in ("", ".."):
             raise CheckpointError(f"{index} points outside its directory: {part!r}.")
@@ -104,9 +102,13 @@ def _read_file(path: Path) -> Weights:
     if isinstance(weights, dict) and isinstance(weights.get("module"), dict):
         weights = weights["module"]  # as DeepSpeed wraps them
     if not isinstance(weights, dict) or not all(
-        isinstance(tensor, torch.Tensor) for tensor in weights.values()
+        isinstance(name, str) and isinstance(tensor, torch.Tensor)
+        for name, tensor in weights.items()
     ):
         raise CheckpointError(f"{path} is no mapping of names to tensors.")
+    for name, tensor in weights.items():
+        if tensor.layout != torch.strided or tensor.is_quantized:
+            raise CheckpointError(f"{path}: {name} is sparse or quantized, which is not read.")
     return weights
 
 

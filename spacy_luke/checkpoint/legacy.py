@@ -1,11 +1,11 @@
 """Directories of the official repository: ``metadata.json`` instead of ``config.json``, head names
 of their own, no tokenizer, and (fine-tuned ones) a cut entity table without a vocabulary."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from ..errors import CheckpointError
+from ..json_file import read_object
 from ..vocab.entities import MASK, MASK2, PAD, EntityVocab
 from ..vocab.pieces import TOKENIZER_FILES, PieceTokenizer
 from .hub import resolve
@@ -30,11 +30,13 @@ def is_legacy(directory: Path) -> bool:
 def read_metadata(directory: Path) -> dict[str, Any]:
     """``model_config`` of ``metadata.json`` as a configuration. Raises CheckpointError."""
     path = directory / METADATA
-    try:
-        found = json.loads(path.read_text(encoding="utf8"))
-        raw = dict(found["model_config"])
-    except (OSError, ValueError, KeyError, TypeError) as err:
-        raise CheckpointError(f"{path} has no readable model_config: {err!r}.") from err
+    found = read_object(path).get("model_config")
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path} has no readable model_config: it is {found!r}.")
+    raw = dict(found)
+    hidden = raw.setdefault("hidden_size", 768)
+    if not isinstance(hidden, int) or isinstance(hidden, bool) or hidden < 1:
+        raise CheckpointError(f"{path}: hidden_size is {hidden!r}; expected a number from 1.")
     raw["model_type"] = "luke"
     if not str(raw.get("bert_model_name", "")).startswith("bert-"):
         # Written as BERT's default; the official reader overrides it too, or all positions shift.
@@ -53,7 +55,7 @@ def fit(raw: dict[str, Any], tensors: Weights) -> None:
 
 def _architecture(raw: dict[str, Any], tensors: Weights) -> str:
     if CLASSIFIER_WEIGHT in tensors:
-        width = tensors[CLASSIFIER_WEIGHT].shape[-1] // int(raw.get("hidden_size", 768))
+        width = tensors[CLASSIFIER_WEIGHT].shape[-1] // raw["hidden_size"]
         return {
             1: "LukeForEntityClassification",
             2: "LukeForEntityPairClassification",

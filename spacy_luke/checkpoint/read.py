@@ -9,6 +9,7 @@ import torch
 from ..errors import CheckpointError
 from ..model.config import LukeConfig
 from ..model.encoder import LukeModel
+from ..report import LOGGER
 from ..vocab.entities import FILE_NAMES, EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from . import legacy
@@ -69,12 +70,13 @@ def read_checkpoint(
     old, raw = legacy.is_legacy(directory), _raw_config(directory)
     if entity_aware is not None:
         raw["use_entity_aware_attention"] = entity_aware
-    config = network_config(raw, directory)
+    file = directory / (legacy.METADATA if old else "config.json")
+    config = network_config(raw, file)
     is_luke = raw["model_type"] in LUKE_TYPES
     pieces = legacy.read_pieces(directory, raw) if old else PieceTokenizer.from_directory(directory)
     if len(pieces) > config.vocab_size:
         raise CheckpointError(
-            f"{directory}: the tokenizer has {len(pieces)} pieces, but config.json has "
+            f"{directory}: the tokenizer has ids up to {len(pieces) - 1}, but {file.name} has "
             f"vocab_size {config.vocab_size}."
         )
     published, source = describe(read_weights(directory), weight_files(directory), directory)
@@ -183,6 +185,7 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
                 f"{directory}: {source} has the shape {list(published[source].shape)}; "
                 f"config.json makes it {expected}."
             )
+    _warn_of_doubles(published, directory)
     weights = {name: tensor.float() for name, tensor in to_ours(published, shapes).items()}
     for name, tensor in weights.items():
         if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
@@ -190,6 +193,21 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
                 f"{directory}: {' or '.join(sources(name))} holds values that are no numbers."
             )
     return weights
+
+
+def _warn_of_doubles(published: Weights, directory: Path) -> None:
+    lost = [
+        name
+        for name, tensor in published.items()
+        if tensor.dtype == torch.float64 and not torch.equal(tensor.float().double(), tensor)
+    ]
+    if lost:
+        LOGGER.warning(
+            "%s: %d tensors in float64 are rounded to float32: %s.",
+            directory,
+            len(lost),
+            _list(lost, 3),
+        )
 
 
 def _shapes(config: LukeConfig) -> dict[str, torch.Size]:

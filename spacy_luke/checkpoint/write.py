@@ -1,17 +1,19 @@
 """Everything a model needs to a directory in the published layout."""
 
-import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import save_file
 
 from ..errors import CheckpointError
+from ..json_file import read_object, write_object
 from ..model.config import LukeConfig
+from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
 from ..vocab.files import write_pieces
-from .names import to_published
+from .names import Weights, to_published
 from .read import Checkpoint
 from .source import as_in_file, untrained_queries
 
@@ -20,6 +22,9 @@ _TASKS = {
     "LukeForEntityPairClassification": "entity_pair_classification",
     "LukeForEntitySpanClassification": "entity_span_classification",
 }
+_POSITIONS = "embeddings.position_embeddings.weight"
+_ENTITY_POSITIONS = f"entity_{_POSITIONS}"
+_LUKES = ("Luke", "UCTopic")  # how their classes begin
 _OURS = ("kind", "word_shapes", "entity_labels", "extra")
 
 
@@ -31,9 +36,10 @@ def write_checkpoint(
     Tensors have the precision of the checkpoint's source and today's names, which ``transformers``
     reads. architecture: the published class, e.g. ``LukeForMaskedLM``. Where the extra queries of
     entity-aware attention are left out, the configuration says that attention is plain, which gives
-    the same answers. source_names: leave names and attention as the source has them, also old ones. The directory appears when it is complete. Raises
-    CheckpointError where there is something of that name, or the network has parts that no
-    published file has.
+    the same answers; where a BERT became a LUKE, its positions move to where LUKEs have them.
+    source_names: leave names and attention as the source has them, also old ones. The directory
+    appears when it is complete. Raises CheckpointError where there is something of that name, or
+    the network has parts that no published file has.
     """
     config = checkpoint.config
     if folder.exists():
@@ -49,6 +55,8 @@ def write_checkpoint(
         temporary.mkdir()
         published = to_published(checkpoint.weights) | checkpoint.others
         source = checkpoint.source
+        if config.kind == "bert" and not source.architecture.startswith(_LUKES):
+            config, published = _counted_as_published(config, published)
         if not source_names:
             # The bare encoder stands without a prefix, as transformers writes it, if it did before.
             bare = architecture == "LukeModel" and not source.prefix
@@ -56,18 +64,43 @@ def write_checkpoint(
             if untrained_queries(published, source):  # which transformers would draw
                 config = replace(config, use_entity_aware_attention=False)
         save_file(as_in_file(published, source), temporary / "model.safetensors", {"format": "pt"})
-        _write(temporary / "config.json", published_config(config, architecture))
-        _write(temporary / "entity_vocab.json", dict(checkpoint.entities.names.items()))
+        write_object(temporary / "config.json", published_config(config, architecture))
+        write_object(temporary / "entity_vocab.json", _entity_names(checkpoint.entities))
         write_pieces(checkpoint.pieces, temporary)
         _name_task(temporary / "tokenizer_config.json", architecture)
         temporary.rename(folder)
 
 
+def _counted_as_published(config: LukeConfig, published: Weights) -> tuple[LukeConfig, Weights]:
+    """What began as a BERT, which counts positions from 0, as a LUKE, whose readers count from behind
+    the padding piece, whatever it began as: the same rows, that much further down."""
+    further = config.pad_token_id + 1
+    size = config.max_position_embeddings + further
+    words, entities = published[_POSITIONS], published[_ENTITY_POSITIONS]
+    rows = words.new_zeros((further, config.hidden_size))
+    tables = {
+        _POSITIONS: torch.cat([rows, words]),
+        _ENTITY_POSITIONS: torch.cat([entities, rows]),  # these count from 0 everywhere
+    }
+    config = replace(config, kind="roberta", max_position_embeddings=size)
+    others = {k: v for k, v in published.items() if not k.endswith(".position_ids")}
+    return config, {**others, **tables}
+
+
+def _entity_names(entities: EntityVocab) -> dict[str, int]:
+    """name -> id. ``transformers``' tokenizer wants all four special entities: of a table that
+    fine-tuning has cut to those it needs (``legacy.py``), the others are further names of these."""
+    names = dict(entities.names.items())
+    if names.keys() <= {PAD, MASK, MASK2}:
+        names = {UNK: names.get(PAD, names[MASK]), MASK2: names[MASK], **names}
+    return names
+
+
 def _name_task(path: Path, architecture: str) -> None:
     """Tell ``transformers``' tokenizer what its model asks about, where nothing else is said."""
-    values = json.loads(path.read_text("utf8"))
+    values = read_object(path)
     if architecture in _TASKS and not values.get("task"):
-        _write(path, {**values, "task": _TASKS[architecture]})
+        write_object(path, {**values, "task": _TASKS[architecture]})
 
 
 def published_config(config: LukeConfig, architecture: str) -> dict[str, Any]:
@@ -77,7 +110,3 @@ def published_config(config: LukeConfig, architecture: str) -> dict[str, Any]:
     if config.kind == "bert" and not str(found.get("bert_model_name", "")).startswith("bert-"):
         found["bert_model_name"] = "bert-base-uncased"  # how published configs tell the kind
     return found
-
-
-def _write(path: Path, data: Any) -> None:
-    path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", "utf8")

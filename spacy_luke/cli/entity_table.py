@@ -15,6 +15,7 @@ from wasabi import Printer
 from ..errors import ConfigError, CorpusError, LukeError
 from . import app
 from .loading import load_pipeline
+from .saving import check_free, save_pipeline
 
 
 @app.command("entity-table")
@@ -27,7 +28,7 @@ def entity_table_cli(
     lite: Annotated[bool, typer.Option("--lite", help="Keep the special entities alone.")] = False,
     source: Annotated[
         str | None,
-        typer.Option("--from", help="First take all entities of this checkpoint or pipeline."),
+        typer.Option("--from", help="First join the entities of this checkpoint or pipeline."),
     ] = None,
     add: Annotated[
         Path | None,
@@ -55,16 +56,14 @@ def entity_table_cli(
 
     msg = Printer()
     try:
-        if out.resolve() == pipeline.resolve():
-            raise ConfigError("OUT is PIPELINE; name another directory.")
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise ConfigError(f"OUT: {out} exists; remove it or name another directory.")
+        check_free(out)
         nlp = load_pipeline(pipeline) if form is None else _in_form(pipeline, form)
         node = store.encoder_of(nlp, component)
         before = len(module_of(node).entities)
         if source is not None:
             other = _checkpoint_of(source)
-            store.set_entities(node, other.entities, other)
+            vocab = store.joined(other.entities, module_of(node).entities)
+            store.set_entities(node, vocab, other)
         if keep is not None:
             kept = store.keep_entities(
                 module_of(node).entities, _names(keep), nlp.vocab.lang or None
@@ -78,11 +77,10 @@ def entity_table_cli(
         if lite:
             store.set_entities(node, store.lite(module_of(node).entities))
         if add is not None:
-            titles = store.add_entities(node, list(_mentions(add, nlp)))
+            titles = store.add_entities(node, list(_mentions(add, nlp)), nlp.vocab.lang or None)
             msg.info(f"Added {len(titles)} entities")
         refresh(nlp)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        nlp.to_disk(out)
+        save_pipeline(nlp, out)
         after = len(module_of(node).entities)
     except (LukeError, OSError, ValueError) as err:
         msg.fail(str(err))

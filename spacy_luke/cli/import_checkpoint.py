@@ -9,6 +9,7 @@ from wasabi import Printer
 from ..errors import LukeError
 from ..pipeline.presets import PRESETS
 from . import app
+from .saving import check_free, save_pipeline
 
 
 @app.command("import")
@@ -37,11 +38,9 @@ def import_cli(
 
     msg = Printer()
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise FileExistsError(f"{out} exists; remove it or name another directory.")
+        check_free(out)
         nlp = import_checkpoint(name, language, preset=preset)
-        nlp.to_disk(out)
+        save_pipeline(nlp, out)
     except (LukeError, OSError, ImportError) as err:
         msg.fail(str(err))
         raise typer.Exit(1) from None

@@ -144,7 +144,7 @@ def class_names(config: LukeConfig, head: type[HeadModule]) -> dict[str, str]:
         theirs = [str(listed[key]) for key in sorted(listed, key=int)]
     except (TypeError, ValueError, KeyError, AttributeError) as err:
         raise CheckpointError(
-            f"id2label in config.json is {listed!r}; expected an object."
+            f"id2label of the checkpoint's configuration is {listed!r}; expected an object."
         ) from err
     ours = list(theirs)
     if head.negative and head.negative not in theirs:

@@ -71,6 +71,16 @@ class LukeConfig:
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or not 0 <= value <= most:
                 raise ConfigError(f"{name} is {value!r}; use a number from 0 to {most}.")
+        if self.pad_token_id >= self.vocab_size:
+            raise ConfigError(
+                f"pad_token_id is {self.pad_token_id}, vocab_size {self.vocab_size}: there is no such "
+                "piece."
+            )
+        if self.max_pieces < 3:  # a piece of text and the two around it
+            raise ConfigError(
+                f"max_position_embeddings ({self.max_position_embeddings}) and pad_token_id "
+                f"({self.pad_token_id}) leave {self.max_pieces} positions for pieces; 3 are needed."
+            )
         if self.hidden_size % self.num_attention_heads:
             raise ConfigError(
                 f"hidden_size ({self.hidden_size}) must be a multiple of "

@@ -113,5 +113,5 @@ def _notes(entries: dict[str, Any]) -> str:
         if "preset" in entry:
             settings = f"preset `{entry['preset']}`: {settings}"
         counts = ", ".join(f"{k}: {v}" for k, v in entry.get("training_data", {}).items())
-        lines.append(f"| `{name}` | {shown} | {settings} | {counts or 'not trained here'} |")
+        lines.append(f"| `{name}` | {shown} | {settings} | {counts or 'none recorded'} |")
     return "\n".join(lines)

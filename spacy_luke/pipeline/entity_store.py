@@ -79,6 +79,19 @@ def lite(vocab: EntityVocab) -> EntityVocab:
     return EntityVocab({name: i for i, name in enumerate(names)})
 
 
+def joined(one: EntityVocab, other: EntityVocab) -> EntityVocab:
+    """The entities of ``one`` with their ids, then those that ``other`` alone has; names that both
+    have are the same entity, whatever else it is called."""
+    names = dict(one.names.items())
+    rows = {index: names[name] for name, index in other.names.items() if name in names}
+    n_rows = len(one)
+    for name, index in other.names.items():
+        if index not in rows:
+            rows[index], n_rows = n_rows, n_rows + 1
+        names.setdefault(name, rows[index])
+    return EntityVocab(names)
+
+
 def set_entities(node: Any, vocab: EntityVocab, fallback: Checkpoint | None = None) -> None:
     """Give an encoder the rows of other entities: its own where it knows them, exactly; else those
     of ``fallback``. Raises ConfigError where neither has a row for an entity."""
@@ -90,8 +103,9 @@ def set_entities(node: Any, vocab: EntityVocab, fallback: Checkpoint | None = No
     set_encoder(node, with_entities(checkpoint, vocab, fallback=fallback))
 
 
-def add_entities(node: Any, mentions: Sequence[Mention]) -> list[str]:
-    """Add entities of one's own, or replace the rows of known ones.
+def add_entities(node: Any, mentions: Sequence[Mention], language: str | None = None) -> list[str]:
+    """Add entities of one's own, or replace the rows of known ones. language: in which to look up
+    titles without one.
 
     An entity's row is what the masked-entity head would look for at its mentions, each hidden
     behind [MASK]: the mean of the head's features (Yamada et al. 2020, section 3.2: a row is scored
@@ -102,25 +116,32 @@ def add_entities(node: Any, mentions: Sequence[Mention]) -> list[str]:
     mention without pieces.
     """
     checkpoint = to_checkpoint(module_of(node))
-    taken = sorted({x.title for x in mentions} & {PAD, UNK, MASK, MASK2})
-    if taken:
-        raise InputError(f"{taken[0]} is a special entity, which no description can replace.")
+    refused = sorted({x.title for x in mentions} & {PAD, UNK, MASK, MASK2})
+    if refused:
+        raise InputError(f"{refused[0]} is a special entity, which no description can replace.")
     features = _features(node, checkpoint, mentions)
     names = dict(checkpoint.entities.names.items())
     before = len(checkpoint.entities)
-    for i, title in enumerate(x for x in features if x not in checkpoint.entities):
-        names[title] = before + i
+    rows, n_rows = {}, before
+    for title in features:
+        known = checkpoint.entities.find(title, language)
+        rows[title] = n_rows if known is None else known
+        if known is None:
+            names[title], n_rows = n_rows, n_rows + 1
     grown = with_entities(checkpoint, EntityVocab(names))
     table, bias = grown.weights[ENTITY_TABLE], grown.others[ENTITY_HEAD["bias"]]
-    table[:before] = checkpoint.weights[ENTITY_TABLE].cpu()  # also rows without a name
-    others = sorted({*names.values()} - {names[x] for x in (*special(grown.entities), *features)})
+    # Also rows without a name.
+    table[:before] = checkpoint.weights[ENTITY_TABLE].cpu()
+    bias[:before] = checkpoint.others[ENTITY_HEAD["bias"]].cpu()
+    taken = {names[x] for x in special(grown.entities)} | {*rows.values()}
+    others = sorted({*names.values()} - taken)
     if others:
         length, level = table[others].norm(dim=1).mean(), bias[others].mean()
     else:
         length, level = table[grown.entities.mask_id].norm(), bias.new_zeros(())
     for title, vector in features.items():
-        table[names[title]] = vector / vector.norm().clamp(min=1e-9) * length
-        bias[names[title]] = level
+        table[rows[title]] = vector / vector.norm().clamp(min=1e-9) * length
+        bias[rows[title]] = level
     set_encoder(node, grown)
     return list(features)
 

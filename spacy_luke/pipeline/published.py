@@ -60,7 +60,7 @@ _COMPONENTS: dict[str, tuple[str, dict[str, Any]]] = {
             }
         },
     ),
-    "UCTopicModel": (LUKE, {"phrases": True, "model": {"spaces": "words"}}),
+    "UCTopicModel": (LUKE, {"phrases": True, "vector_hooks": True, "model": {"spaces": "words"}}),
 }
 _NO_ENTITY_HEAD = (
     "LukeForSequenceClassification",
@@ -128,8 +128,8 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
 
     name: the component; by default the only one that has a published form. source_names: tensors get
     the names that the file has which the encoder was read from, even where ``transformers`` does
-    not know them. Returns the published class. Raises ConfigError for a component that has none, and CheckpointError where ``out`` exists
-    or the encoder has parts that no published file has.
+    not know them. Returns the published class. Raises ConfigError for a component that has none, and
+    CheckpointError where ``out`` exists or the encoder has parts that no published file has.
     """
     component: Any = nlp.get_pipe(name) if name in nlp.pipe_names else _only(nlp, name)
     model = component.model

@@ -10,6 +10,8 @@ from ..errors import VocabError
 from .entity_index import EntityIndex
 
 PAD, UNK, MASK, MASK2 = "[PAD]", "[UNK]", "[MASK]", "[MASK2]"
+MOST = 2**31
+"""More entities than any table has."""
 FILE_NAMES = ("entity_vocab.json", "entity_vocab.jsonl", "entity_vocab.tsv")
 
 
@@ -35,8 +37,10 @@ class EntityVocab:
             self.size = names.largest + 1
         else:
             for name, index in names.items():
-                if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+                if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MOST:
                     raise VocabError(f"{source}: entity {name!r} has the id {index!r}.")
+                if not _is_text(name):
+                    raise VocabError(f"{source}: the name {name!r} is no valid text.")
             self.size = max(names.values()) + 1
         self.names = names
 
@@ -108,7 +112,7 @@ class EntityVocab:
         The format is told from the content, not from the name.
         """
         try:
-            text = path.read_text(encoding="utf8")
+            text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as err:
             raise VocabError(f"{path} cannot be read: {err}.") from err
         if not text.strip():
@@ -120,6 +124,15 @@ class EntityVocab:
                 return cls(whole, source)
             return cls(_collect(_json_lines(text, source), source), source)
         return cls(_collect(_tsv(text, source), source), source)
+
+
+def _is_text(name: str) -> bool:
+    """Not half of a surrogate pair, which JSON can write and no file holds."""
+    try:
+        name.encode("utf8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _as_object(text: str, source: str) -> dict[str, Any] | None:
@@ -134,6 +147,8 @@ def _as_object(text: str, source: str) -> dict[str, Any] | None:
         value = json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError:
         return None
+    except RecursionError as err:
+        raise VocabError(f"{source} is nested too deeply.") from err
     return value if isinstance(value, dict) else None
 
 

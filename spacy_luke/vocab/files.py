@@ -1,11 +1,14 @@
 """A piece tokenizer back to the files of a checkpoint directory."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from ..json_file import write_object
 from .pieces import MARKERS, SPECIALS, PieceTokenizer
 from .sentencepiece import MODEL_FILE, SentencePieceModel
+
+# The classes of transformers that read what is written here, where the source names none.
+_CLASSES = {"BPE": "LukeTokenizer", "WordPiece": "BertTokenizer", "Unigram": "XLMRobertaTokenizer"}
 
 
 def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
@@ -24,10 +27,12 @@ def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
     data = tokenizer.to_dict()["tokenizer"]
     data["added_tokens"] = [_added(name, index) for index, name in sorted(names.items())]
     model = data["model"]
+    data["post_processor"] = _surround(specials, tokenizer.special_ids, model["type"])
     if model["type"] == "Unigram":  # where special pieces were hidden from the text
         hidden = {f" {name} ": name for name in names.values()}
         model["vocab"] = [[hidden.get(piece, piece), score] for piece, score in model["vocab"]]
     config = {**tokenizer.settings, **_names(specials)}
+    config.setdefault("tokenizer_class", _CLASSES[model["type"]])
     normalizer = data.get("normalizer") or {}
     if normalizer.get("type") == "BertNormalizer":
         config["do_lower_case"] = normalizer["lowercase"]
@@ -35,15 +40,15 @@ def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
         config["tokenize_chinese_chars"] = normalizer["handle_chinese_chars"]
     if model["type"] == "BPE":
         config["add_prefix_space"] = tokenizer.prefix_space
-    _write(folder / "tokenizer.json", data)
-    _write(folder / "tokenizer_config.json", config)
+    write_object(folder / "tokenizer.json", data)
+    write_object(folder / "tokenizer_config.json", config)
     if model["type"] == "BPE":
         own = {piece: i for piece, i in model["vocab"].items() if i < len(model["vocab"])}
-        _write(folder / "vocab.json", own)
+        write_object(folder / "vocab.json", own)
         merges = (x if isinstance(x, str) else " ".join(x) for x in model["merges"])
         (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]), "utf8")
         further = {name: i for i, name in names.items() if i >= len(model["vocab"])}
-        _write(folder / "added_tokens.json", further)
+        write_object(folder / "added_tokens.json", further)
     elif model["type"] == "WordPiece":
         pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
         (folder / "vocab.txt").write_text("\n".join([*pieces, ""]), "utf8")
@@ -61,8 +66,16 @@ def _write_sentencepiece(
     config: dict[str, Any] = {**settings, "tokenizer_class": kind, **_names(specials)}
     config["additional_special_tokens"] = [x for x in further if x not in specials.values()]
     (folder / MODEL_FILE).write_bytes(model.raw)
-    _write(folder / "added_tokens.json", further)
-    _write(folder / "tokenizer_config.json", config)
+    write_object(folder / "added_tokens.json", further)
+    write_object(folder / "tokenizer_config.json", config)
+
+
+def _surround(names: dict[str, str], ids: dict[str, int], kind: str) -> dict[str, Any]:
+    """What puts the special pieces around a text, for those who read the file: we do it ourselves."""
+    ends: dict[str, Any] = {role: [names[role], ids[role]] for role in ("sep", "cls")}
+    if kind == "WordPiece":
+        return {"type": "BertProcessing", **ends}
+    return {"type": "RobertaProcessing", **ends, "trim_offsets": True, "add_prefix_space": False}
 
 
 def _names(specials: dict[str, str]) -> dict[str, Any]:
@@ -73,7 +86,3 @@ def _names(specials: dict[str, str]) -> dict[str, Any]:
 def _added(name: str, index: int) -> dict[str, Any]:
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     return {"id": index, "content": name, **flags, "special": True}
-
-
-def _write(path: Path, data: Any) -> None:
-    path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", "utf8")

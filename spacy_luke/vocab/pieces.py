@@ -16,6 +16,7 @@ import numpy as np
 from tokenizers import Encoding, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from ..errors import CheckpointError, VocabError
+from ..json_file import read_object
 from .entities import FILE_NAMES as ENTITY_FILES
 from .sentencepiece import MODEL_FILE, SentencePieceModel
 
@@ -100,8 +101,9 @@ class PieceTokenizer:
         return self._tokenizer.token_to_id(piece)
 
     def __len__(self) -> int:
-        highest = max([*self.added.values(), *self.special_ids.values()], default=-1)
-        return max(self._tokenizer.get_vocab_size(), highest + 1)
+        """One more than the highest id."""
+        vocab = self._tokenizer.get_vocab()
+        return max((*vocab.values(), *self.added.values(), *self.special_ids.values())) + 1
 
     def encode_words(self, parts: Sequence[str]) -> list[Array]:
         """Piece ids of each part, (n_pieces,) each; repeated parts are looked up."""
@@ -200,11 +202,13 @@ class PieceTokenizer:
                 f"{MODEL_FILE}, or vocab.txt."
             )
         try:
-            added = _added_ids(path, data, config)
+            added = _added_ids(path, data, config, model is not None)
             ids = {**_piece_ids(data), **added}
             names = _special_names(config, "[CLS]" in ids and model is None)
             further = _further_names(path, config)
             prefix_space = _take_prefix_space(data, config.get("add_prefix_space"))
+        except CheckpointError:
+            raise
         except (AttributeError, KeyError, TypeError, ValueError) as err:
             raise CheckpointError(
                 f"The tokenizer files in {path} cannot be read: {err!r}."
@@ -264,18 +268,31 @@ def _read_config(path: Path) -> dict[str, Any]:
     return {**merged, _FURTHER: config.get(_FURTHER) or named.get(_FURTHER) or []}
 
 
-def _added_ids(path: Path, data: dict[str, Any], config: dict[str, Any]) -> dict[str, int]:
-    """Ids of pieces that are listed beside the vocabulary; ``added_tokens.json`` has its way."""
+def _added_ids(
+    path: Path, data: dict[str, Any], config: dict[str, Any], hidden: bool
+) -> dict[str, int]:
+    """Ids of pieces that are listed beside the vocabulary; ``added_tokens.json`` has its way. hidden:
+    the vocabulary has other names for them (``sentencepiece.py``)."""
     listed = {token["content"]: token["id"] for token in data.get("added_tokens") or []}
     decoder = config.get("added_tokens_decoder", {})
-    decoded = {token["content"]: index for index, token in decoder.items()}
+    decoded = {token["content"]: int(index) for index, token in decoder.items()}
     further = _read_json(path / "added_tokens.json", optional=True)
-    for piece, index in further.items():
-        if not isinstance(index, int):
-            raise CheckpointError(
-                f"{path / 'added_tokens.json'}: {piece!r} has the id {index!r}, which is no number."
-            )
-    return {piece: int(index) for piece, index in {**listed, **decoded, **further}.items()}
+    pieces = {} if hidden else {index: piece for piece, index in _piece_ids(data).items()}
+    for file, found in (
+        ("tokenizer.json", listed),
+        ("tokenizer_config.json", decoded),
+        ("added_tokens.json", further),
+    ):
+        for piece, index in found.items():
+            if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+                raise CheckpointError(
+                    f"{path / file}: {piece!r} has the id {index!r}, which is no number from 0."
+                )
+            if pieces.setdefault(index, piece) != piece:
+                raise CheckpointError(
+                    f"{path / file}: {piece!r} has the id {index} of {pieces[index]!r}."
+                )
+    return {**listed, **decoded, **further}
 
 
 def _further_names(path: Path, config: dict[str, Any]) -> list[str]:
@@ -378,12 +395,4 @@ def _build(model: Any, *files: Path) -> Tokenizer:
 
 
 def _read_json(path: Path, optional: bool = False) -> dict[str, Any]:
-    if optional and not path.exists():
-        return {}
-    try:
-        value = json.loads(path.read_text(encoding="utf8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as err:
-        raise CheckpointError(f"{path} cannot be read as JSON: {err}.") from err
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path} holds a {type(value).__name__}, not an object.")
-    return value
+    return {} if optional and not path.exists() else read_object(path)

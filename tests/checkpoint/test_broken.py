@@ -58,10 +58,22 @@ def cut(name: str, share: float) -> Break:
     return run
 
 
-def entities(change: Callable[[dict], dict | None]) -> Break:
+def objects(name: str, change: Callable[[dict], dict | None]) -> Break:
     def run(path: Path) -> None:
-        names = json.loads((path / ENTITIES).read_text("utf8"))
-        (path / ENTITIES).write_text(json.dumps(change(names) or names), "utf8")
+        found = json.loads((path / name).read_text("utf8"))
+        (path / name).write_text(json.dumps(change(found) or found), "utf8")
+
+    return run
+
+
+def entities(change: Callable[[dict], dict | None]) -> Break:
+    return objects(ENTITIES, change)
+
+
+def binary(change: Callable[[dict], dict]) -> Break:
+    def run(path: Path) -> None:
+        torch.save(change(load_file(path / WEIGHTS)), path / "pytorch_model.bin")
+        (path / WEIGHTS).unlink()
 
     return run
 
@@ -219,7 +231,52 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
     "merges that are none": (text("merges.txt", "#version: 0.2\nx\n"), ("merges.txt",)),
     "added pieces that are no ids": (
         text("added_tokens.json", '{"<ent>": "x"}'),
-        ("added_tokens.json",),
+        ("added_tokens.json", "'<ent>'", "'x'"),
+    ),
+    "a negative added piece": (
+        text("added_tokens.json", '{"<ent>": -5}'),
+        ("added_tokens.json", "-5"),
+    ),
+    "an added piece that is true": (
+        text("added_tokens.json", '{"<ent>": true}'),
+        ("added_tokens.json", "True"),
+    ),
+    "an added piece with the id of another": (
+        text("added_tokens.json", '{"<ent>": 7}'),
+        ("added_tokens.json", "<ent>", "id 7 of"),
+    ),
+    "a piece outside the word table": (
+        objects("vocab.json", lambda x: {**x, "Tokyo": 5000}),
+        ("ids up to 5000", "vocab_size", CONFIG),
+    ),
+    "padding that is no piece": (config(pad_token_id=400), (CONFIG, "pad_token_id", "400")),
+    "padding that leaves no positions": (
+        config(pad_token_id=129),
+        (CONFIG, "max_position_embeddings (130)", "pad_token_id (129)"),
+    ),
+    "an id beyond all numbers": (
+        entities(lambda x: {**x, "Tokyo": 2**63}),
+        (ENTITIES, "Tokyo", str(2**63)),
+    ),
+    "a name that is half a character": (
+        text(ENTITIES, '{"[MASK]": 0, "\\ud800Tokyo": 1}'),
+        (ENTITIES, "Tokyo", "no valid text"),
+    ),
+    "a vocabulary nested too deeply": (text(ENTITIES, '{"a":' * 9999), (ENTITIES, "deeply")),
+    "a configuration nested too deeply": (text(CONFIG, '{"a":' * 9999), (CONFIG, "deeply")),
+    "tensors under numbers": (
+        binary(lambda x: dict(enumerate(x.values()))),
+        ("pytorch_model.bin", "names"),
+    ),
+    "a sparse tensor": (
+        binary(lambda x: {**x, TABLE: x[TABLE].to_sparse()}),
+        ("pytorch_model.bin", TABLE, "sparse"),
+    ),
+    "a tensor in eight bits": (
+        weights(
+            lambda x: {**x, "lm_head.dense.bias": x["lm_head.dense.bias"].to(torch.float8_e4m3fn)}
+        ),
+        (WEIGHTS, "lm_head.dense.bias", "float8"),
     ),
 }
 

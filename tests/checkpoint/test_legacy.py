@@ -134,6 +134,8 @@ def test_fine_tuned_files_are_read_and_come_back(legacy, n_words, tmp_path, name
             tmp_path / "today", output_loading_info=True
         )
         assert not (loading["missing_keys"] or loading["mismatched_keys"]), loading
+    tokenizer = transformers.LukeTokenizer.from_pretrained(tmp_path / "today")
+    assert tokenizer.entity_mask_token_id == checkpoint.entities.mask_id
 
 
 def test_the_file_of_a_cut_vocabulary_is_believed(legacy, n_words):
@@ -155,7 +157,11 @@ def test_a_directory_without_a_tokenizer_says_whose_is_missing(legacy, monkeypat
         read_checkpoint(legacy(keep_tokenizer=False))
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"model_config": 3}'])
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{}", '{"model_config": 3}']
+    + [f'{{"model_config": {{"hidden_size": {x}}}}}' for x in ('"x"', "0", "null", "true")],
+)
 def test_metadata_that_is_none_is_named(legacy, content):
     path = legacy()
     (path / "metadata.json").write_text(content)

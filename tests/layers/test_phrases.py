@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import spacy
 import torch
 from safetensors.torch import load_file, save_file
 from spacy.tokens import Span
@@ -50,6 +51,15 @@ def test_vectors_are_those_of_the_reference(uctopic):
             state = model(**inputs).entity_last_hidden_state[0, 0]
             expected = torch.tanh(tensors["mlp.dense.weight"] @ state + tensors["mlp.dense.bias"])
         assert np.abs(found[i] - expected.numpy()).max() < 1e-5
+
+
+def test_an_imported_pipeline_compares_phrases(uctopic, tmp_path):
+    import_checkpoint(str(uctopic), "en").to_disk(tmp_path)
+    nlp = spacy.load(tmp_path)
+    doc = nlp.get_pipe("luke")(annotated(nlp))
+    one, other = (ent._.luke_vector for ent in doc.ents[:2])
+    cosine = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+    assert abs(doc.ents[0].similarity(doc.ents[1]) - cosine) < 1e-5 and abs(cosine) > 1e-3
 
 
 def test_a_vector_does_not_depend_on_other_entities_or_on_links(uctopic):

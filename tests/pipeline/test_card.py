@@ -39,7 +39,7 @@ def test_a_trained_component_names_its_encoder_settings_and_data(luke_dir, tmp_p
 def test_an_imported_pipeline_says_where_it_is_from(luke_dir):
     nlp = import_checkpoint(str(luke_dir))
     assert nlp.meta["luke"]["luke"]["encoder"]["architecture"] == "LukeModel"
-    assert "not trained here" in nlp.meta["notes"]
+    assert "none recorded" in nlp.meta["notes"]
 
 
 def test_a_preset_is_named_until_the_settings_are_used_anew(make_checkpoint, tmp_path):

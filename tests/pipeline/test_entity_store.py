@@ -1,12 +1,25 @@
 """Vocabularies of several languages, without [MASK2], and what has no rows."""
 
+from dataclasses import replace
+
 import pytest
 import spacy
+import torch
 
+from spacy_luke.checkpoint.entity_table import with_entities
+from spacy_luke.checkpoint.names import ENTITY_HEAD, ENTITY_TABLE
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import CheckpointError, ConfigError
-from spacy_luke.layers.encoder import module_of
-from spacy_luke.pipeline.entity_store import encoder_of, keep_entities, lite, set_entities
+from spacy_luke.layers.encoder import module_of, set_encoder, to_checkpoint
+from spacy_luke.pipeline.entity_store import (
+    Mention,
+    add_entities,
+    encoder_of,
+    joined,
+    keep_entities,
+    lite,
+    set_entities,
+)
 from spacy_luke.pipeline.published import import_checkpoint
 from spacy_luke.vocab.entities import EntityVocab
 
@@ -27,6 +40,46 @@ def test_an_entity_keeps_all_of_its_names(vocab):
 def test_names_without_a_language_are_looked_up_in_the_pipelines():
     kept = keep_entities(MANY, ["Japan"], "en")
     assert "en:Japan" in kept.vocab and not kept.missing
+
+
+def test_joined_vocabularies_know_an_entity_by_all_its_names():
+    own = {"[MASK]": 0, "ja:東京": 1, "fr:Tokyo": 1, "en:Halden": 2, "no:Halden": 2, "[MASK2]": 3}
+    assert dict(joined(MANY, EntityVocab(own)).names.items()) == {
+        **dict(MANY.names.items()), "fr:Tokyo": 3, "en:Halden": 5, "no:Halden": 5, "[MASK2]": 6,
+    }  # fmt: skip
+
+
+def test_a_known_entity_is_replaced_by_its_title_in_the_pipelines_language(make_checkpoint):
+    nlp = import_checkpoint(str(make_checkpoint("luke", "LukeForMaskedLM")), "en")
+    node = encoder_of(nlp)
+    checkpoint = to_checkpoint(module_of(node))
+    names = {
+        f"en:{x}" if not x.startswith("[") else x: i for x, i in checkpoint.entities.names.items()
+    }
+    checkpoint.others[ENTITY_HEAD["bias"]] += torch.arange(23)
+    del names["en:Japan"]  # a row without a name
+    set_encoder(node, replace(checkpoint, entities=EntityVocab(names)))
+    doc = nlp.make_doc("Tokyo is large.")
+    assert add_entities(node, [Mention("Tokyo", doc, 0, 1), Mention("Halden", doc, 2, 3)], "en") == [
+        "Tokyo", "Halden",
+    ]  # fmt: skip
+    after = to_checkpoint(module_of(node))
+    assert "Tokyo" not in after.entities and after.entities.names["Halden"] == 23
+    changed = (after.weights[ENTITY_TABLE][:23] != checkpoint.weights[ENTITY_TABLE]).any(1)
+    assert changed.nonzero().flatten().tolist() == [names["en:Tokyo"]]
+    biases = [x.others[ENTITY_HEAD["bias"]] for x in (checkpoint, after)]
+    kept = [i for i in range(23) if i != names["en:Tokyo"]]
+    assert torch.equal(biases[0][kept], biases[1][kept])
+
+
+def test_a_decoder_that_fits_no_other_table_is_told(make_checkpoint, caplog):
+    checkpoint = read_checkpoint(make_checkpoint("luke", "LukeForMaskedLM"))
+    checkpoint.others["entity_predictions.decoder.weight"] = torch.ones(23, 16)
+    with caplog.at_level("WARNING", logger="spacy.luke"):
+        spacy.util.logger.propagate = True
+        found = with_entities(checkpoint, lite(checkpoint.entities))
+    assert "decoder of its own" in caplog.text
+    assert "entity_predictions.decoder.weight" not in found.others
 
 
 def test_rows_of_another_kind_of_encoder_are_refused(luke_dir, make_checkpoint):

@@ -142,6 +142,19 @@ def test_tensors_come_back_in_their_precision(published, tmp_path, dtype):
     same(tensors(source), tensors(through(source, tmp_path)))
 
 
+def test_what_float32_cannot_hold_is_told(published, tmp_path, caplog):
+    third = torch.tensor(1 / 3, dtype=torch.float64)
+
+    def doubled(found):
+        return {name: x.double() * third for name, x in found.items()}
+
+    source = rewritten(published(NER), tmp_path, doubled)
+    with caplog.at_level("WARNING", logger="spacy.luke"):
+        spacy.util.logger.propagate = True
+        import_checkpoint(str(source))
+    assert "tensors in float64 are rounded to float32" in caplog.text
+
+
 def test_projections_that_were_filled_stay_out_until_they_are_trained(published, tmp_path):
     def lacking(found):
         return {name: x for name, x in found.items() if "2" not in name.split(".")[-2]}

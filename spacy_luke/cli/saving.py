@@ -1,0 +1,24 @@
+"""Where several commands save a pipeline: whole or not at all."""
+
+import tempfile
+from pathlib import Path
+
+from spacy.language import Language
+
+from ..errors import ConfigError
+
+
+def check_free(out: Path) -> None:
+    """Raise ConfigError where there is something that a pipeline would be written over."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"OUT: {out} exists; remove it or name another directory.")
+
+
+def save_pipeline(nlp: Language, out: Path) -> None:
+    """Write a pipeline to a directory that appears when it is complete."""
+    check_free(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as parent:
+        temporary = Path(parent) / out.name
+        nlp.to_disk(temporary)
+        temporary.rename(out)
