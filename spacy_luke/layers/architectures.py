@@ -22,7 +22,7 @@ def LukeEncoder_v1(
     tokenization: Literal["tokens", "mentions"] = "tokens",
     spaces: Literal["text", "words", "conll"] | None = None,
     window: int | None = None,
-    overlap: int = 128,
+    overlap: int | None = None,
     entity_aware: bool | None = None,
     word_shapes: bool = False,
     entity_labels: list[str] | None = None,

@@ -29,7 +29,7 @@ make_forks_safe()
 Pooling = Literal["mean", "first"]
 EntityTable = Literal["trained", "stored", "half"]
 ENCODER = "luke-encoder"
-MAX_WINDOW = 510
+MAX_WINDOW, OVERLAP = 510, 128
 
 FRESH = ("network.word_embeddings.shapes.", "network.entity_embeddings.labels.")
 
@@ -42,7 +42,7 @@ class EncoderSettings:
     tokenization: TokenisationRule = "tokens"
     spaces: Spaces | None = None
     window: int | None = None
-    overlap: int = 128
+    overlap: int | None = None
     entity_aware: bool | None = None
     word_shapes: bool = False
     entity_labels: list[str] = field(default_factory=list)
@@ -75,10 +75,17 @@ class EncoderSettings:
                 f"LukeEncoder.entity_table is {self.entity_table!r}; use 'trained', 'stored' or "
                 "'half'."
             )
-        if self.window is not None and not 0 <= self.overlap < self.window:
+        if self.window is not None and self.window < 1:
+            raise ConfigError(f"LukeEncoder.window is {self.window}; it must be at least 1.")
+        if self.overlap is not None and not 0 <= self.overlap < (self.window or MAX_WINDOW):
             raise ConfigError(
                 f"LukeEncoder.overlap ({self.overlap}) must be at least 0 and less than window "
-                f"({self.window})."
+                f"({self.window or MAX_WINDOW})."
+            )
+        if not 0 <= self.attention_dropout < 1:
+            raise ConfigError(
+                f"LukeEncoder.attention_dropout is {self.attention_dropout}; it must be at least 0 "
+                "and less than 1."
             )
 
     def window_of(self, network: LukeModel) -> tuple[int, int]:
@@ -89,7 +96,9 @@ class EncoderSettings:
             raise ConfigError(
                 f"LukeEncoder.window is {window} pieces; the network holds at most {most}."
             )
-        return window, min(self.overlap, window // 4 if self.window is None else window - 1)
+        overlap = OVERLAP if self.overlap is None else self.overlap
+        free = self.overlap is None or self.window is None  # one of both is to follow the other
+        return window, min(overlap, window // 4) if free else overlap
 
 
 def build_encoder(settings: EncoderSettings, forward: Callable) -> Model:

@@ -10,6 +10,8 @@ from thinc.api import Optimizer, get_torch_default_device
 from thinc.shims import PyTorchShim, Shim
 from thinc.util import torch2xp, xp2torch
 
+from ..errors import ConfigError
+
 
 @dataclass
 class LearnRates:
@@ -28,6 +30,17 @@ class LearnRates:
     layer_decay: float = 1.0
     n_layers: int = 0
     decay_everything: bool = False
+
+    def __post_init__(self) -> None:
+        if self.factor < 0 or self.new_factor < 0:
+            raise ConfigError(
+                f"learn_rate_factor and new_learn_rate_factor are {self.factor} and "
+                f"{self.new_factor}; they cannot be negative."
+            )
+        if not 0 < self.layer_decay <= 1:
+            raise ConfigError(
+                f"layer_decay is {self.layer_decay}; it must be above 0 and at most 1."
+            )
 
     def scale(self, name: str) -> float:
         if name.startswith(self.new) and self.new:

@@ -44,15 +44,13 @@ class SpanScores(NamedTuple):
 
     asked: (n_asked,) candidates that became entity tokens, and logits: (n_asked, n_classes).
     filtered: (n_filtered,) candidates the filter scored, and filter_logits: (n_filtered,);
-    both empty without a filter. n_unfit: candidates that could not be asked about (no pieces,
-    more than max_pieces, or longer than a window), by document.
+    both empty without a filter.
     """
 
     asked: Array
     logits: Any
     filtered: Array
     filter_logits: Any
-    n_unfit: Array
 
 
 @dataclass
@@ -126,7 +124,6 @@ def _forward(
         torch2xp(logits.detach()),
         filtered,
         torch2xp(filter_logits.detach()),
-        asking.n_unfit,
     )
 
     def backprop(d_scores: SpanScores) -> list:
@@ -176,7 +173,6 @@ class _Asking:
             self.ends[fits],
         )
         self.owner = np.where(fits, self.windows.of_spans(self.starts, self.ends), -1)
-        self.n_unfit = np.bincount(docs[self.owner < 0], minlength=len(query.docs))
         self.max_entities = settings.max_entities if settings.mode != "two-stage" else 0
 
     def groups(self) -> Sequence[tuple[int, int]]:

@@ -7,7 +7,6 @@ and of spaCy's ``spancat`` and ``spancat_singlelabel``.
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-import numpy as np
 from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model
@@ -18,7 +17,6 @@ from .shim import LearnRates
 from .span_network import SpanQuery, SpanScores, SpanSettings, span_network
 
 SCORER = "luke-span-scorer"
-Activation = Literal["softmax", "logistic"]
 
 
 @registry.architectures("spacy-luke.SpanScorer.v1")
@@ -113,9 +111,7 @@ def _forward(
         positive = d_output[:, :-1] if activation == "softmax" else d_output
         gold = (positive < 0).any(axis=1)[scores.filtered]
         d_filter = xp.asarray(chance - gold, dtype="f")
-        finish(
-            SpanScores(scores.asked, d_output[scores.asked], scores.filtered, d_filter, np.zeros(0))
-        )
+        finish(SpanScores(scores.asked, d_output[scores.asked], scores.filtered, d_filter))
         return []
 
     return output, backprop

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example, validate_examples
+from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ..errors import ConfigError
 from ..layers.asking import GivenSpans
 from ..report import LOGGER
+from .as_in_training import as_in_training
 from .card import record
 from .labelled import Labelled
 
@@ -169,6 +170,7 @@ class EntityTask(Labelled):
         labels: the labels, instead of those in the data. Without either, those of a published
         classifier of this task; where there are none, ConfigError is raised.
         """
+        validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         names, preset = set(labels or ()), False
         for eg in get_examples():
             preset = preset or bool(spans_of(eg.predicted, self.cfg["spans_key"]))
@@ -179,7 +181,7 @@ class EntityTask(Labelled):
             names,
             "The training data has none, and the encoder no published classifier of this task.",
         )
-        self._report_limits(get_examples(), preset)
+        self._report_limits(as_in_training(nlp, self.name, get_examples()), preset)
         record(nlp, self.name, self.limits)
         annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
         if self.limits["gold"] and not preset and not annotating:

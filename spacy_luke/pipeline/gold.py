@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from spacy.tokens import Span
 from spacy.training import Example
 
 Array = np.ndarray
@@ -15,7 +16,7 @@ class GoldSpans:
 
     docs, starts, ends: (n,); labels: n strings. n_misaligned: (n_docs,) gold spans that do not
     fit the predicted tokens. missing: for each document, (n_tokens,) True where the reference
-    has no annotation, or None where it is complete.
+    has no annotation, or one that does not fit; None where all is known.
     """
 
     docs: Array
@@ -37,10 +38,13 @@ def gold_spans(examples: Sequence[Example], spans_key: str | None) -> GoldSpans:
             gold = list(eg.reference.ents)
             missing.append(_missing(eg))
         else:
-            gold = list(eg.reference.spans[spans_key]) if spans_key in eg.reference.spans else []
-            missing.append(None)
+            there = spans_key in eg.reference.spans
+            gold = list(eg.reference.spans[spans_key]) if there else []
+            missing.append(None if there else np.ones(len(eg.predicted), dtype=bool))
         aligned = eg.get_aligned_spans_y2x(gold, allow_overlap=spans_key is not None)
         misaligned[i] = len(gold) - len(aligned)
+        if misaligned[i]:
+            missing[i] = _also_unfit(eg, gold, missing[i])
         rows.extend((i, span.start, span.end) for span in aligned)
         labels.extend(span.label_ for span in aligned)
     table = np.asarray(rows, dtype=np.int64).reshape(-1, 3)
@@ -82,4 +86,15 @@ def touches_missing(docs: Array, spans: Array, missing: Sequence[Array | None]) 
 def _missing(eg: Example) -> Array | None:
     if eg.reference.has_annotation("ENT_IOB", require_complete=True):
         return None
-    return np.asarray([value == 0 for value in eg.get_aligned("ENT_IOB")], dtype=bool)
+    # None: the parts of a token disagree.
+    values = eg.get_aligned("ENT_IOB")
+    return np.asarray([value in (0, None) for value in values], dtype=bool)
+
+
+def _also_unfit(eg: Example, gold: Sequence[Span], missing: Array | None) -> Array:
+    """Tokens that a gold span touches without fitting are not known to be none."""
+    missing = np.zeros(len(eg.predicted), dtype=bool) if missing is None else missing
+    for span in gold:
+        if not eg.get_aligned_spans_y2x([span]):
+            missing[np.ravel(eg.alignment.y2x[span.start : span.end])] = True
+    return missing

@@ -16,6 +16,9 @@ from ..layers.head_module import (
 from ..report import LOGGER
 from .saving import KeepsEncoderApart
 
+PUBLISHED_MODES = ("full", "markers")
+"""The ways to ask that published classifiers were trained with, of spans and of given entities."""
+
 
 class Labelled(KeepsEncoderApart):
     """A component whose classes are its labels and, by a subclass, some more.
@@ -99,6 +102,19 @@ class Labelled(KeepsEncoderApart):
         found = load_published_head(self.network, self._classes())
         if found:
             LOGGER.info("%s: classifier rows read from the checkpoint: %s.", self.name, found)
+            self._warn_of_mode()
+
+    def _warn_of_mode(self) -> None:
+        mode = self.network.attrs["settings"].mode
+        if mode not in PUBLISHED_MODES:
+            LOGGER.warning(
+                "%s: the checkpoint's classifier was trained in mode %s, and here mode is %s: until "
+                "it is trained again its answers are not those of the checkpoint. Set mode, or use "
+                "'spacy luke import'.",
+                self.name,
+                " or ".join(PUBLISHED_MODES),
+                mode,
+            )
 
     def _tell_size(self) -> None:
         self.model.set_dim("nO", len(self._classes()), force=True)

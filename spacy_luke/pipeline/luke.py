@@ -184,13 +184,13 @@ class Luke(KeepsEncoderApart):
     def entity_id(self, span: Span) -> int:
         """The row of the entity table that a span enters as.
 
-        Its ``kb_id_``, or the title that the QID table has for it, or (as a setting) its text,
-        if that is in the entity vocabulary; else [MASK] or [UNK].
+        Its ``kb_id_``, or the title that the QID table has for it, or (as a setting) the text of one
+        without a ``kb_id_``, if that is in the entity vocabulary; else [MASK] or [UNK].
         """
         vocab = module_of(self.model).entities
         language = self.vocab.lang or None
         names = [span.kb_id_, self.cfg["titles"].get(span.kb_id_, "")]
-        if self.cfg["link_by_text"]:
+        if self.cfg["link_by_text"] and not span.kb_id_:
             names.append(span.text)
         for name in names:
             found = vocab.find(name, language)

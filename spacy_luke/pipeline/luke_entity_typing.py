@@ -21,7 +21,7 @@ from ..annotations.types import (
 )
 from ..errors import ConfigError
 from ..layers.entity_scorer import NETWORK, EntityQuery, EntityScores, askable
-from ..report import LOGGER
+from ..report import tell
 from .class_loss import binary_loss, single_loss
 from .entity_task import EntityTask, given, spans_of
 from .typing_scorer import typing_score
@@ -212,7 +212,8 @@ class LukeEntityTyping(EntityTask):
                 if not self.cfg["multi_label"]:
                     counts["several types"] += sum(len(types) > 1 for types in gold.values())
         self.limits = counts
-        LOGGER.info(
+        tell(
+            sum(counts.values()) - counts["gold"],
             "%s: of %d gold spans with types %d are no entity of the documents and %d are longer "
             "than a window: these cannot be predicted; %d have several types, of which one is "
             "learned.",

@@ -8,20 +8,24 @@ from spacy.language import Language
 from spacy.pipeline.spancat import spancat_score
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span, SpanGroup
-from spacy.training import Example, validate_examples
-from spacy.util import minibatch, registry
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.util import registry
 from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from thinc.types import Ragged
 
 from ..errors import ConfigError
 from ..layers.span_module import NIL
-from ..layers.span_network import NETWORK, SpanQuery, SpanScores, askable
+from ..layers.span_network import NETWORK, SpanQuery, SpanScores
 from ..report import LOGGER
+from .as_in_training import as_in_training
+from .candidates import doc_lengths, span_table
 from .card import record
 from .decoding import Decoded, decode
+from .ents import entity_tokens, set_entities
 from .gold import gold_spans, match_gold, touches_missing
 from .labelled import Labelled
+from .span_limits import report_limits
 from .span_loss import span_loss
 
 Array = np.ndarray
@@ -82,7 +86,8 @@ def make_luke_ner(
     nested: write only the spans group, where spans may overlap; else also ``Doc.ents``.
     threshold: least probability of a written span.
     nil_bias: taken off the logit of "no entity"; ``spacy luke tune-nil`` chooses it.
-    overwrite: replace existing entities; if false they stay and new ones fill the gaps.
+    overwrite: replace existing entities; if false they stay and new ones fill the gaps. Tokens that
+        were blocked (``Doc.set_ents``) stay without an entity either way.
     """
     return LukeNER(
         nlp.vocab,
@@ -113,7 +118,10 @@ def make_luke_ner_scorer() -> Callable[..., dict[str, Any]]:
 
 
 class LukeNER(Labelled):
-    """Find entities by asking about candidate spans."""
+    """Find entities by asking about candidate spans.
+
+    limits: how many gold spans of the training data cannot be found, by reason, once initialised.
+    """
 
     published_nil = NIL
 
@@ -148,6 +156,7 @@ class LukeNER(Labelled):
             "nil_bias": nil_bias,
             "overwrite": overwrite,
         }
+        self.limits: dict[str, int] = {}
 
     # Labels
 
@@ -176,8 +185,8 @@ class LukeNER(Labelled):
         docs = list(docs)
         spans, values = scores
         offsets = np.concatenate([[0], np.cumsum([len(doc) for doc in docs])])
-        table = self._table(spans)
-        of_doc = np.repeat(np.arange(len(docs)), self._lengths(spans))[values.asked]
+        table = span_table(spans, self.model.ops)
+        of_doc = np.repeat(np.arange(len(docs)), doc_lengths(spans, self.model.ops))[values.asked]
         asked = table[values.asked]
         found = self._decode(docs, values, asked + offsets[of_doc, None])
         ends = np.searchsorted(of_doc[found.candidates], np.arange(len(docs)), side="right")
@@ -188,8 +197,10 @@ class LukeNER(Labelled):
 
     def _decode(self, docs: Sequence[Doc], values: SpanScores, asked: Array) -> Decoded:
         taken = None
-        if not self.cfg["nested"] and not self.cfg["overwrite"]:
-            taken = np.asarray([token.ent_iob in (1, 3) for doc in docs for token in doc])
+        if not self.cfg["nested"]:
+            marks = [entity_tokens(doc) for doc in docs]
+            kept = [x.blocked if self.cfg["overwrite"] else x.inside for x in marks]
+            taken = np.concatenate(kept)
         return decode(
             self.model.ops.to_numpy(values.logits),
             asked[:, 0],
@@ -208,7 +219,7 @@ class LukeNER(Labelled):
         doc.spans[self.cfg["spans_key"]] = group
         if not self.cfg["nested"]:
             kept = [] if self.cfg["overwrite"] else list(doc.ents)
-            doc.set_ents(sorted([*kept, *new], key=lambda span: span.start))
+            set_entities(doc, [*kept, *new])
 
     # Training
 
@@ -255,7 +266,7 @@ class LukeNER(Labelled):
     def _targets(self, examples: Sequence[Example], spans: Ragged) -> tuple[Array, Array]:
         """(n_candidates,) class of each candidate, and whether its tokens are annotated."""
         gold = gold_spans(examples, self.cfg["spans_key"] if self.cfg["nested"] else None)
-        table, lengths = self._table(spans), self._lengths(spans)
+        table, lengths = span_table(spans, self.model.ops), doc_lengths(spans, self.model.ops)
         docs = np.repeat(np.arange(len(examples)), lengths)
         targets = np.full(len(table), self._nil, dtype=np.int64)
         matched = match_gold(docs, table, gold, [len(eg.predicted) for eg in examples])
@@ -283,6 +294,7 @@ class LukeNER(Labelled):
         labels: the labels, instead of those in the data. Without either, the labels of a
         published span classifier are taken; where there are none, ConfigError is raised.
         """
+        validate_get_examples(get_examples, "LukeNER.initialize")
         spans_key = self.cfg["spans_key"] if self.cfg["nested"] else None
         names = set(labels or ())
         if labels is None:
@@ -298,7 +310,8 @@ class LukeNER(Labelled):
             f"The training data has no {absent} and the encoder no published span classifier.",
         )
         self._check_score_weights(nlp)
-        self._report_limits(get_examples)
+        examples = as_in_training(nlp, self.name, get_examples())
+        self.limits = report_limits(self.name, examples, spans_key, self.suggester, self.network)
         record(nlp, self.name, self.limits)
 
     def _check_score_weights(self, nlp: Language | None) -> None:
@@ -313,46 +326,3 @@ class LukeNER(Labelled):
                 score,
                 score,
             )
-
-    def _report_limits(self, get_examples: Callable[[], Iterable[Example]]) -> None:
-        """Count the gold spans that the suggester, the limits or the tokens put out of reach."""
-        key = self.cfg["spans_key"] if self.cfg["nested"] else None
-        total = misaligned = unsuggested = unaskable = 0
-        for batch in minibatch(get_examples(), 64):
-            examples = list(batch)
-            docs = [eg.predicted for eg in examples]
-            spans = self.suggester(docs, ops=self.model.ops)
-            gold = gold_spans(examples, key)
-            of_doc = np.repeat(np.arange(len(docs)), self._lengths(spans))
-            matched = match_gold(of_doc, self._table(spans), gold, [len(doc) for doc in docs])
-            fits = askable(self.network, SpanQuery(docs, spans))
-            n_suggested = len(np.unique(matched[matched >= 0]))
-            total += len(gold.docs) + int(gold.n_misaligned.sum())
-            misaligned += int(gold.n_misaligned.sum())
-            unsuggested += len(gold.docs) - n_suggested
-            unaskable += n_suggested - len(np.unique(matched[(matched >= 0) & fits]))
-        lost = misaligned + unsuggested + unaskable
-        if total:
-            LOGGER.info(
-                "%s: %d of %d gold spans cannot be predicted: %d do not fit the tokens, %d are "
-                "not suggested, %d have too many pieces.",
-                self.name,
-                lost,
-                total,
-                misaligned,
-                unsuggested,
-                unaskable,
-            )
-        self.limits = {
-            "gold": total,
-            "misaligned": misaligned,
-            "unsuggested": unsuggested,
-            "unaskable": unaskable,
-        }
-
-    def _table(self, spans: Ragged) -> Array:
-        data = self.model.ops.to_numpy(spans.dataXd)
-        return data.reshape(-1, 2).astype(np.int64) if data.size else np.zeros((0, 2), np.int64)
-
-    def _lengths(self, spans: Ragged) -> Array:
-        return self.model.ops.to_numpy(spans.lengths)

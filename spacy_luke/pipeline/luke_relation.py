@@ -15,7 +15,7 @@ from ..annotations.relations import Offsets, Relation, install_relations, relati
 from ..errors import ConfigError
 from ..inputs.pairs import Candidates
 from ..layers.pair_scorer import NETWORK, PairQuery, PairScores, askable
-from ..report import LOGGER
+from ..report import LOGGER, tell
 from .class_loss import binary_loss, single_loss
 from .entity_task import EntityTask, given, spans_of
 from .relation_scorer import relation_score
@@ -309,7 +309,8 @@ class LukeRelation(EntityTask):
             for reason, number in lost.items():
                 counts[reason] += number
         self.limits = counts
-        LOGGER.info(
+        tell(
+            sum(counts.values()) - counts["gold"],
             "%s: of %d gold relations %d have a side that is no entity, %d are no candidate pair, "
             "%d are a pair's second label, %d are longer than a window: these cannot be predicted.",
             self.name,

@@ -24,7 +24,7 @@ from ..layers.encoder import ENCODER, module_of, to_checkpoint
 from ..layers.head_module import HeadModule, class_names, head_of
 from ..layers.listener import encoder_node
 from .card import record_preset
-from .labelled import Labelled
+from .labelled import PUBLISHED_MODES, Labelled
 from .presets import preset_settings
 
 LUKE, NER = "luke", "luke_ner"
@@ -171,7 +171,7 @@ def _has_published_form(pipe: Any) -> bool:
         classes = pipe._classes()
         return bool(
             head_of(pipe.network).architecture
-            and settings.mode in ("full", "markers")
+            and settings.mode in PUBLISHED_MODES
             and all(isinstance(name, str) for name in classes)
         )
     return getattr(getattr(pipe, "model", None), "name", "") == ENCODER

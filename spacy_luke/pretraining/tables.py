@@ -72,14 +72,6 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
     return n_rows + len(rest)
 
 
-def write_rows(path: Path, schema: pa.Schema, rows: Iterable[tuple]) -> int:
-    """The same from tuples, of which few are in memory at a time."""
-    with TableWriter(path, schema) as table:
-        for row in rows:
-            table.add(row)
-    return table.n_rows
-
-
 class TableWriter:
     """A table that is written row by row; few are in memory at a time."""
 

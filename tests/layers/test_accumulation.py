@@ -30,7 +30,6 @@ def summed_loss_gradients(nlp, batches) -> dict[str, np.ndarray]:
                 scores.logits.copy(),
                 scores.filtered,
                 scores.filter_logits.copy(),
-                scores.n_unfit,
             )
         )
     return {

@@ -78,6 +78,8 @@ def test_what_an_unknown_entity_enters_as_is_a_setting(luke_dir):
     assert luke.entity_id(doc.ents[0]) == luke.model.shims[0].module.entities.names["[UNK]"]
     luke.cfg["link_by_text"] = True
     assert luke.entity_id(doc.ents[0]) == luke.model.shims[0].module.entities.names["London"]
+    another = with_entities(nlp, (5, 6, "LOC", "Q92561"))  # London, Ontario
+    assert luke.entity_id(another.ents[0]) == luke.model.shims[0].module.entities.names["[UNK]"]
 
 
 def test_the_title_table_is_given_at_initialisation_and_saved(luke_dir, tmp_path):

@@ -1,4 +1,3 @@
-import logging
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
 from spacy_luke.errors import ConfigError
+from spacy_luke.layers.span_network import SpanQuery, askable
 from tests.pipeline.conftest import ANNOTATED, fit, make_examples, make_ner
 
 MODES = ["two-stage", "probe", "full"]
@@ -59,6 +59,20 @@ def test_nested_mode_reads_and_writes_only_the_spans_group(ner):
     assert not doc.ents
     scores = nlp.evaluate(examples)
     assert scores["spans_nested_f"] == 1.0
+
+
+def test_a_document_without_the_spans_group_is_not_annotated(ner, caplog):
+    spacy.util.logger.propagate = True
+    nlp = ner(nested=True, spans_key="nested")
+    words = ["Ada", "Lovelace", "was", "born", "in", "London", "."]
+    with_group, without, empty = (Doc(nlp.vocab, words=words) for _ in range(3))
+    with_group.spans["nested"] = [Span(with_group, 0, 2, "PER")]
+    empty.spans["nested"] = []
+    examples = [Example(Doc(nlp.vocab, words=words), x) for x in (with_group, without, empty)]
+    nlp.initialize(lambda: examples)
+    assert "1 documents have no spans group 'nested'" in caplog.text
+    losses = [nlp.update([eg], sgd=False)["luke_ner"] for eg in examples]
+    assert losses[0] > 0 and losses[1] == 0.0 and losses[2] > 0
 
 
 def test_existing_entities_are_overwritten_unless_told_otherwise(ner):
@@ -124,12 +138,85 @@ def test_gold_that_cannot_be_predicted_is_counted_and_told(ner, caplog):
     reference = Doc(nlp.vocab, words=["New", "York"])
     reference.set_ents([Span(reference, 0, 1, label="LOC")], default="outside")
     examples.append(Example(Doc(nlp.vocab, words=["New York"], spaces=[False]), reference))
-    with caplog.at_level(logging.INFO, logger="spacy.luke"):
-        spacy.util.logger.propagate = True
-        nlp.initialize(lambda: examples)
+    spacy.util.logger.propagate = True
+    nlp.initialize(lambda: examples)
+    assert "3 of 11 gold spans cannot be predicted: 1 do not fit" in caplog.text
     limits = nlp.get_pipe("luke_ner").limits
     assert limits["gold"] == sum(len(spans) for _, spans in data) + 1
     assert (limits["unsuggested"], limits["unaskable"], limits["misaligned"]) == (1, 1, 1)
+
+
+def test_gold_is_counted_in_the_sentences_of_training(ner):
+    """A sentencizer that annotates cuts an entity; without it the document is one sentence."""
+    for annotating, lost in (([], 0), (["sentencizer"], 1)):
+        nlp = ner()
+        nlp.add_pipe("sentencizer", first=True)
+        nlp.config["training"]["annotating_components"] = annotating
+        examples = make_examples(nlp, [("St . Marrow is near . London too", [(0, 3, "LOC")])])
+        nlp.initialize(lambda examples=examples: examples)
+        assert nlp.get_pipe("luke_ner").limits["unsuggested"] == lost
+        assert not examples[0].predicted.has_annotation("SENT_START")
+
+
+def test_a_loaded_component_has_counted_nothing(ner, tmp_path):
+    nlp = ner()
+    trained(nlp, steps=1)
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path).get_pipe("luke_ner").limits == {}
+
+
+def test_what_is_asked_for_examples_must_be_a_function(ner):
+    with pytest.raises(TypeError, match="E930"):
+        ner().get_pipe("luke_ner").initialize([])
+
+
+@pytest.mark.parametrize("unfit", [False, True])
+def test_tokens_of_which_parts_are_not_known_stay_out_of_the_loss(ner, unfit):
+    """The predicted side has one token where the reference has two."""
+    nlp = ner(mode="probe")
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_ner")
+    reference = Doc(
+        nlp.vocab, words=["New", "York", "is", "big"], spaces=[False, True, True, False]
+    )
+    if unfit:
+        reference.set_ents([Span(reference, 1, 2, "LOC")])
+    else:
+        reference.set_ents([], missing=[reference[1:2]], default="outside")
+    predicted = Doc(nlp.vocab, words=["NewYork", "is", "big"])
+    eg = Example(predicted, reference)
+    spans, scores = pipe.predict([predicted])
+    _, gradient = pipe.get_loss([eg], (spans, scores))
+    moved = np.abs(gradient.logits).sum(-1) > 0
+    starts = spans.dataXd[gradient.asked][:, 0]
+    assert moved.tolist() == (starts > 0).tolist() and moved.any()
+
+
+def test_ids_of_what_is_overwritten_do_not_stay(ner):
+    nlp = ner()
+    trained(nlp)
+    doc = Doc(nlp.vocab, words=ANNOTATED[0][0].split(" "))
+    doc.ents = [Span(doc, 0, len(doc), "OLD", span_id="subj", kb_id="Q1")]
+    nlp(doc)
+    assert entities(doc) == ANNOTATED[0][1]
+    assert not any(ent.id_ or ent.kb_id_ for ent in doc.ents)
+    nlp.get_pipe("luke_ner").cfg["overwrite"] = False
+    doc.ents = [Span(doc, 0, 1, "OLD", span_id="subj")]
+    nlp(doc)
+    assert doc.ents[0].id_ == "subj" and not any(ent.id_ for ent in doc.ents[1:])
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_blocked_tokens_stay_blocked(ner, overwrite):
+    nlp = ner(overwrite=overwrite)
+    trained(nlp)
+    start, end, _ = ANNOTATED[0][1][0]
+    doc = Doc(nlp.vocab, words=ANNOTATED[0][0].split(" "))
+    doc.set_ents([], blocked=[doc[start : start + 1]], default="missing")
+    nlp(doc)
+    assert entities(doc) == ANNOTATED[0][1][1:]
+    assert (doc[start].ent_iob_, doc[start].ent_type_) == ("B", "")
 
 
 def test_labels_are_needed_and_labels_of_the_data_must_be_known(ner):
@@ -203,7 +290,6 @@ def test_a_document_of_20000_words_is_processed_to_its_end(ner, mode):
     spans, scores = nlp.get_pipe("luke_ner").predict([doc])
     seen = scores.filtered if mode == "two-stage" else scores.asked
     assert np.isfinite(scores.logits).all()
-    assert scores.n_unfit.tolist() == [0]
     assert len(scores.asked) == (n_words if mode == "two-stage" else len(seen))
     assert sorted(seen.tolist()) == list(range(len(spans.dataXd)))
 
@@ -225,8 +311,10 @@ def test_any_registered_suggester_works_also_with_odd_spans(ner):
     fit(nlp, examples, 40)
     doc = nlp(Doc(nlp.vocab, words=ANNOTATED[0][0].split(" ")))
     assert entities(doc) == ANNOTATED[0][1]
-    _, scores = nlp.get_pipe("luke_ner").predict([doc])
-    assert scores.n_unfit.tolist() == [2]
+    pipe = nlp.get_pipe("luke_ner")
+    spans = pipe.suggester([doc], ops=pipe.model.ops)
+    fits = askable(pipe.network, SpanQuery([doc], spans))
+    assert fits.tolist() == [False, True, True, True, False, True]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -329,6 +417,23 @@ def test_a_published_span_classifier_brings_its_labels_and_head(make_checkpoint)
     assert (ours.detach().cpu() == weight[[1, 3, 2, 0]]).all()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_published_classifier_is_not_silently_asked_otherwise(make_checkpoint, caplog, mode):
+    spacy.util.logger.propagate = True
+    directory = make_checkpoint(
+        "luke", "LukeForEntitySpanClassification", id2label={0: "NIL", 1: "PER"}, num_labels=2
+    )
+    make_ner(directory, mode=mode).initialize()
+    assert ("trained in mode full or markers" in caplog.text) == (mode != "full")
+
+
+def test_a_small_window_needs_no_other_setting(ner):
+    nlp = ner(encoder={"window": 64})
+    trained(nlp, steps=1)
+    doc = nlp(Doc(nlp.vocab, words=["word"] * 300))
+    assert len(doc.spans["luke_ner"]) >= 0 and len(doc) == 300
+
+
 @pytest.mark.parametrize(
     "config,message",
     [
@@ -338,6 +443,11 @@ def test_a_published_span_classifier_brings_its_labels_and_head(make_checkpoint)
         ({"filter_threshold": 1.0}, "filter_threshold"),
         ({"threshold": 2.0}, "threshold"),
         ({"encoder": {"overlap": 600, "window": 100}}, "overlap"),
+        ({"encoder": {"window": -5}}, "window is -5"),
+        ({"encoder": {"attention_dropout": 1.5}}, "attention_dropout is 1.5"),
+        ({"encoder": {"attention_dropout": -0.1}}, "attention_dropout is -0.1"),
+        ({"encoder": {"layer_decay": -1.0}}, "layer_decay is -1.0"),
+        ({"encoder": {"new_learn_rate_factor": -1.0}}, "new_learn_rate_factor"),
     ],
 )
 def test_a_setting_that_cannot_work_is_named(ner, config, message):

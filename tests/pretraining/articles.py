@@ -5,7 +5,7 @@ from pathlib import Path
 
 from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.stage import Manifest, run_stage
-from spacy_luke.pretraining.tables import ARTICLES, PAGES, write_rows
+from spacy_luke.pretraining.tables import ARTICLES, PAGES, TableWriter
 
 Links = Sequence[tuple[str, str]]
 """(anchor, target) in text order; an anchor is searched for from where the last one ended."""
@@ -24,8 +24,10 @@ def article(page_id: int, title: str, text: str, links: Links) -> tuple:
 def _write(rows: tuple[list, list], folder: Path) -> dict[str, int]:
     articles, others = rows
     pages = [*((row[1], "article", None) for row in articles), *others]
-    write_rows(folder / "pages.parquet", PAGES, pages)
-    write_rows(folder / "articles.parquet", ARTICLES, articles)
+    for name, schema, found in (("pages", PAGES, pages), ("articles", ARTICLES, articles)):
+        with TableWriter(folder / f"{name}.parquet", schema) as table:
+            for row in found:
+                table.add(row)
     return {"articles": len(articles)}
 
 
