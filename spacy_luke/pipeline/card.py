@@ -1,9 +1,11 @@
 """What a component is made of, in the pipeline's ``meta.json``; ``spacy package`` shows it."""
 
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from spacy.language import Language
+from spacy.util import registry
 from thinc.api import Model
 
 from ..layers.encoder import ENCODER, module_of, shim_of
@@ -32,6 +34,18 @@ def record_preset(nlp: Language, name: str, preset: str) -> None:
     """Add to what :func:`record` wrote which preset a component's settings were taken from."""
     nlp.meta[KEY][name]["preset"] = preset
     _show(nlp)
+
+
+@registry.callbacks("spacy-luke.fill_card.v1")
+def make_fill_card() -> Callable[[Language], Language]:
+    """For ``[training.before_to_disk]``: describe components that were not initialised by the training,
+    but came from another pipeline."""
+
+    def fill(nlp: Language) -> Language:
+        refresh(nlp)
+        return nlp
+
+    return fill
 
 
 def refresh(nlp: Language) -> None:

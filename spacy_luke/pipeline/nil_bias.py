@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from ..errors import ConfigError, CorpusError
 from ..report import LOGGER
+from .card import refresh
 
 _MOST_VALUES = 1000
 
@@ -46,6 +47,7 @@ def make_tune_nil_bias(
     def tune(nlp: Language) -> Language:
         best = choose(score_biases(nlp, component, list(Corpus(Path(path))(nlp)), values))
         save_bias(nlp, component, best)
+        refresh(nlp)
         LOGGER.info("%s: nil_bias %g (F %.2f).", component, best.bias, 100 * best.f)
         return nlp
 

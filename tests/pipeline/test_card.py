@@ -6,6 +6,8 @@ import pytest
 import spacy
 from spacy.cli.package import generate_readme
 from spacy.training import Example
+from spacy.training.loop import create_before_to_disk_callback
+from spacy.util import registry
 
 from spacy_luke.pipeline.published import import_checkpoint
 from tests.pipeline.conftest import make_examples, make_ner
@@ -40,6 +42,18 @@ def test_an_imported_pipeline_says_where_it_is_from(luke_dir):
     nlp = import_checkpoint(str(luke_dir))
     assert nlp.meta["luke"]["luke"]["encoder"]["architecture"] == "LukeModel"
     assert "none recorded" in nlp.meta["notes"]
+
+
+def test_the_card_of_a_sourced_component_is_filled_before_it_is_saved(luke_dir, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", source=import_checkpoint(str(luke_dir), "en"))
+    assert "luke" not in nlp.meta
+    nlp.config["training"]["before_to_disk"] = {"@callbacks": "spacy-luke.fill_card.v1"}
+    create_before_to_disk_callback(registry.resolve(nlp.config["training"])["before_to_disk"])(
+        nlp
+    ).to_disk(tmp_path)
+    card = spacy.load(tmp_path).meta["luke"]["luke"]
+    assert card["encoder"]["name"] == luke_dir.name
 
 
 def test_a_preset_is_named_until_the_settings_are_used_anew(make_checkpoint, tmp_path):
