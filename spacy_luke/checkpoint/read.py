@@ -1,6 +1,6 @@
 """A directory of published files to everything a model needs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from .names import (
     plain_query,
     sources,
     to_ours,
+    to_published,
 )
 from .source import Source, describe
 from .warm_start import add_entities
@@ -159,6 +160,15 @@ def _fill_extra_queries(published: Weights, config: LukeConfig) -> list[str]:
                 published[source] = query.clone()
                 filled.append(source)
     return filled
+
+
+def with_extra_queries(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint with entity-aware attention, whose queries start as copies of ``query`` where it
+    has none (Yamada et al. 2020, section 3.2)."""
+    config = replace(checkpoint.config, use_entity_aware_attention=True)
+    published = to_published(checkpoint.weights)
+    _fill_extra_queries(published, config)
+    return replace(checkpoint, config=config, weights=to_ours(published, _shapes(config)))
 
 
 def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:

@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, StageError
 from .stage import refuse_other, sha256, sync_folder, write_json
 
 _NAME = "checkpoint-{:09d}"
@@ -39,18 +39,36 @@ def save_checkpoint(
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / _NAME.format(step)
     temporary = folder / f".{target.name}"
-    shutil.rmtree(temporary, ignore_errors=True)
+    for left in folder.glob(".checkpoint-*"):  # by a run that was killed
+        shutil.rmtree(left, ignore_errors=True)
     temporary.mkdir()
-    save_file({k: v.detach().cpu().contiguous() for k, v in weights.items()}, temporary / _FILES[0])
-    torch.save(optimizer, temporary / _FILES[1])
-    hashes = {name: sha256(temporary / name) for name in _FILES}
-    write_json(temporary / "state.json", {"step": step, "identity": identity, "sha256": hashes})
-    sync_folder(temporary)
-    shutil.rmtree(target, ignore_errors=True)
-    temporary.rename(target)
-    sync_folder(folder)
+    try:
+        _write(temporary, weights, optimizer, {"step": step, "identity": identity})
+        shutil.rmtree(target, ignore_errors=True)
+        temporary.rename(target)
+        sync_folder(folder)
+    except (OSError, RuntimeError, SafetensorError) as error:  # torch has no error of its own
+        raise StageError(
+            f"{target} cannot be written: {error}. Is the disk full? Make room and start again: the "
+            "checkpoint before it is kept."
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
     for old in list(_checkpoints(folder))[:-keep]:
         shutil.rmtree(old)
+
+
+def _write(
+    folder: Path,
+    weights: Mapping[str, torch.Tensor],
+    optimizer: Mapping[str, Any],
+    state: Mapping[str, Any],
+) -> None:
+    save_file({k: v.detach().cpu().contiguous() for k, v in weights.items()}, folder / _FILES[0])
+    torch.save(optimizer, folder / _FILES[1])
+    hashes = {name: sha256(folder / name) for name in _FILES}
+    write_json(folder / "state.json", {**state, "sha256": hashes})
+    sync_folder(folder)
 
 
 def load_latest(folder: Path, identity: Mapping[str, Any]) -> Resumed | None:

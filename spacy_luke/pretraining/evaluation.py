@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import duckdb
@@ -23,21 +22,25 @@ TOP = 10
 class HeldOut:
     """Sequences of held-out articles, masked once and for all.
 
-    most: sequences that are used, the first ones. Baselines know the training sequences alone:
-    the most frequent entities, and the most frequent ones of the anchor text.
+    masking: of the training; its shares are not used, so that trainings with other shares can be
+    compared. most: sequences that are used, spread evenly over all.
     """
 
     def __init__(
         self,
         held_out: Sequence[Path],
-        train: Sequence[Path],
         masking: Masking,
         ids: Vocabularies,
         seed: int,
         most: int = 2000,
         micro_batch: int = 32,
     ):
-        found = [replace(x, epoch=EPOCH) for x in islice(Samples(held_out).in_order(), most)]
+        masking = replace(masking, words=Masking.words, entities=Masking.entities)
+        samples = Samples(held_out)
+        step = max(1, len(samples) / most)
+        chosen = {int(i * step) for i in range(min(most, len(samples)))}
+        found = [replace(x, epoch=EPOCH) for i, x in enumerate(samples.in_order()) if i in chosen]
+        self._unknown = ids.entity_unk
         self._batches = [
             mask_batch(found[i : i + micro_batch], masking, ids, seed)
             for i in range(0, len(found), micro_batch)
@@ -48,14 +51,18 @@ class HeldOut:
         offsets = np.cumsum([0, *(len(x.inputs.entities.ids) for x in self._batches)])
         rows = np.concatenate([x.entities + at for x, at in zip(self._batches, offsets)])
         self.anchors = [anchors[i] for i in rows.tolist()]
-        self._frequent, self._by_anchor = _statistics(train, set(self.anchors), ids.entity_unk)
 
-    def baselines(self) -> dict[str, float]:
-        """Shares of the targets found by the two baselines."""
+    def baselines(self, train: Sequence[Path]) -> dict[str, float]:
+        """Shares of the targets found by two baselines that know the training sequences alone: the most
+        frequent entities, and the most frequent ones of the anchor text, then those of all."""
+        frequent, by_anchor = _statistics(train, set(self.anchors), self._unknown)
         nothing: list[int] = []
-        ranked = [self._by_anchor.get(anchor, nothing) for anchor in self.anchors]
+        ranked = [
+            list(dict.fromkeys([*by_anchor.get(anchor, nothing), *frequent]))[:TOP]
+            for anchor in self.anchors
+        ]
         return {
-            **_shares("frequent", [self._frequent] * len(self.targets), self.targets),
+            **_shares("frequent", [frequent] * len(self.targets), self.targets),
             **_shares("anchor", ranked, self.targets),
         }
 

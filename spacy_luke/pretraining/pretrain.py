@@ -12,18 +12,19 @@ import srsly
 import torch
 
 from ..checkpoint.entity_table import with_entities
-from ..checkpoint.names import POOLER
-from ..checkpoint.read import Checkpoint
+from ..checkpoint.names import POOLER, is_extra_query
+from ..checkpoint.read import Checkpoint, with_extra_queries
 from ..checkpoint.source import Source
 from ..checkpoint.write import write_checkpoint
 from ..errors import ConfigError
 from ..model.encoder import AttentionPattern
+from ..report import LOGGER
 from .evaluation import HeldOut
 from .masking import Vocabularies
 from .objective import HEADS, PretrainingModel, published
 from .plot import plot_log
 from .samples import Samples
-from .shards import HELD_OUT, TRAIN, vocabulary
+from .shards import HELD_OUT, TRAIN, pieces_hash, vocabulary
 from .stage import Manifest
 from .training import Log, Trainer, TrainingSettings
 
@@ -62,6 +63,10 @@ def pretrain(
         raise ConfigError(
             f"{shards.folder} was made with another vocabulary than {entities.folder}."
         )
+    if shards.inputs["pieces"] != pieces_hash(checkpoint.pieces):
+        raise ConfigError(
+            f"{shards.folder} was made with another tokenizer than that of {checkpoint.source.name}."
+        )
     if verify:
         shards.verify()
     vocab = vocabulary(entities)
@@ -73,6 +78,7 @@ def pretrain(
         model_settings.keep_entities,
     )
     _check_lengths(start, shards)
+    _warn(start, shards)
     ids = Vocabularies(
         cls=start.pieces.cls_id,
         sep=start.pieces.sep_id,
@@ -93,17 +99,16 @@ def pretrain(
         {"shards": shards.fingerprint, "start": _weights_hash(checkpoint), **vars(model_settings)},
     )
     evaluate: Callable[[], dict[str, float]] | None = None
-    log = Logger(folder / LOG, hooks, trainer.first_step) if trainer.is_main else _silent
+    log = Logger(folder, hooks, trainer.first_step) if trainer.is_main else _silent
     if shards.counts.get("sequences, held out"):
-        judge = HeldOut(held_out, train, settings.masking, ids, settings.seed, held_out_sequences)
-        if not trainer.first_step:
-            found = judge.baselines()
+        judge = HeldOut(held_out, settings.masking, ids, settings.seed, held_out_sequences)
+        if trainer.is_main and not trainer.first_step:
+            found = judge.baselines(train)
             log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
         evaluate = partial(judge.evaluate, model)
     weights = trainer.run(log, evaluate)
     if not trainer.is_main:
         return None
-    plot_log(read_log(folder / LOG), folder / PLOT)
     shutil.rmtree(folder / MODEL, ignore_errors=True)
     pooler = {k: v for k, v in start.others.items() if k.startswith(POOLER)}
     network, heads = published(weights)
@@ -113,25 +118,30 @@ def pretrain(
         others=pooler | heads,
         source=Source(name=start.source.name),
     )
-    write_checkpoint(folder / MODEL, trained, "LukeForMaskedLM")
+    # As published: attention is plain in pretraining, and what is trained from it is entity-aware.
+    write_checkpoint(folder / MODEL, with_extra_queries(trained), "LukeForMaskedLM")
     return folder / MODEL
 
 
 class Logger:
-    """Records to a file of JSON lines, and to hooks. A run that goes on from a step writes over what
-    came after it."""
+    """Records to a file of JSON lines, to a picture of it at every evaluation, and to hooks. A run that
+    goes on from a step writes over what came after it."""
 
-    def __init__(self, path: Path, hooks: tuple[Log, ...], first_step: int):
-        self._path, self._hooks = path, hooks
-        path.parent.mkdir(parents=True, exist_ok=True)
-        found = read_log(path) if path.exists() and first_step else []
-        srsly.write_jsonl(path, [x for x in found if x["step"] <= first_step])
+    def __init__(self, folder: Path, hooks: tuple[Log, ...], first_step: int):
+        self._path, self._plot, self._hooks = folder / LOG, folder / PLOT, hooks
+        folder.mkdir(parents=True, exist_ok=True)
+        found = read_log(self._path) if self._path.exists() and first_step else []
+        kept = folder / f".{LOG}"
+        srsly.write_jsonl(kept, [x for x in found if x["step"] <= first_step])
+        kept.replace(self._path)
 
     def __call__(self, record: dict[str, Any]) -> None:
         with self._path.open("a", encoding="utf8") as file:
             file.write(srsly.json_dumps(record) + "\n")
         for hook in self._hooks:
             hook(record)
+        if record["kind"] == "evaluation":
+            plot_log(read_log(self._path), self._plot)
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
@@ -150,6 +160,22 @@ def fresh_heads(checkpoint: Checkpoint) -> list[str]:
         if any(theirs not in checkpoint.others for theirs in table.values()):
             names += [f"{module}.{ours}" for ours in table]
     return names
+
+
+def _warn(start: Checkpoint, shards: Manifest) -> None:
+    if any(is_extra_query(name) for name in start.others):
+        LOGGER.warning(
+            "%s has queries of its own for entities, which plain attention does not train: in the "
+            "finished model they start again as copies. --entity-aware trains them.",
+            start.source.name,
+        )
+    known = shards.counts.get("entities, train", 0) - shards.counts.get(
+        "links outside the vocabulary", 0
+    )
+    if known <= 0:
+        LOGGER.warning(
+            "%s has no link to an entity of the vocabulary: no entity is trained.", shards.folder
+        )
 
 
 def _check_lengths(checkpoint: Checkpoint, shards: Manifest) -> None:

@@ -86,14 +86,19 @@ def build_shards(
         for language, manifest in zip(languages, articles)
         for path in manifest.paths("articles.parquet")
     ]
-    tokenizer_hash = hashlib.sha256(srsly.json_dumps(tokenizer.to_dict(), sort_keys=True).encode())
     inputs = {f"articles {x}": m.fingerprint for x, m in zip(languages, articles)}
-    inputs |= {"entities": entities.fingerprint, "pieces": tokenizer_hash.hexdigest()}
+    inputs |= {"entities": entities.fingerprint, "pieces": pieces_hash(tokenizer)}
     unk = vocabulary(entities).unk_id
     work = partial(_build, tokenizer=tokenizer, settings=settings, unk=unk)
     return run_stage(
         STAGE, folder, asdict(settings), inputs, partitions, work, engine, show_progress
     )
+
+
+def pieces_hash(tokenizer: PieceTokenizer) -> str:
+    """What a tokenizer makes of a text, as a hash."""
+    told = {k: v for k, v in tokenizer.to_dict().items() if k not in ("added", "settings")}
+    return hashlib.sha256(srsly.json_dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def vocabulary(entities: Manifest) -> EntityVocab:
@@ -179,12 +184,21 @@ def _sentence_starts(language: str, name: str, texts: Sequence[str]) -> list[lis
     return [[sent.start_char for sent in doc.sents] for doc in nlp.pipe(texts)]
 
 
+def _blank(language: str) -> Language:
+    """The language's tokenizer, or the one for any: some need packages of their own, some languages
+    are not in spaCy, and the sentencizer looks at the ends of sentences alone."""
+    try:
+        return spacy.blank(language)
+    except ImportError:
+        return spacy.blank("xx")
+
+
 @lru_cache(maxsize=4)
 def _sentence_pipe(language: str, name: str) -> Language:
     """Raises ConfigError where the pipeline is not to be had."""
     try:
         if name == "sentencizer":
-            nlp = spacy.blank(language)
+            nlp = _blank(language)
             nlp.add_pipe("sentencizer")
         else:
             nlp = spacy.load(name)

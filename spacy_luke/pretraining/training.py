@@ -3,11 +3,12 @@
 A step takes the next ``batch_size`` sequences of the epoch's order; processes take turns within it.
 Everything random is drawn from (seed, step) or (seed, epoch, sequence), and losses are divided by
 the step's own counts, so neither the number of processes, nor accumulation, nor an interruption
-changes what is computed, within rounding.
+changes what is computed, within rounding; but dropout is drawn pass by pass.
 """
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -172,8 +173,9 @@ class Trainer:
     ) -> None:
         settings = self.settings
         stream = self.samples.stream(settings.seed, first * settings.batch_size)
-        since, totals = time.perf_counter(), np.zeros(_SUMS)
+        seconds, totals = 0.0, np.zeros(_SUMS)
         for self.step in range(first, begin + phase.steps):
+            since = time.perf_counter()
             rate = phase.rate * linear_schedule(
                 self.step - begin, phase.steps, settings.n_warmup(phase)
             )
@@ -181,21 +183,19 @@ class Trainer:
                 group["lr"] = rate
             samples = list(islice(stream, settings.batch_size))
             totals += self._step(samples)
+            seconds += time.perf_counter() - since
             done = self.step + 1
-            last = done == settings.n_steps
+            last = done == begin + phase.steps  # of the phase
             bar.update()
             if done % settings.log_every == 0 or last:
-                seconds = time.perf_counter() - since
                 self._log(log, self._record(done, number, rate, totals, seconds), bar)
-                since, totals = time.perf_counter(), np.zeros(_SUMS)
+                seconds, totals = 0.0, np.zeros(_SUMS)
             if evaluate and (done % settings.evaluate_every == 0 or last):
                 with self.accelerator.autocast():
                     found = evaluate()
                 self._log(log, {"kind": "evaluation", "step": done, **found}, bar)
-                since = time.perf_counter()
-            if done % settings.save_every == 0 or last or done == begin + phase.steps:
+            if done % settings.save_every == 0 or last:
                 self._save(done)
-                since = time.perf_counter()
 
     def _prepare(self, phase: Phase) -> None:
         """Model and optimizer of a phase."""
@@ -235,10 +235,8 @@ class Trainer:
         settings, accelerator = self.settings, self.accelerator
         mine = samples[accelerator.process_index :: accelerator.num_processes]
         parts = [
-            mask_batch(
-                mine[i : i + settings.micro_batch], settings.masking, self.ids, settings.seed
-            )
-            for i in range(0, len(mine), settings.micro_batch)
+            mask_batch(mine[a:b], settings.masking, self.ids, settings.seed)
+            for a, b in self._passes(len(samples), len(mine))
         ]
         counts = torch.tensor(
             [sum(len(x.words) for x in parts), sum(len(x.entities) for x in parts)],
@@ -263,6 +261,15 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad()
         return totals
+
+    def _passes(self, n_all: int, n_mine: int) -> Iterator[tuple[int, int]]:
+        """Ranges of the process's sequences that go through the network at a time: as many in every
+        process, because the passes of a sharded model wait for each other."""
+        n_processes = self.accelerator.num_processes
+        n_passes = math.ceil(math.ceil(n_all / n_processes) / self.settings.micro_batch)
+        n_passes = min(n_passes, n_all // n_processes)  # none is empty: one may hold one more
+        bounds = np.linspace(0, n_mine, n_passes + 1).round().astype(int).tolist()
+        return zip(bounds[:-1], bounds[1:])
 
     # Records
 
@@ -292,10 +299,13 @@ class Trainer:
             log(record)
             if record["kind"] == "step":
                 bar.set_postfix(
-                    words=f"{record['word_loss']:.3f}",
-                    entities=f"{record['entity_loss']:.3f}",
+                    words=f"{record['word_loss']:.3f} ({record['word_accuracy']:.1%})",
+                    entities=f"{record['entity_loss']:.3f} ({record['entity_accuracy']:.1%})",
                     pieces=f"{record['pieces_per_second']:.0f}/s",
                 )
+            else:
+                shown = (f"{k} {v:.4g}" for k, v in record.items() if isinstance(v, float))
+                bar.write(f"step {record['step']}, held out: {', '.join(shown)}")
 
     def _save(self, done: int) -> None:
         weights = whole_weights(self.plain)

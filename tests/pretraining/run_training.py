@@ -23,7 +23,7 @@ def run(world: Path, encoder: Path, folder: Path, values: dict[str, Any], **more
     values = dict(values)
     model_settings = ModelSettings(values.pop("attention", "full"))
     return pretrain(
-        read_checkpoint(encoder),
+        more.pop("checkpoint", None) or read_checkpoint(encoder),
         read_manifest(world / "shards", "shards"),
         read_manifest(world / "entities", "entities"),
         folder,

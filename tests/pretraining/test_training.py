@@ -1,5 +1,6 @@
 """Training: what decides it, what it learns, and that it goes on where it was."""
 
+import itertools
 import json
 import os
 import random
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +19,12 @@ import torch
 from safetensors.torch import load_file
 from spacy.tokens import Span
 
+from spacy_luke.checkpoint.names import is_extra_query, plain_query, to_published
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import CheckpointError, ConfigError, StageError
+from spacy_luke.pretraining import checkpoints, training
 from spacy_luke.pretraining.masking import Masking
-from spacy_luke.pretraining.pretrain import LOG, read_log
+from spacy_luke.pretraining.pretrain import LOG, _warn, read_log
 from spacy_luke.pretraining.training import Phase, TrainingSettings
 from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world
@@ -73,6 +77,23 @@ def test_neither_micro_batches_nor_their_number_change_the_step(world, bert_dir,
     assert all(abs(a["entity_loss"] - b["entity_loss"]) < 1e-4 for a, b in pairs)
 
 
+def test_speed_does_not_count_saving_and_evaluation(world, bert_dir, tmp_path, monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(training.time, "perf_counter", lambda: float(next(ticks)))
+    values = {"phases": [(6, 1e-3, False)], "log_every": 3}
+    run(world, bert_dir, tmp_path / "rarely", {**values, "save_every": 6, "evaluate_every": 6})
+    run(world, bert_dir, tmp_path / "often", {**values, "save_every": 1, "evaluate_every": 1})
+    rarely, often = (steps(tmp_path / x) for x in ("rarely", "often"))
+    assert [x["pieces_per_second"] for x in rarely] == [x["pieces_per_second"] for x in often]
+    assert len(rarely) == 2 and rarely[0]["pieces_per_second"] > 0
+
+
+def test_every_step_is_in_the_log(world, bert_dir, tmp_path):
+    values = {"phases": [(2, 1e-3, True), (4, 1e-3, False)], "log_every": 3}
+    run(world, bert_dir, tmp_path, values)
+    assert [(x["step"], x["phase"]) for x in steps(tmp_path)] == [(2, 0), (3, 1), (6, 1)]
+
+
 @pytest.mark.parametrize("stop", [1, 3, 5])
 def test_a_training_that_goes_on_ends_where_it_would_have(world, bert_dir, tmp_path, stop):
     values = {"phases": [(3, 1e-2, True), (3, 1e-3, False)], "evaluate_every": 2}
@@ -114,6 +135,7 @@ def train_on_two(world: Path, encoder: Path, folder: Path, values: dict) -> None
     [
         {},
         {"sharded": True},
+        {"sharded": True, "batch_size": 5},  # 3 and 2 sequences, in two passes each
         {"sharded": True, "attention": "probe", "gradient_checkpointing": True, "clip": 0.1},
     ],
 )
@@ -204,7 +226,7 @@ def test_masked_entities_are_learned(bert_dir, tmp_path):
     (baselines,) = (x for x in records if x["kind"] == "baselines")
     (last,) = (x for x in records if x["kind"] == "evaluation")
     assert baselines["anchor_top_1"] == 1.0 and baselines["frequent_top_1"] < 0.5
-    assert baselines["targets"] > 20
+    assert baselines["targets"] >= 20
     assert last["entity_top_1"] > 0.8 and last["entity_top_10"] == 1.0
     found = steps(tmp_path / "out")
     assert found[-1]["entity_loss"] < found[0]["entity_loss"] / 2
@@ -223,6 +245,25 @@ def test_a_luke_goes_on_with_its_heads_and_with_the_entities_it_knows(make_check
         assert torch.equal(*rows)
     assert after.others.keys() == before.others.keys()
     assert torch.equal(after.others["lm_head.bias"], before.others["lm_head.bias"])
+
+
+def test_plain_attention_is_trained_and_what_follows_is_entity_aware(
+    world, make_checkpoint, tmp_path, caplog
+):
+    """As published: the extra queries start as copies of ``query`` when fine-tuning begins."""
+    spacy.util.logger.propagate = True
+    encoder = make_checkpoint("luke", "LukeForMaskedLM")
+    make_world(tmp_path, encoder)
+    start = read_checkpoint(encoder, entity_aware=False)
+    values = {"phases": [(2, 1e-2, False)]}
+    after = read_checkpoint(run(tmp_path, encoder, tmp_path / "out", values, checkpoint=start))
+    assert "start again as copies" in caplog.text
+    assert after.config.use_entity_aware_attention and not after.source.filled
+    published = to_published(after.weights)
+    for name in filter(is_extra_query, published):
+        assert torch.equal(published[name], published[plain_query(name)])
+    query = "encoder.layer.0.attention.self.query.weight"
+    assert not torch.equal(published[query], to_published(start.weights)[query])
 
 
 def test_the_finished_model_starts_any_component(world, bert_dir, tmp_path):
@@ -248,6 +289,39 @@ def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
     (last / "model.safetensors").write_bytes(data[:-10])
     with pytest.raises(CheckpointError, match="model.safetensors is not what was written"):
         run(world, bert_dir, tmp_path, {})
+
+
+def test_shards_of_another_tokenizer_are_refused(world, roberta_dir, tmp_path):
+    with pytest.raises(ConfigError, match="made with another tokenizer than that of"):
+        run(world, roberta_dir, tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("[Errno 28] No space left"), RuntimeError("unexpected pos")]
+)
+def test_a_full_disk_leaves_the_checkpoint_before(world, bert_dir, tmp_path, monkeypatch, error):
+    run(world, bert_dir, tmp_path, {"phases": [(2, 1e-3, False)]})
+    before = sorted(x.name for x in (tmp_path / "checkpoints").iterdir())
+    (tmp_path / "checkpoints" / ".checkpoint-000000009").mkdir()  # of a run that was killed
+
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(checkpoints.torch, "save", fail)
+    with pytest.raises(StageError, match="checkpoint-000000003 cannot be written.*the disk full"):
+        checkpoints.save_checkpoint(tmp_path / "checkpoints", 3, {"x": torch.ones(1)}, {}, {}, 2)
+    assert sorted(x.name for x in (tmp_path / "checkpoints").iterdir()) == before
+
+
+def test_a_vocabulary_that_covers_nothing_is_told(bert_dir, tmp_path, caplog):
+    _, _, shards = make_world(tmp_path, bert_dir)
+    spacy.util.logger.propagate = True
+    counts = {**shards.counts, "links outside the vocabulary": shards.counts["entities, train"]}
+    _warn(read_checkpoint(bert_dir), replace(shards, counts=counts))
+    assert "no entity is trained" in caplog.text
+    caplog.clear()
+    _warn(read_checkpoint(bert_dir), shards)
+    assert not caplog.text
 
 
 def test_a_damaged_shard_is_named(bert_dir, tmp_path):
