@@ -3,18 +3,22 @@
     python -m benchmarks.kill_resume --encoder DIR --dump project/corpus/encyclopedia.xml --kills 20
 
 Each half is run once to its end. Then it is started again and again in another folder, killed (SIGKILL,
-with all its workers) at moments drawn over the time that the whole took, and at last let finish.
+with all its workers) at moments drawn over the time that the whole took, and at last let finish; where it
+comes to its end before there were enough kills, it begins anew.
 Preparation has to give the same files, byte for byte; pretraining the same weights.
 """
 
 import argparse
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -23,6 +27,7 @@ from safetensors.torch import load_file
 from . import results
 from .markdown import table
 
+HALVES = ("preparation", "pretraining")
 _DUMP = Path("project/corpus/encyclopedia.xml")
 
 
@@ -36,6 +41,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--workers", type=int, default=2)
     p.add_argument("--engine", default="local", choices=("local", "dask"))
     p.add_argument("--steps", type=int, default=24)
+    p.add_argument("--halves", nargs="+", choices=HALVES, default=list(HALVES))
     p.add_argument("--seed", type=int, default=0, help="of the moments")
     args = p.parse_args(argv)
     args.results = args.results or args.work / "kill.jsonl"
@@ -62,9 +68,9 @@ def pretraining(args: argparse.Namespace, prepared: Path, folder: Path) -> list[
     return [[*command, "--save-every", "2", "--log-every", "1", "--evaluate-every", "1000"]]
 
 
-def run(commands: list[list[str]], seconds: float | None = None) -> bool:
+def run(commands: list[list[str]], seconds: float | None = None) -> str:
     """Run commands one after the other. seconds: kill them after that time, with their workers.
-    Returns whether they came to their end."""
+    Returns the command that was killed; empty where all came to their end."""
     end = None if seconds is None else time.monotonic() + seconds
     for command in commands:
         process = subprocess.Popen(
@@ -81,19 +87,44 @@ def run(commands: list[list[str]], seconds: float | None = None) -> bool:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return False
+            return command[0]
         if process.returncode:
             raise RuntimeError(f"{' '.join(command)} failed: {(error or b'').decode()[-2000:]}")
-    return True
+    return ""
 
 
-def killed(commands: list[list[str]], whole: float, kills: int, draw: random.Random) -> int:
-    """Start, kill and start again, then let finish. Returns how many kills were in time."""
-    done = 0
-    for _ in range(kills):
-        done += not run(commands, draw.uniform(0.0, whole))
+def killed(
+    commands: list[list[str]],
+    folder: Path,
+    result: Path,
+    same: Callable[[], bool],
+    kills: int,
+    seconds: float,
+    draw: random.Random,
+) -> tuple[Counter[str], int, bool]:
+    """Start, kill and start again; where the work was done before enough kills, compare it and begin
+    anew. Only kills of unfinished work count.
+
+    Returns what the kills hit (the command, and how much it had finished), how often the work was done, and
+    whether that was the same every time.
+    """
+    hits: Counter[str] = Counter()
+    n_done, all_same = 0, True
+    while hits.total() < kills:
+        command = run(commands, draw.uniform(0.0, seconds))
+        if command and not result.exists():
+            hits[f"{command}, {len(finished(folder))} finished"] += 1
+            continue
+        run(commands)
+        n_done, all_same = n_done + 1, all_same and same()
+        shutil.rmtree(folder)
     run(commands)
-    return done
+    return hits, n_done + 1, all_same and same()
+
+
+def finished(folder: Path) -> list[Path]:
+    """Partitions and checkpoints that are kept."""
+    return [path for name in ("part", "state") for path in folder.rglob(f"{name}.json")]
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -105,36 +136,40 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model" / "model.safetensors")
+def same_weights(one: Path, other: Path) -> bool:
+    a, b = (load_file(x / "model" / "model.safetensors") for x in (one, other))
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     draw = random.Random(args.seed)
     rows = []
-    for half in ("preparation", "pretraining"):
-        folders = [args.work / half / name for name in ("whole", "killed")]
-        prepared = args.work / "preparation" / "whole"
-        whole, broken = (
-            preparation(args, folder)
-            if half == "preparation"
-            else pretraining(args, prepared, folder)
-            for folder in folders
-        )
-        start = time.monotonic()
-        run(whole)
-        seconds = time.monotonic() - start
-        done = killed(broken, seconds, args.kills, draw)
+    for half in args.halves:
+        whole, broken = (args.work / half / name for name in ("whole", "killed"))
+        for folder in (whole, broken):
+            shutil.rmtree(folder, ignore_errors=True)
         if half == "preparation":
-            same = files(folders[0]) == files(folders[1])
+            commands = [preparation(args, x) for x in (whole, broken)]
+            result = broken / "shards" / "manifest.json"
+            same = partial(lambda a, b: files(a) == files(b), whole, broken)
         else:
-            one, other = map(weights, folders)
-            same = all(torch.equal(one[name], other[name]) for name in one)
-        record = {"kind": "kill", "half": half, "kills": done, "same": same, "seconds": seconds}
+            prepared = args.work / "preparation" / "whole"
+            commands = [pretraining(args, prepared, x) for x in (whole, broken)]
+            result = broken / "model" / "model.safetensors"
+            same = partial(same_weights, whole, broken)
+        start = time.monotonic()
+        run(commands[0])
+        seconds = time.monotonic() - start
+        hits, n_done, is_same = killed(commands[1], broken, result, same, args.kills, seconds, draw)
+        record = {"kind": "kill", "half": half, "kills": hits.total(), "same": is_same}
+        record |= {"hits": dict(sorted(hits.items())), "done": n_done, "seconds": seconds}
         results.append(args.results, {**record, "engine": args.engine, "workers": args.workers})
-        rows.append([half, args.engine, str(done), "identical" if same else "**different**"])
-        print(table(["half", "engine", "killed", "outcome"], rows), flush=True)
+        outcome = "identical" if is_same else "**different**"
+        hit = "; ".join(f"{name}: {n}" for name, n in sorted(hits.items()))
+        rows.append([half, args.engine, str(hits.total()), hit, str(n_done), outcome])
+        header = ["half", "engine", "kills", "what they hit", "times done", "outcome"]
+        print(table(header, rows), flush=True)
     return 0 if all("identical" in row for row in rows) else 1
 
 

@@ -15,6 +15,7 @@ PACKAGE = ROOT / "spacy_luke"
 # A floor imports only from floors below it; rooms of one floor do not see each other.
 FLOORS = [
     {"errors", "report"},
+    {"json_file"},
     {"annotations", "model", "vocab"},
     {"inputs", "checkpoint", "corpora"},
     {"layers", "pretraining"},

@@ -25,6 +25,9 @@ def import_cli(
         str | None,
         typer.Option(help=f"Settings of a published result: {', '.join(PRESETS)}."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", "-F", help="Write over a pipeline that is there.")
+    ] = False,
 ) -> None:
     """Make a pipeline of a published LUKE that works at once.
 
@@ -38,9 +41,9 @@ def import_cli(
 
     msg = Printer()
     try:
-        check_free(out)
+        check_free(out, force)
         nlp = import_checkpoint(name, language, preset=preset)
-        save_pipeline(nlp, out)
+        save_pipeline(nlp, out, force)
     except (LukeError, OSError, ImportError) as err:
         msg.fail(str(err))
         raise typer.Exit(1) from None

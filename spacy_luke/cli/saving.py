@@ -8,17 +8,22 @@ from spacy.language import Language
 from ..errors import ConfigError
 
 
-def check_free(out: Path) -> None:
-    """Raise ConfigError where there is something that a pipeline would be written over."""
+def check_free(out: Path, force: bool = False) -> None:
+    """Raise ConfigError where there is something that a pipeline would be written over; with ``force``
+    only where that is no pipeline."""
+    if force and (out / "meta.json").is_file():
+        return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"OUT: {out} exists; remove it or name another directory.")
 
 
-def save_pipeline(nlp: Language, out: Path) -> None:
+def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:
     """Write a pipeline to a directory that appears when it is complete."""
-    check_free(out)
+    check_free(out, force)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as parent:
         temporary = Path(parent) / out.name
         nlp.to_disk(temporary)
+        if out.exists():
+            out.rename(Path(parent) / "before")
         temporary.rename(out)

@@ -7,18 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import spacy
+import srsly
 from spacy.tokens import Doc, DocBin
 
 from ..errors import ConfigError, CorpusError
 from .engine import Engine
 from .export import PARTITION_SIZE, Page, Partition, partitions, read_pages
 from .languages import DISAMBIGUATION_TEMPLATES
+from .links import resolve
 from .markup import Parsed, parse
 from .pages import disambiguation_templates, is_disambiguation
-from .stage import Manifest, fingerprint, run_stage
+from .sites import Site
+from .stage import Manifest, fingerprint, run_stage, write_json
 from .tables import ARTICLES, PAGES, TableWriter
 
-STAGE = "articles"
+STAGE, TEMPLATES = "articles", "templates"
+_NAMES = "templates.json"
 
 
 def read_dump(
@@ -37,19 +41,58 @@ def read_dump(
     parts = partitions(paths, partition_size)
     if not parts:
         raise CorpusError(f"There is no export among {', '.join(map(str, paths)) or 'no files'}.")
-    language = language or parts[0].site.language
+    found = sorted({part.site.language for part in parts})
+    if not language and len(found) > 1:
+        raise CorpusError(
+            f"The exports are in several languages ({', '.join(found)}): read each into a folder of "
+            "its own, or name one with --language."
+        )
+    language = language or found[0]
     if not language:
         raise ConfigError(f"{parts[0].path} does not say its language; name it with --language.")
+    settings = {"language": language, "source": "dump", "partition_size": partition_size}
+    inputs = {f"{i} {path.name}": fingerprint(path) for i, path in enumerate(_files(parts))}
+    templates = _templates(folder, settings, inputs, parts, engine, show_progress)
     return run_stage(
         STAGE,
         folder,
-        {"language": language, "source": "dump", "partition_size": partition_size},
-        {f"{i} {path.name}": fingerprint(path) for i, path in enumerate(_files(parts))},
+        settings,
+        inputs,
         parts,
-        _read_partition,
+        partial(_read_partition, templates=templates),
         engine,
         show_progress,
     )
+
+
+def _templates(
+    folder: Path,
+    settings: dict[str, Any],
+    inputs: dict[str, str],
+    parts: Sequence[Partition],
+    engine: Engine,
+    show_progress: bool,
+) -> frozenset[str]:
+    """Names of the templates that mark disambiguation pages: those of all wikis, and what the dump
+    says of its own, wherever in it they stand."""
+    found = run_stage(
+        TEMPLATES,
+        folder / f".{TEMPLATES}",
+        settings,
+        inputs,
+        parts,
+        _read_templates,
+        engine,
+        show_progress,
+    )
+    listed = (srsly.read_json(path) for path in found.paths(_NAMES))
+    return DISAMBIGUATION_TEMPLATES.union(*listed)
+
+
+def _read_templates(partition: Partition, folder: Path) -> dict[str, int]:
+    names = sorted(disambiguation_templates(read_pages(partition)))
+    write_json(folder / _NAMES, names)
+    return {"disambiguation templates": len(names)}
 
 
 def read_docs(
@@ -79,11 +122,10 @@ def _files(parts: Sequence[Partition]) -> list[Path]:
     return list(dict.fromkeys(part.path for part in parts))
 
 
-def _read_partition(partition: Partition, folder: Path) -> dict[str, int]:
+def _read_partition(
+    partition: Partition, folder: Path, templates: frozenset[str]
+) -> dict[str, int]:
     counts: Counter[str] = Counter()
-    # The templates of a dump may stand behind the pages that use them, and in another partition:
-    # of those that say what they are, the ones of this partition are known.
-    templates = DISAMBIGUATION_TEMPLATES | disambiguation_templates(read_pages(partition))
     with (
         TableWriter(folder / "pages.parquet", PAGES) as pages,
         TableWriter(folder / "articles.parquet", ARTICLES) as articles,
@@ -93,7 +135,7 @@ def _read_partition(partition: Partition, folder: Path) -> dict[str, int]:
             kind = _kind(page, templates)
             counts[kind] += 1
             if kind in ("article", "redirect", "disambiguation"):
-                pages.add((page.title, kind, page.redirect))
+                pages.add((page.title, kind, _redirect_target(page, partition.site)))
             if kind == "article":
                 parsed = parse(page.text, partition.site)
                 counts.update(_counts(parsed, page))
@@ -112,6 +154,11 @@ def _kind(page: Page, templates: set[str] | frozenset[str]) -> str:
     if page.redirect is not None:
         return "redirect"
     return "disambiguation" if is_disambiguation(page, templates) else "article"
+
+
+def _redirect_target(page: Page, site: Site) -> str | None:
+    """The article that a redirect leads to; None where it leads to something else."""
+    return resolve(page.redirect, site).title or None if page.redirect is not None else None
 
 
 def _counts(parsed: Parsed, page: Page) -> Mapping[str, int]:

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 import srsly
 
-from ..errors import ConfigError, CorpusError
+from ..errors import ConfigError, CorpusError, StageError
 from ..vocab.entities import MASK, MASK2, PAD, UNK
 from .engine import Engine
 from .stage import Manifest, fingerprint, run_stage
@@ -30,8 +30,8 @@ class VocabSettings:
     """Which entities make the vocabulary.
 
     size: at most this many, without the special ones, the most linked first. min_count: links an
-    entity needs. white_list: a file of titles (or ``lang:title``), one a line, that are in
-    whatever their count. sitelinks: of several languages, a table (Parquet, CSV or JSON lines) of
+    entity needs. white_list: a file of titles or redirects (or ``lang:title``), one a line, that are in
+    whatever their count, also where nothing links to them. sitelinks: of several languages, a table (Parquet, CSV or JSON lines) of
     item, language and title, which says what is the same entity. memory: DuckDB's limit.
     """
 
@@ -56,8 +56,8 @@ def build_vocabulary(
 ) -> Manifest:
     """Count the links of one or several sets of articles, and choose the entities.
 
-    Writes ``entity_vocab.tsv`` (one language: title and count, the line being the id) or
-    ``entity_vocab.jsonl`` (several: names by language), ``targets.parquet`` (every title that
+    Writes ``entity_vocab.tsv`` (title and count, the line being the id) or, with sitelinks,
+    ``entity_vocab.jsonl`` (names by language), ``targets.parquet`` (every title that
     leads to an entity) and ``anchors.parquet``. Raises ConfigError and CorpusError.
     """
     languages = [str(x.settings["language"]) for x in articles]
@@ -72,7 +72,7 @@ def build_vocabulary(
     inputs = {f"articles {x}": m.fingerprint for x, m in zip(languages, articles)}
     inputs.update({name: fingerprint(path) for name, path in files.items() if path})
     sources = dict(zip(languages, articles))
-    work = partial(_build, settings=settings)
+    work = partial(_build_or_say_why, settings=settings)
     return run_stage(
         STAGE,
         folder,
@@ -83,6 +83,20 @@ def build_vocabulary(
         Engine(workers=1),
         show_progress,
     )
+
+
+def _build_or_say_why(
+    sources: Mapping[str, Manifest], folder: Path, settings: VocabSettings
+) -> dict[str, int]:
+    try:
+        return _build(sources, folder, settings)
+    except duckdb.Error as error:
+        places = ", ".join(str(manifest.folder) for manifest in sources.values())
+        raise StageError(
+            f"The links of {places} cannot be counted: {error}. Where a file is damaged, remove its "
+            "folder and run 'articles' again; where memory or disk is short, give --memory or make "
+            "room."
+        ) from error
 
 
 def _build(
@@ -96,9 +110,10 @@ def _build(
         _read(db, sources)
         counts = _follow_redirects(db)
         counts.update(_resolve(db))
+        counts.update(_read_white_list(db, settings.white_list))
         _count(db, settings)
         counts.update(_choose(db, settings))
-        _write(db, folder, several=len(sources) > 1)
+        _write(db, folder, several=settings.sitelinks is not None)
     for path in spill.glob("*"):
         path.unlink()
     if spill.exists():
@@ -126,10 +141,11 @@ def _read(db: duckdb.DuckDBPyConnection, sources: Mapping[str, Manifest]) -> Non
 
 
 def _follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """``redirects``: every redirect's last target. Loops are removed, and counted."""
+    """``redirects``: every redirect's last target. Those that lead to no article (loops, one that
+    leads to itself, to a category or to such a one) are removed, and counted: ``loops``."""
     db.execute(
-        "CREATE TABLE redirects AS SELECT language, title, min(target) AS target FROM pages "
-        "WHERE kind = 'redirect' GROUP BY ALL HAVING title <> min(target)"
+        "CREATE TABLE redirects AS SELECT language, title, coalesce(min(target), title) AS target "
+        "FROM pages WHERE kind = 'redirect' GROUP BY language, title"
     )
     for _ in range(_HOPS):
         db.execute(
@@ -141,7 +157,10 @@ def _follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     loops += "ON a.language = b.language AND a.target = b.title"
     db.execute(f"CREATE TABLE loops AS {loops}")
     db.execute("DELETE FROM redirects WHERE (language, title) IN (FROM loops)")
-    return {"redirects": _one(db, "FROM redirects"), "redirects in a loop": _one(db, "FROM loops")}
+    return {
+        "redirects": _one(db, "FROM redirects"),
+        "redirects to no article": _one(db, "FROM loops"),
+    }
 
 
 def _resolve(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
@@ -160,7 +179,7 @@ def _resolve(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     counts = {
         "links": _one(db, "FROM links"),
         "links by a redirect": _one(db, "FROM followed WHERE by_redirect"),
-        "links to a redirect loop": _one(db, "FROM followed WHERE in_loop"),
+        "links by a redirect to no article": _one(db, "FROM followed WHERE in_loop"),
         "links to a disambiguation": _one(db, f"FROM followed WHERE NOT in_loop AND {ambiguous}"),
     }
     db.execute(
@@ -173,15 +192,18 @@ def _resolve(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
 def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> None:
     """``counted``: links of every entity; ``named``: its names. An entity is a title, or with
     sitelinks an item; a title of no item stands for itself."""
+    db.execute(
+        "CREATE TABLE titles AS SELECT language, title FROM resolved UNION "
+        "SELECT language, title FROM listed"
+    )
     if settings.sitelinks is None:
-        db.execute(
-            "CREATE TABLE named AS SELECT DISTINCT title AS item, language, title FROM resolved"
-        )
+        db.execute("CREATE TABLE named AS SELECT title AS item, language, title FROM titles")
     else:
         _read_sitelinks(db, settings.sitelinks)
         db.execute(
-            "CREATE TABLE named AS SELECT * FROM items UNION SELECT r.language || ':' || r.title, "
-            "r.language, r.title FROM resolved r ANTI JOIN items USING (language, title)"
+            "CREATE TABLE named AS SELECT item, language, title FROM items UNION SELECT "
+            "language || ':' || title, language, title FROM titles ANTI JOIN items "
+            "USING (language, title)"
         )
     db.execute(
         "CREATE TABLE counted AS SELECT item, count(r.title) AS count FROM named n "
@@ -189,12 +211,41 @@ def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> None:
     )
 
 
+def _read_white_list(db: duckdb.DuckDBPyConnection, path: Path | None) -> dict[str, int]:
+    """``listed``: the articles that the white list names, redirects followed."""
+    db.execute("CREATE TABLE wanted (name VARCHAR)")
+    lines = path.read_text(encoding="utf8").split("\n") if path else []
+    names = [(line.strip().replace("_", " "),) for line in lines if line.strip()]
+    if names:
+        db.executemany("INSERT INTO wanted VALUES (?)", names)
+    db.execute(
+        "CREATE TABLE known AS SELECT language, title FROM pages WHERE kind <> 'disambiguation' "
+        "UNION SELECT language, title FROM resolved"
+    )
+    db.execute(
+        "CREATE TABLE found AS SELECT name, language, title FROM wanted JOIN known ON name = title "
+        "UNION SELECT name, language, title FROM wanted JOIN known "
+        "ON name = language || ':' || title"
+    )
+    db.execute(
+        "CREATE TABLE listed AS SELECT DISTINCT language, coalesce(r.target, f.title) AS title "
+        "FROM found f LEFT JOIN redirects r USING (language, title) "
+        "WHERE (language, f.title) NOT IN (FROM loops)"
+    )
+    return {"white list: not found": _one(db, "FROM wanted ANTI JOIN found USING (name)")}
+
+
 def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """``items``: item, language and title. What an item calls by a redirect is the article there,
+    and that article's own item goes before."""
     try:
         db.execute(
-            "CREATE TABLE items AS SELECT CAST(min(item) AS VARCHAR) AS item, language, title "
-            f"FROM '{_quote(path)}' WHERE language IN (SELECT DISTINCT language FROM resolved) "
-            "GROUP BY language, title"
+            "CREATE TABLE items AS SELECT CAST(first(item ORDER BY by_redirect, item) AS VARCHAR) "
+            "AS item, language, title FROM (SELECT s.item, s.language, "
+            "coalesce(r.target, s.title) AS title, r.target IS NOT NULL AS by_redirect "
+            f"FROM '{_quote(path)}' s LEFT JOIN redirects r "
+            "ON r.language = s.language AND r.title = s.title "
+            "WHERE s.language IN (SELECT DISTINCT language FROM resolved)) GROUP BY language, title"
         )
     except duckdb.Error as error:
         raise CorpusError(
@@ -204,23 +255,12 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
     """``chosen``: the entities with their ids, by count and then by name."""
-    db.execute("CREATE TABLE wanted (name VARCHAR)")
-    if settings.white_list:
-        lines = settings.white_list.read_text(encoding="utf8").split("\n")
-        names = [(line.strip(),) for line in lines if line.strip()]
-        if names:
-            db.executemany("INSERT INTO wanted VALUES (?)", names)
-    db.execute(
-        "CREATE TABLE listed AS SELECT DISTINCT item FROM named WHERE title IN (FROM wanted) "
-        "OR language || ':' || title IN (FROM wanted)"
-    )
-    absent = "FROM wanted WHERE name NOT IN (SELECT title FROM named) "
-    absent += "AND name NOT IN (SELECT language || ':' || title FROM named)"
+    listed = "SELECT item FROM named SEMI JOIN listed USING (language, title)"
     db.execute(
         f"CREATE TABLE chosen AS SELECT item, count, {len(SPECIALS)} - 1 + row_number() OVER "
         "(ORDER BY count DESC, item) AS id FROM (SELECT item, count FROM counted WHERE "
-        f"count >= {settings.min_count} OR item IN (FROM listed) "
-        f"ORDER BY item IN (FROM listed) DESC, count DESC, item LIMIT {settings.size})"
+        f"count >= {settings.min_count} OR item IN ({listed}) "
+        f"ORDER BY item IN ({listed}) DESC, count DESC, item LIMIT {settings.size})"
     )
     if not _one(db, "FROM chosen"):
         raise CorpusError(
@@ -231,7 +271,6 @@ def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str,
         "entities": _one(db, "FROM chosen"),
         "entities left out": _one(db, "FROM counted WHERE item NOT IN (SELECT item FROM chosen)"),
         "links to an entity": int(_value(db, "SELECT sum(count) FROM chosen")),
-        "white list: not linked": _one(db, absent),
     }
 
 

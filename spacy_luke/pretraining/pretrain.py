@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ import srsly
 import torch
 
 from ..checkpoint.entity_table import with_entities
-from ..checkpoint.names import POOLER, is_extra_query
+from ..checkpoint.names import POOLER, Weights, is_extra_query
 from ..checkpoint.read import Checkpoint, with_extra_queries
 from ..checkpoint.source import Source
 from ..checkpoint.write import write_checkpoint
@@ -25,7 +26,7 @@ from .objective import HEADS, PretrainingModel, published
 from .plot import plot_log
 from .samples import Samples
 from .shards import HELD_OUT, TRAIN, pieces_hash, vocabulary
-from .stage import Manifest
+from .stage import Manifest, alone
 from .training import Log, Trainer, TrainingSettings
 
 LOG, PLOT, CHECKPOINTS, MODEL = "log.jsonl", "log.svg", "checkpoints", "model"
@@ -98,29 +99,33 @@ def pretrain(
         folder / CHECKPOINTS,
         {"shards": shards.fingerprint, "start": _weights_hash(checkpoint), **vars(model_settings)},
     )
-    evaluate: Callable[[], dict[str, float]] | None = None
-    log = Logger(folder, hooks, trainer.first_step) if trainer.is_main else _silent
-    if shards.counts.get("sequences, held out"):
-        judge = HeldOut(held_out, settings.masking, ids, settings.seed, held_out_sequences)
-        if trainer.is_main and not trainer.first_step:
-            found = judge.baselines(train)
-            log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
-        evaluate = partial(judge.evaluate, model)
-    weights = trainer.run(log, evaluate)
-    if not trainer.is_main:
-        return None
-    shutil.rmtree(folder / MODEL, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone(folder) if trainer.is_main else nullcontext():
+        log = Logger(folder, hooks, trainer.first_step) if trainer.is_main else _silent
+        evaluate: Callable[[], dict[str, float]] | None = None
+        if shards.counts.get("sequences, held out"):
+            judge = HeldOut(held_out, settings.masking, ids, settings.seed, held_out_sequences)
+            if trainer.is_main and not trainer.first_step:
+                found = judge.baselines(train)
+                log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
+            evaluate = partial(judge.evaluate, model)
+        weights = trainer.run(log, evaluate)
+        if not trainer.is_main:
+            return None
+        plot_log(read_log(folder / LOG), folder / PLOT)
+        _write_model(folder / MODEL, start, weights)
+    return folder / MODEL
+
+
+def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:
+    """The published layout. Attention is plain in pretraining, and what is trained from it is
+    entity-aware, as published."""
+    shutil.rmtree(folder, ignore_errors=True)
     pooler = {k: v for k, v in start.others.items() if k.startswith(POOLER)}
     network, heads = published(weights)
-    trained = replace(
-        start,
-        weights=network,
-        others=pooler | heads,
-        source=Source(name=start.source.name),
-    )
-    # As published: attention is plain in pretraining, and what is trained from it is entity-aware.
-    write_checkpoint(folder / MODEL, with_extra_queries(trained), "LukeForMaskedLM")
-    return folder / MODEL
+    source = Source(name=start.source.name)
+    trained = replace(start, weights=network, others=pooler | heads, source=source)
+    write_checkpoint(folder, with_extra_queries(trained), "LukeForMaskedLM")
 
 
 class Logger:
@@ -129,7 +134,6 @@ class Logger:
 
     def __init__(self, folder: Path, hooks: tuple[Log, ...], first_step: int):
         self._path, self._plot, self._hooks = folder / LOG, folder / PLOT, hooks
-        folder.mkdir(parents=True, exist_ok=True)
         found = read_log(self._path) if self._path.exists() and first_step else []
         kept = folder / f".{LOG}"
         srsly.write_jsonl(kept, [x for x in found if x["step"] <= first_step])

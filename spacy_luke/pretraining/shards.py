@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -13,9 +14,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import spacy
 import srsly
+from pyarrow import ArrowInvalid
 from spacy.language import Language
 
-from ..errors import ConfigError
+from ..errors import ConfigError, StageError
 from ..vocab.entities import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .engine import Engine
@@ -122,7 +124,7 @@ def _build(
         TableWriter(folder / TRAIN, SEQUENCES) as train,
         TableWriter(folder / HELD_OUT, SEQUENCES) as held_out,
     ):
-        for row in _articles(partition.articles):
+        for row in _articles(partition):
             link_ids = np.asarray([ids.get(x, unk) for x in row["link_targets"]], dtype=np.int64)
             starts, ends = (
                 np.asarray(row[x], dtype=np.int64) for x in ("link_starts", "link_ends")
@@ -159,7 +161,7 @@ def _row(
 
 def _ids(partition: _Partition) -> dict[str, int]:
     """Ids of the titles that the partition links to and the vocabulary has."""
-    with duckdb.connect() as db:
+    with _readable(partition), duckdb.connect() as db:
         rows = db.execute(
             "SELECT title, id FROM read_parquet(?) t SEMI JOIN (SELECT DISTINCT "
             "unnest(link_targets) AS title FROM read_parquet(?)) USING (title) WHERE language = ?",
@@ -168,10 +170,21 @@ def _ids(partition: _Partition) -> dict[str, int]:
     return dict(rows)
 
 
-def _articles(path: Path) -> Iterator[dict[str, Any]]:
-    with pq.ParquetFile(path) as file:
+def _articles(partition: _Partition) -> Iterator[dict[str, Any]]:
+    with _readable(partition), pq.ParquetFile(partition.articles) as file:
         for batch in file.iter_batches(_ARTICLES_AT_ONCE):
             yield from batch.to_pylist()
+
+
+@contextmanager
+def _readable(partition: _Partition) -> Iterator[None]:
+    try:
+        yield
+    except (duckdb.Error, ArrowInvalid) as error:
+        raise StageError(
+            f"{partition.articles} or {partition.targets} cannot be read: {error}. Remove what is "
+            "damaged and run 'articles' or 'entities' again."
+        ) from error
 
 
 def _is_held_out(language: str, title: str, settings: ShardSettings) -> bool:

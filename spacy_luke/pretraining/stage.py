@@ -114,7 +114,7 @@ def run_stage(
     partitions have to be picklable. Raises StageError, and what ``work`` raises.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
+    with alone(folder):
         _claim(folder, stage, settings, inputs, len(partitions))
         names = [f"part-{i:05d}" for i in range(len(partitions))]
         missing = [i for i, name in enumerate(names) if not (folder / name / "part.json").exists()]
@@ -230,10 +230,12 @@ def _sweep(folder: Path) -> None:
     """Remove what killed workers left."""
     for path in folder.glob(".part-*"):
         shutil.rmtree(path, ignore_errors=True)
+    for path in folder.glob(".*.json.*"):
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """One run at a time in a folder; the lock goes with its process."""
     with (folder / ".lock").open("w") as file:
         try:

@@ -4,6 +4,7 @@ import gzip
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -69,15 +70,47 @@ def test_redirects_in_a_circle_lead_nowhere_and_are_counted(tmp_path):
     assert result.exit_code == 0, result.output
     assert time.monotonic() - started < 60
     manifest = read_manifest(tmp_path / "entities", "entities")
-    assert manifest.counts["links to a redirect loop"] == 1
-    assert manifest.counts["redirects in a loop"] == 3
-    assert not {"X", "Y", "Z"} & set(vocabulary(manifest).names)
+    assert manifest.counts["links by a redirect to no article"] == 2
+    assert manifest.counts["redirects to no article"] == 4
+    assert not {"X", "Y", "Z", "Self"} & set(vocabulary(manifest).names)
 
 
-def test_unclosed_templates_do_not_swallow_the_pages_after(tmp_path):
-    open_ended = page("Open", "Before. {{Infobox | name = [[Good]] " + "{{a|" * 200)
-    counts = articles(tmp_path, open_ended, GOOD, *TARGETS).counts
-    assert counts["article"] >= 4
+def test_unclosed_templates_do_not_swallow_the_sections_after(tmp_path):
+    text = "Before. {{Infobox | name = [[Good]] " + "{{a|" * 200
+    manifest = articles(tmp_path, page("Open", f"{text}\n== Then ==\nIt rains near [[Other]]."))
+    (found,) = pq.read_table(manifest.paths("articles.parquet")[0]).to_pylist()
+    assert "Before." in found["text"] and "It rains near Other." in found["text"]
+    assert found["link_targets"] == ["Other"] and manifest.counts["dropped: unclosed template"] > 0
+
+
+def test_where_a_file_ends_does_not_decide_what_is_a_disambiguation(tmp_path):
+    """The template that says so may stand in another part of the dump."""
+    pages = [
+        page("Template:Viele", "__DISAMBIG__", ns=10),
+        page("Good (many)", "May be [[Good]] or [[Other]]. {{Viele}}"),
+        GOOD,
+    ]
+    counts = []
+    for name, parts in (("one", [pages]), ("two", [pages[1:], pages[:1]])):
+        folder = tmp_path / name
+        folder.mkdir()
+        for i, part in enumerate(parts):
+            (folder / f"{i}.xml").write_text(export(*part), "utf8")
+        files = [folder / f"{i}.xml" for i in range(len(parts))]
+        result = run("articles", *files, "-o", folder / "out", "--workers", 1, "--no-progress")
+        assert result.exit_code == 0, result.output
+        counts.append(read_manifest(folder / "out", STAGE).counts)
+    assert counts[0] == counts[1] and counts[0]["disambiguation"] == 1
+
+
+def test_dumps_of_several_languages_are_not_taken_for_one(tmp_path):
+    for language in ("de", "en"):
+        (tmp_path / f"{language}.xml").write_text(export(GOOD, language=language), "utf8")
+    files = [tmp_path / "de.xml", tmp_path / "en.xml"]
+    output = failed(run("articles", *files, "-o", tmp_path / "out", "--no-progress"))
+    assert "several languages (de, en)" in output
+    result = run("articles", *files, "-o", tmp_path / "out", "--no-progress", "--language", "de")
+    assert result.exit_code == 0
 
 
 def test_titles_with_odd_unicode_are_kept(tmp_path):

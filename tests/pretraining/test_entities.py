@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 import srsly
 
-from spacy_luke.errors import ConfigError, CorpusError
+from spacy_luke.errors import ConfigError, CorpusError, StageError
 from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
 from spacy_luke.vocab.entities import EntityVocab
 from tests.pretraining.articles import article, make_articles
@@ -61,11 +61,11 @@ def test_redirects_count_for_their_target_and_ties_go_by_name(tmp_path):
         "links": 8,
         "links by a redirect": 2,
         "links to a disambiguation": 1,
-        "links to a redirect loop": 1,
+        "links by a redirect to no article": 1,
         "links to an entity": 6,
         "redirects": 3,
-        "redirects in a loop": 2,
-        "white list: not linked": 0,
+        "redirects to no article": 3,
+        "white list: not found": 0,
     }
 
 
@@ -101,7 +101,54 @@ def test_a_white_list_is_in_whatever_its_count(tmp_path):
     manifest = vocabulary(tmp_path, min_count=2, size=3, white_list=path)
     vocab = EntityVocab.from_file(manifest.paths("entity_vocab.tsv")[0])
     assert [vocab.find(x) for x in ("Tokyo", "Kyoto", "Yokohama", "Japan")] == [4, 5, 6, None]
-    assert manifest.counts["white list: not linked"] == 1
+    assert manifest.counts["white list: not found"] == 1
+
+
+def test_a_white_list_names_redirects_and_articles_without_links(tmp_path):
+    pages = [*OTHERS, ("Nagoya City", "article", None), ("Nagoya", "redirect", "Nagoya City")]
+    articles = make_articles(tmp_path / "articles", (ATLAS, pages))
+    path = tmp_path / "white.txt"
+    path.write_text("Edo_town\nNagoya\nen:Osaka\nSelf\nMercury\n")
+    manifest = vocabulary(tmp_path, articles, min_count=9, white_list=path)
+    vocab = EntityVocab.from_file(manifest.paths("entity_vocab.tsv")[0])
+    assert list(vocab.names)[4:] == ["Tokyo", "Nagoya City"]
+    assert manifest.counts["white list: not found"] == 2  # Osaka and what is no article
+
+
+def test_a_redirect_to_itself_or_to_no_article_is_no_entity(tmp_path):
+    links = [("Self", "Self"), ("Foods", "Foods"), ("Tokyo", "Tokyo")]
+    article_ = article(1, "A", "Self, Foods and Tokyo.", links)
+    pages = [("Self", "redirect", "Self"), ("Foods", "redirect", None)]
+    manifest = vocabulary(tmp_path, make_articles(tmp_path / "articles", ([article_], pages)))
+    vocab = EntityVocab.from_file(manifest.paths("entity_vocab.tsv")[0])
+    assert list(vocab.names)[4:] == ["Tokyo"]
+    assert manifest.counts["links by a redirect to no article"] == 2
+    assert manifest.counts["redirects to no article"] == 2
+
+
+def test_an_item_named_by_a_redirect_is_the_article_there(tmp_path):
+    """A title has one id, and the article's own item goes before."""
+    links = [
+        ("Q1", "en", "Edo"),
+        ("Q2", "en", "Tokyo"),
+        ("Q3", "en", "Here"),
+        ("Q0", "en", "Edo town"),
+    ]
+    path = tmp_path / "sitelinks.jsonl"
+    srsly.write_jsonl(path, [dict(zip(("item", "language", "title"), x)) for x in links])
+    manifest = vocabulary(tmp_path, sitelinks=path)
+    titles = [title for _, title, _ in rows(manifest, "targets.parquet")]
+    assert len(titles) == len(set(titles)) and "Edo" in titles
+    vocab = EntityVocab.from_file(manifest.paths("entity_vocab.jsonl")[0])
+    assert vocab.find("Tokyo", "en") == 4 and "en:Edo" not in vocab
+
+
+def test_damaged_articles_are_named(tmp_path):
+    articles = make_articles(tmp_path / "articles", (ATLAS, OTHERS))
+    path = articles.paths("articles.parquet")[0]
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(StageError, match=r"The links of .*articles cannot be counted"):
+        vocabulary(tmp_path, articles)
 
 
 def test_several_languages_share_entities_through_sitelinks(tmp_path):

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spacy_luke.checkpoint.read import read_checkpoint
-from spacy_luke.errors import ConfigError
+from spacy_luke.errors import ConfigError, StageError
 from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
 from spacy_luke.pretraining.samples import Samples
@@ -52,6 +52,43 @@ def test_articles_are_set_aside_whole(bert_dir, tmp_path):
     assert counts["articles, train"] == len(sides[0])
     assert counts["articles, held out"] == len(sides[1])
     assert counts["links outside the vocabulary"] > 0
+
+
+@pytest.mark.parametrize("language", ["ja", "sw", "simple"])
+def test_a_language_without_a_tokenizer_in_spacy_has_sentences_too(bert_dir, tmp_path, language):
+    rows = [article(1, "A", "Tokyo is. It rains in Japan! Yes.", [("Tokyo", "Tokyo")])]
+    articles = make_articles(tmp_path / "articles", (rows, []), language=language)
+    entities = build_vocabulary([articles], tmp_path / "entities", VocabSettings(), False)
+    pieces = read_checkpoint(bert_dir).pieces
+    shards = build_shards(
+        [articles],
+        entities,
+        pieces,
+        tmp_path / "shards",
+        ShardSettings(max_pieces=12, max_mention=5, held_out=0.0),
+        Engine(workers=1),
+        False,
+    )
+    found = rows_of(shards, TRAIN)
+    assert len(found) > 1 and spell(pieces, found[0]["word_ids"]).endswith(".")
+
+
+def test_damaged_articles_are_named(bert_dir, tmp_path):
+    _, entities, _ = make_world(tmp_path, bert_dir)
+    articles = make_articles(tmp_path / "other", (make_rows(9), []))
+    path = articles.paths("articles.parquet")[0]
+    path.write_bytes(path.read_bytes()[:-20])
+    pieces = read_checkpoint(bert_dir).pieces
+    with pytest.raises(StageError, match=r"articles.parquet or .* cannot be read"):
+        build_shards(
+            [articles],
+            entities,
+            pieces,
+            tmp_path / "new",
+            ShardSettings(),
+            Engine(workers=1),
+            False,
+        )
 
 
 def test_neither_workers_nor_partitions_in_flight_change_a_byte(bert_dir, tmp_path):

@@ -25,6 +25,7 @@ from spacy_luke.errors import CheckpointError, ConfigError, StageError
 from spacy_luke.pretraining import checkpoints, training
 from spacy_luke.pretraining.masking import Masking
 from spacy_luke.pretraining.pretrain import LOG, _warn, read_log
+from spacy_luke.pretraining.stage import alone
 from spacy_luke.pretraining.training import Phase, TrainingSettings
 from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world
@@ -171,32 +172,35 @@ def test_sharding_needs_processes(world, bert_dir, tmp_path):
         run(world, bert_dir, tmp_path, {"sharded": True})
 
 
-def killed_and_whole(world, encoder, folder, values, moments) -> float:
-    """Kill a training at moments (seconds after its start) and let it go on each time; the
-    largest difference of its weights from those of an uninterrupted one."""
+def killed_and_whole(world, encoder, folder, values, after) -> float:
+    """Kill a training, each time a moment after it saved a given step, and let it go on; the largest
+    difference of its weights from those of an uninterrupted one."""
     run(world, encoder, folder / "whole", values)
-    for moment in moments:
+    for step, moment in after:
         process = subprocess.Popen(
             [sys.executable, *command(world, encoder, folder / "killed", values)],
             env=environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        try:
-            process.wait(moment)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        time.sleep(0.05)
+        saved = folder / "killed" / "checkpoints" / f"checkpoint-{step:09d}" / "state.json"
+        deadline = time.monotonic() + 120
+        while not saved.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(moment)
+        assert process.poll() is None  # killed at work, not after it
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not (folder / "killed" / "model").exists()
     run(world, encoder, folder / "killed", values)
     return differences(weights(folder / "whole"), weights(folder / "killed"))
 
 
 def test_a_killed_training_ends_where_it_would_have(world, bert_dir, tmp_path):
     draw = random.Random(0)
-    values = {"phases": [[30, 1e-3, False]], "save_every": 3}
-    moments = [draw.uniform(4, 9) for _ in range(2)]
-    assert killed_and_whole(world, bert_dir, tmp_path, values, moments) == 0.0
+    values = {"phases": [[60, 1e-3, False]], "save_every": 3, "keep": 99}
+    after = [(step, draw.uniform(0.0, 0.3)) for step in (3, 15)]
+    assert killed_and_whole(world, bert_dir, tmp_path, values, after) == 0.0
 
 
 def test_only_entities_and_fresh_heads_are_trained_at_first(world, bert_dir, tmp_path):
@@ -311,6 +315,11 @@ def test_a_full_disk_leaves_the_checkpoint_before(world, bert_dir, tmp_path, mon
     with pytest.raises(StageError, match="checkpoint-000000003 cannot be written.*the disk full"):
         checkpoints.save_checkpoint(tmp_path / "checkpoints", 3, {"x": torch.ones(1)}, {}, {}, 2)
     assert sorted(x.name for x in (tmp_path / "checkpoints").iterdir()) == before
+
+
+def test_two_trainings_in_a_folder_are_refused(world, bert_dir, tmp_path):
+    with alone(tmp_path), pytest.raises(StageError, match="Another run is at work"):
+        run(world, bert_dir, tmp_path, {})
 
 
 def test_a_vocabulary_that_covers_nothing_is_told(bert_dir, tmp_path, caplog):
