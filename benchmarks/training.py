@@ -11,6 +11,8 @@ from spacy.language import Language
 from spacy.util import load_config
 from thinc.api import Config
 
+from spacy_luke.pretraining.stage import sha256
+
 from . import runtime
 from .datasets import Corpora
 
@@ -33,8 +35,13 @@ class RunSettings:
     overrides: dict[str, Any] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """As written to results: the encoder by its name, not its place."""
-        return {**asdict(self), "encoder": Path(self.encoder).name}
+        """As written to results: the encoder by its name, not its place, and a pretrained one, which
+        all have the same name, by what is in it too."""
+        path = Path(self.encoder)
+        name = path.name
+        if (path / "entity_vocab.json").exists():
+            name += "@" + sha256(path / "model.safetensors")[:12]
+        return {**asdict(self), "encoder": name}
 
 
 @dataclass(frozen=True)

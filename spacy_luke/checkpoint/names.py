@@ -27,6 +27,12 @@ ENTITY_HEAD = {
     "norm.bias": "entity_predictions.transform.LayerNorm.bias",
     "bias": "entity_predictions.bias",
 }
+# BERT's masked-word head, which is the same function.
+_BERT_WORD_HEAD = {
+    "cls.predictions.transform.dense.": "lm_head.dense.",
+    "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
+    "cls.predictions.bias": "lm_head.bias",
+}
 CLASSIFIER_WEIGHT, CLASSIFIER_BIAS = "classifier.weight", "classifier.bias"
 CLASSIFIER, POOLER, ENTITY_PREDICTIONS = "classifier.", "pooler.", "entity_predictions."
 PHRASE_WEIGHT, PHRASE_BIAS = "mlp.dense.weight", "mlp.dense.bias"  # UCTopic's
@@ -82,6 +88,18 @@ def strip_prefix(names: Iterable[str]) -> dict[str, str]:
                 short = ours + short[len(theirs) :]
         short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", short)
         result[name] = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
+    return result
+
+
+def without_bert_names(others: Weights) -> Weights:
+    """What is left of a plain encoder's heads: the masked-word head, under LUKE's names."""
+    result: Weights = {}
+    for name, tensor in others.items():
+        for theirs, ours in _BERT_WORD_HEAD.items():
+            if name.startswith(theirs):
+                result[ours + name[len(theirs) :]] = tensor
+        if not name.startswith("cls."):
+            result[name] = tensor
     return result
 
 

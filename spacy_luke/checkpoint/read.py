@@ -27,6 +27,7 @@ from .names import (
     sources,
     to_ours,
     to_published,
+    without_bert_names,
 )
 from .source import Source, describe
 from .warm_start import add_entities
@@ -95,7 +96,7 @@ def read_checkpoint(
         check_heads(others, source.architecture, config, directory)
     else:  # it will be written as what it has become
         source = Source(source.name, source.sha256, source.architecture)
-        others = {name: x for name, x in others.items() if not name.startswith("cls.")}
+        others = without_bert_names(others)
     weights = _match(encoder, config, directory)
     return Checkpoint(config, weights, others, pieces, entities, source, is_luke)
 

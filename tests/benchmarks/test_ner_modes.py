@@ -7,6 +7,7 @@ from benchmarks import ner_modes, ner_speed, results, tables
 from benchmarks.datasets import DATA_SETS, load
 from benchmarks.rows import COMPONENT, ROWS
 from benchmarks.scoring import gold_entities
+from benchmarks.training import RunSettings
 
 SENTENCES = [
     "Ada/B-person Lovelace/I-person was/O born/O in/O London/B-location",
@@ -93,3 +94,16 @@ def test_speed_of_all_rows_is_measured_and_the_tables_name_them(work, bert_dir):
     text = tables.render([*records(work), *measured], n_samples=100)
     assert all(f"| {row} |" in text for row in ROWS)
     assert "two-stage - token" in text and "k = 0.5 x words" in text
+
+
+def test_pretrained_encoders_of_one_name_are_told_apart(tmp_path):
+    names = []
+    for folder, weights in (("one", b"a"), ("other", b"b")):
+        path = tmp_path / folder / "model"
+        path.mkdir(parents=True)
+        (path / "model.safetensors").write_bytes(weights)
+        names.append(RunSettings(encoder=str(path)).record()["encoder"])
+        (path / "entity_vocab.json").write_text("{}")
+        names.append(RunSettings(encoder=str(path)).record()["encoder"])
+    plain, one, also_plain, other = names
+    assert plain == also_plain == "model" and one != other and one.startswith("model@")

@@ -96,7 +96,8 @@ def test_neither_workers_nor_partitions_in_flight_change_a_byte(bert_dir, tmp_pa
     articles = make_articles(tmp_path / "articles", *[(make_rows(60)[i::3], []) for i in range(3)])
     settings = ShardSettings(max_pieces=40, held_out=0.2)
     pieces = read_checkpoint(bert_dir).pieces
-    for name, engine in (("two", Engine(workers=2)), ("one", Engine(workers=1))):
+    engines = {"two": Engine(workers=2), "one": Engine(workers=1), "dask": Engine("dask", 2)}
+    for name, engine in engines.items():
         build_shards([articles], entities, pieces, tmp_path / name, settings, engine, False)
         assert snapshot(tmp_path / name) == snapshot(shards.folder)
 

@@ -22,9 +22,11 @@ from spacy.tokens import Span
 from spacy_luke.checkpoint.names import is_extra_query, plain_query, to_published
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import CheckpointError, ConfigError, StageError
+from spacy_luke.model.packing import Entities, LukeInputs, Words
 from spacy_luke.pretraining import checkpoints, training
 from spacy_luke.pretraining.masking import Masking
-from spacy_luke.pretraining.pretrain import LOG, _warn, read_log
+from spacy_luke.pretraining.objective import PretrainingModel
+from spacy_luke.pretraining.pretrain import LOG, _warn, fresh_heads, read_log
 from spacy_luke.pretraining.stage import alone
 from spacy_luke.pretraining.training import Phase, TrainingSettings
 from tests.pretraining.run_training import run
@@ -268,6 +270,28 @@ def test_plain_attention_is_trained_and_what_follows_is_entity_aware(
         assert torch.equal(published[name], published[plain_query(name)])
     query = "encoder.layer.0.attention.self.query.weight"
     assert not torch.equal(published[query], to_published(start.weights)[query])
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "xlm-roberta"])
+def test_the_masked_word_head_of_a_plain_encoder_goes_on(make_checkpoint, kind):
+    name = {"bert": "Bert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta"}[kind]
+    transformers = pytest.importorskip("transformers")
+    directory = make_checkpoint(kind, f"{name}ForMaskedLM")
+    theirs = getattr(transformers, f"{name}ForMaskedLM").from_pretrained(directory).eval()
+    start = read_checkpoint(directory)
+    assert not any(x.startswith("word_head") for x in fresh_heads(start))
+    model = PretrainingModel.start(start, "full", 0).eval()
+    ids = np.array([start.pieces.cls_id, 7, 9, 11, start.pieces.sep_id])
+    nothing = np.zeros(0, dtype=np.int64)
+    inputs = LukeInputs(
+        Words(ids, np.array([0, 5])),
+        Entities(nothing, nothing, nothing, np.zeros(2, dtype=np.int64)),
+    )
+    with torch.no_grad():
+        words = model.luke(inputs).words
+        ours = model.word_head(words, model.luke.word_embeddings.words.weight)
+        expected = theirs(torch.from_numpy(ids)[None]).logits[0]
+    assert (ours - expected).abs().max() < 1e-5
 
 
 def test_the_finished_model_starts_any_component(world, bert_dir, tmp_path):
