@@ -1,0 +1,102 @@
+"""Speed and memory of preparing a dump, with one process and with several, in turns.
+
+    python -m benchmarks.preparation_speed --dump FILES... --encoder DIR --workers 1 2
+
+Wall time of the commands as a user runs them, start-up and hashing included; markup is that of the
+dumps uncompressed. Memory is the peak of the largest process of a command.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import srsly
+
+from . import results
+from .kill_resume import preparation
+from .markdown import median_range, table
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    p = argparse.ArgumentParser(prog="python -m benchmarks.preparation_speed", description=__doc__)
+    p.add_argument("--encoder", default="project/assets/minilm", help="directory of the encoder")
+    p.add_argument("--dump", type=Path, nargs="+", required=True, help="exports of one language")
+    p.add_argument("--work", type=Path, default=Path("build/preparation"), help="folder for files")
+    p.add_argument("--results", type=Path, help="default: preparation.jsonl in --work")
+    p.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    p.add_argument("--engine", default="local", choices=("local", "dask"))
+    p.add_argument("--rounds", type=int, default=3)
+    args = p.parse_args(argv)
+    args.results = args.results or args.work / "preparation.jsonl"
+    return args
+
+
+def timed(command: list[str]) -> tuple[float, float]:
+    """Seconds and MiB of a command."""
+    start = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spacy", "luke", *command],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    _, status, usage = os.wait4(process.pid, 0)  # its own memory, or that of its largest worker
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed.")
+    return time.monotonic() - start, usage.ru_maxrss / 1024
+
+
+def megabytes(folder: Path) -> dict[str, float]:
+    """What the stages read: markup, and text."""
+    counts = srsly.read_json(folder / "articles" / "manifest.json")["counts"]
+    return {
+        "articles": counts["characters of markup"] / 1e6,
+        "shards": counts["characters"] / 1e6,
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    measured: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    read: dict[str, float] = {}
+    for number in range(args.rounds):
+        for workers in args.workers[:: 1 if number % 2 == 0 else -1]:
+            folder = args.work / f"workers-{workers}"
+            shutil.rmtree(folder, ignore_errors=True)
+            settings = argparse.Namespace(**{**vars(args), "workers": workers})
+            for command in preparation(settings, folder):
+                measured.setdefault((command[0], workers), []).append(timed(command))
+            read = megabytes(folder)
+    rows = []
+    for (stage, workers), found in measured.items():
+        seconds = [x for x, _ in found]
+        first = [x for x, _ in measured[stage, args.workers[0]]]
+        record = {"kind": "preparation", "stage": stage, "engine": args.engine, "workers": workers}
+        record |= {"dumps": [x.name for x in args.dump], "seconds": seconds}
+        record |= {"characters": read.get(stage, 0.0) * 1e6, "peak_mib": [x for _, x in found]}
+        results.append(args.results, record)
+        speed = (
+            "-" if stage not in read else f"{read[stage] / sorted(seconds)[len(seconds) // 2]:.2f}"
+        )
+        rows.append(
+            [
+                stage,
+                str(workers),
+                median_range(seconds),
+                speed,
+                median_range([a / b for a, b in zip(first, seconds)]),
+                f"{max(x for _, x in found):.0f}",
+            ]
+        )
+    header = ["stage", "processes", "seconds", "M characters/s", "speed-up", "peak MiB"]
+    print(table(header, rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
