@@ -15,6 +15,7 @@ from ..model.encoder import AttentionPattern, LukeModel
 from ..model.heads import MaskedHead
 from ..model.packing import Array, Entities, LukeInputs, Words
 
+TOP = 10
 HEADS = {"word_head": WORD_HEAD, "entity_head": ENTITY_HEAD}
 """Ours to published names, by module."""
 
@@ -35,12 +36,14 @@ class MaskedBatch:
 
 
 class Outcome(NamedTuple):
-    """Sums over a batch: losses (scalars with gradients), and how many were right at the top."""
+    """Sums over a batch: losses (scalars with gradients), how many were right at the top, and, outside
+    training, how many entities were among the first TOP."""
 
     word_loss: torch.Tensor
     entity_loss: torch.Tensor
     words_right: torch.Tensor
     entities_right: torch.Tensor
+    entities_near: torch.Tensor
 
 
 class PretrainingModel(nn.Module):
@@ -58,13 +61,13 @@ class PretrainingModel(nn.Module):
         states = self.luke(batch.inputs, self.attention)
         word_table = self.luke.word_embeddings.words.weight
         entity_table = self._entity_table
-        word_loss, words_right = self._predict(
+        word_loss, words_right, _ = self._predict(
             self.word_head, states.words, word_table, batch.words, batch.word_targets
         )
-        entity_loss, entities_right = self._predict(
+        entity_loss, entities_right, entities_near = self._predict(
             self.entity_head, states.entities, entity_table, batch.entities, batch.entity_targets
         )
-        return Outcome(word_loss, entity_loss, words_right, entities_right)
+        return Outcome(word_loss, entity_loss, words_right, entities_right, entities_near)
 
     @property
     def _entity_table(self) -> torch.Tensor:
@@ -79,22 +82,21 @@ class PretrainingModel(nn.Module):
         table: torch.Tensor,
         rows: Array,
         targets: Array,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        none = torch.zeros((), device=states.device)
         if not len(rows):  # zero, but part of the graph: every process has every gradient
             nothing = states.sum() * 0.0 + sum(p.sum() * 0.0 for p in head.parameters())
-            return nothing, torch.zeros((), device=states.device)
+            return nothing, none, none
         device = states.device
         picked = states.index_select(0, torch.from_numpy(rows).to(device))
         wanted = torch.from_numpy(targets).to(device)
         logits = head(picked, table).float()
         loss = F.cross_entropy(logits, wanted, reduction="sum")
-        return loss, (logits.argmax(-1) == wanted).sum()
-
-    def entity_logits(self, inputs: LukeInputs, rows: Array) -> torch.Tensor:
-        """(n, n_entities) of the packed entities ``rows``."""
-        states = self.luke(inputs, self.attention).entities
-        picked = states.index_select(0, torch.from_numpy(rows).to(states.device))
-        return self.entity_head(picked, self._entity_table)
+        near = none
+        if not self.training:
+            best = logits.topk(min(TOP, logits.shape[1]), -1).indices
+            near = (best == wanted[:, None]).any(-1).sum()
+        return loss, (logits.argmax(-1) == wanted).sum(), near
 
     @classmethod
     def start(

@@ -43,7 +43,6 @@ def shard(model: PretrainingModel, device: torch.device) -> None:
         for name in ("full", "words", "probe"):  # what the encoder calls
             register_fsdp_forward_method(layer, name)
     fully_shard(model, mesh=mesh)
-    register_fsdp_forward_method(model, "entity_logits")
 
 
 @contextmanager

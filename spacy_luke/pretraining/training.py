@@ -321,7 +321,7 @@ def _sums(outcome: Outcome, batch: MaskedBatch) -> np.ndarray:
     """(word loss, entity loss, words right, entities right, words, entities, pieces)."""
     n_pieces = len(batch.inputs.words.piece_ids)
     counts = (len(batch.words), len(batch.entities), n_pieces)
-    return np.asarray([*(float(x.detach()) for x in outcome), *counts])
+    return np.asarray([*(float(x.detach()) for x in outcome[:4]), *counts])
 
 
 def _seed(*parts: int) -> int:
