@@ -1,7 +1,7 @@
 """``spacy luke page``: documents with predicted and gold annotation as one HTML page."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -27,6 +27,7 @@ from .page_relations import Drawn, draw_relations
 from .page_template import TEMPLATE
 from .page_text import Entity, Piece, cut, type_chips
 
+RELATIONS, TYPES = "doc._.relations", "span._.types"
 N_BINS = 20
 """Bars of the histogram of scores, from 0 to 1."""
 
@@ -137,7 +138,7 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
     """Predict every example's entities, relations and types and set them beside its annotation.
 
     A pipeline that writes relations or types but no entities is given those of the annotation.
-    limit: most documents shown, 0 for all. Raises ConfigError where the pipeline writes nothing
+    Relations and types are shown of a pipeline that writes them; of others nothing is missed. limit: most documents shown, 0 for all. Raises ConfigError where the pipeline writes nothing
     that the page shows.
     """
     page = Page(title, _meta(nlp), len(examples), [], Counts(), {}, [])
@@ -145,6 +146,7 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
         page.given = True
         preset_gold(examples, nlp)
     compare = any(relation_offsets(eg.reference) for eg in examples)
+    said = _said(nlp)
     scored: list[tuple[float, bool]] = []
     found = nlp.pipe([eg.predicted for eg in examples])
     bar = tqdm(found, "predict", total=len(examples), leave=False, disable=None)
@@ -152,7 +154,9 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
         gold = gold_entities(example.reference)
         predicted = predicted_entities(doc)
         if not limit or number <= limit:
-            page.documents.append(show(doc, example.reference, predicted, gold, number, compare))
+            page.documents.append(
+                show(doc, example.reference, predicted, gold, number, compare, said)
+            )
         if gold is None:
             continue
         keys = {entity.key for entity in gold}
@@ -205,15 +209,20 @@ def show(
     gold: Sequence[Entity] | None,
     number: int,
     compare: bool = False,
+    said: Collection[str] = (RELATIONS, TYPES),
 ) -> Shown:
     """One document, cut into pieces at every end of an entity.
 
-    compare: whether relations are annotated; one that this document lacks is then spurious.
+    compare: whether relations are annotated; one that this document lacks is then spurious. said: what
+    the pipeline writes.
     """
     title = str(reference.user_data.get("title") or f"Document {number}")
     counts = None if gold is None else count(predicted, gold)
-    pieces = cut(doc.text, predicted, gold, type_chips(doc, reference))
-    drawn = draw_relations(doc, reference, compare, f"relations-{number}")
+    chips = type_chips(doc, reference) if TYPES in said else {}
+    pieces = cut(doc.text, predicted, gold, chips)
+    drawn = Drawn([], [])
+    if RELATIONS in said:
+        drawn = draw_relations(doc, reference, compare, f"relations-{number}")
     return Shown(title, pieces, counts, len(doc), drawn)
 
 
@@ -255,11 +264,15 @@ def _percent(value: float | None) -> str:
     return "\N{EN DASH}" if value is None else f"{100 * value:.1f}"
 
 
+def _said(nlp: Language) -> set[str]:
+    """What the components of a pipeline write."""
+    return {what for name in nlp.pipe_names for what in nlp.get_pipe_meta(name).assigns}
+
+
 def _finds_entities(nlp: Language) -> bool:
     """Whether the pipeline writes ``Doc.ents``, or only what is said of given entities."""
     predicted = bool(predicts_entities(nlp))
-    said = {what for name in nlp.pipe_names for what in nlp.get_pipe_meta(name).assigns}
-    if not predicted and not said & {"doc._.relations", "span._.types"}:
+    if not predicted and not _said(nlp) & {RELATIONS, TYPES}:
         raise ConfigError(
             f"No component of the pipeline ({', '.join(nlp.pipe_names) or 'empty'}) writes "
             "Doc.ents, which the page shows; a luke_ner with nested = true does not."

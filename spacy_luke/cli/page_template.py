@@ -145,7 +145,7 @@ The entities are given, not predicted.
 {% if page.bars %}
 <section class="card">
 <h2>Probabilities of predicted entities</h2>
-<svg class="histogram" viewBox="0 -8 320 140" role="img"
+<svg class="histogram" viewBox="-6 -8 332 140" role="img"
   aria-label="Histogram of probabilities; right ones, spurious ones on top">
 {% for bar in page.bars %}
 {% set n = bar.agreed + bar.spurious %}

@@ -336,14 +336,23 @@ def make_entities(nlp, name, docs):
     return Annotate([])
 
 
+@spacy.Language.factory(
+    "test_everything",
+    assigns=["doc.ents", "doc._.relations", "span._.types"],
+    default_config={"docs": []},
+)
+def make_everything(nlp, name, docs):
+    return Annotate([])
+
+
 @spacy.Language.factory("test_relations", assigns=["doc._.relations"], default_config={"docs": []})
 def make_relations(nlp, name, docs):
     return lambda doc: doc
 
 
-def page_of(pairs):
+def page_of(pairs, factory="test_everything"):
     nlp = spacy.blank("en")
-    nlp.add_pipe("test_entities").docs.update({doc.text: doc for doc, _ in pairs})
+    nlp.add_pipe(factory).docs.update({doc.text: doc for doc, _ in pairs})
     examples = [
         spacy.training.Example(Doc(nlp.vocab, words=[t.text for t in gold]), gold)
         for _, gold in pairs
@@ -363,6 +372,15 @@ def test_the_page_shows_relations_and_types_below_and_behind_entities():
 def test_a_page_without_relations_or_types_does_not_speak_of_them():
     html = render(page_of([(related([]), related([]))]))
     assert "Arcs" not in html and 'class="relations"' not in html and 'class="type' not in html
+
+
+def test_what_a_pipeline_does_not_write_is_not_missed():
+    relations = [("Ada", "Byron", "child")]
+    gold = related(relations, types={"Ada": {"countess": 1.0}})
+    html = render(page_of([(related([]), gold)], "test_entities"))
+    assert not any(x in html for x in ("countess", "Arcs", "<svg", 'class="type'))
+    html = render(page_of([(related([]), gold)]))
+    assert "countess" in html and "Arcs" in html
 
 
 def test_gold_relations_anywhere_make_predictions_elsewhere_spurious():
