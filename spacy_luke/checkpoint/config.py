@@ -39,8 +39,8 @@ def network_config(raw: dict[str, Any], where: Path) -> LukeConfig:
     """The configuration of a LUKE, or of the LUKE that a plain encoder becomes.
 
     A plain encoder gets entity embeddings as wide as its hidden size and four special
-    entities. where: the file that it is, for messages. Raises CheckpointError for another kind of model and ConfigError for a setting
-    the network does not have.
+    entities. where: the file that it is, for messages. Raises CheckpointError for another kind of
+    model and ConfigError for a setting the network does not have.
     """
     model_type = raw.get("model_type")
     if model_type not in LUKE_TYPES + PLAIN_TYPES:

@@ -138,7 +138,8 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
     """Predict every example's entities, relations and types and set them beside its annotation.
 
     A pipeline that writes relations or types but no entities is given those of the annotation.
-    Relations and types are shown of a pipeline that writes them; of others nothing is missed. limit: most documents shown, 0 for all. Raises ConfigError where the pipeline writes nothing
+    Relations and types are shown of a pipeline that writes them; of others nothing is missed.
+    limit: most documents shown, 0 for all. Raises ConfigError where the pipeline writes nothing
     that the page shows.
     """
     page = Page(title, _meta(nlp), len(examples), [], Counts(), {}, [])

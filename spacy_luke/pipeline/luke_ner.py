@@ -200,7 +200,7 @@ class LukeNER(Labelled):
         if not self.cfg["nested"]:
             marks = [entity_tokens(doc) for doc in docs]
             kept = [x.blocked if self.cfg["overwrite"] else x.inside for x in marks]
-            taken = np.concatenate(kept)
+            taken = np.concatenate([np.zeros(0, dtype=bool), *kept])  # also of no document
         return decode(
             self.model.ops.to_numpy(values.logits),
             asked[:, 0],

@@ -30,9 +30,10 @@ class VocabSettings:
     """Which entities make the vocabulary.
 
     size: at most this many, without the special ones, the most linked first. min_count: links an
-    entity needs. white_list: a file of titles or redirects (or ``lang:title``), one a line, that are in
-    whatever their count, also where nothing links to them. sitelinks: of several languages, a table (Parquet, CSV or JSON lines) of
-    item, language and title, which says what is the same entity. memory: DuckDB's limit.
+    entity needs. white_list: a file of titles or redirects (or ``lang:title``), one a line, that
+    are in whatever their count, also where nothing links to them. sitelinks: of several languages,
+    a table (Parquet, CSV or JSON lines) of item, language and title, which says what is the same
+    entity. memory: DuckDB's limit.
     """
 
     size: int = 500_000

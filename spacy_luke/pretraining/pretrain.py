@@ -173,10 +173,8 @@ def _warn(start: Checkpoint, shards: Manifest) -> None:
             "finished model they start again as copies. --entity-aware trains them.",
             start.source.name,
         )
-    known = shards.counts.get("entities, train", 0) - shards.counts.get(
-        "links outside the vocabulary", 0
-    )
-    if known <= 0:
+    n_links = sum(shards.counts.get(f"entities, {side}", 0) for side in ("train", "held out"))
+    if n_links <= shards.counts.get("links outside the vocabulary", 0):
         LOGGER.warning(
             "%s has no link to an entity of the vocabulary: no entity is trained.", shards.folder
         )

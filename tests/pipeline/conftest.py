@@ -18,6 +18,8 @@ ANNOTATED = [
     ("France and Germany signed in New York City .", [(0, 1, "LOC"), (2, 3, "LOC"), (5, 8, "LOC")]),
     ("She disagreed , of course !", []),
 ]
+WORDS = ["Ada", "Lovelace", "was", "born", "in", "London", "."]
+LISTENER = {"@architectures": "spacy-luke.LukeListener.v1"}
 
 
 def make_examples(nlp: Language, data: Sequence[tuple[str, list]] = ANNOTATED) -> list[Example]:
@@ -70,3 +72,14 @@ def ner(bert_dir: Path) -> Callable[..., Language]:
         return make_ner(bert_dir, **config)
 
     return make
+
+
+def entities(doc: Doc) -> list[tuple[int, int, str]]:
+    return [(ent.start, ent.end, ent.label_) for ent in doc.ents]
+
+
+def trained(nlp: Language, steps: int = 60) -> list[Example]:
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, steps)
+    return examples

@@ -1,0 +1,207 @@
+"""What luke_ner learns from, keeps and overwrites: annotation on either side of an example."""
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from tests.pipeline.conftest import ANNOTATED, entities, fit, make_examples, trained
+
+
+def test_nested_mode_reads_and_writes_only_the_spans_group(ner):
+    nlp = ner(nested=True, spans_key="nested")
+    spans = [(1, 4, "ORG"), (3, 4, "LOC")]
+    words = ["The", "University", "of", "Tokyo", "was", "founded", "in", "1877", "."]
+    reference = Doc(nlp.vocab, words=words)
+    reference.spans["nested"] = [Span(reference, a, b, label=x) for a, b, x in spans]
+    examples = [Example(Doc(nlp.vocab, words=words), reference)]
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
+    doc = nlp(Doc(nlp.vocab, words=words))
+    assert [(s.start, s.end, s.label_) for s in doc.spans["nested"]] == spans
+    assert not doc.ents
+    scores = nlp.evaluate(examples)
+    assert scores["spans_nested_f"] == 1.0
+
+
+def test_a_document_without_the_spans_group_is_not_annotated(ner, caplog):
+    spacy.util.logger.propagate = True
+    nlp = ner(nested=True, spans_key="nested")
+    words = ["Ada", "Lovelace", "was", "born", "in", "London", "."]
+    with_group, without, empty = (Doc(nlp.vocab, words=words) for _ in range(3))
+    with_group.spans["nested"] = [Span(with_group, 0, 2, "PER")]
+    empty.spans["nested"] = []
+    examples = [Example(Doc(nlp.vocab, words=words), x) for x in (with_group, without, empty)]
+    nlp.initialize(lambda: examples)
+    assert "1 documents have no spans group 'nested'" in caplog.text
+    losses = [nlp.update([eg], sgd=False)["luke_ner"] for eg in examples]
+    assert losses[0] > 0 and losses[1] == 0.0 and losses[2] > 0
+
+
+def test_existing_entities_are_overwritten_unless_told_otherwise(ner):
+    nlp = ner()
+    trained(nlp)
+    words = ANNOTATED[0][0].split(" ")
+
+    def with_entity() -> Doc:
+        doc = Doc(nlp.vocab, words=words)
+        doc.ents = [Span(doc, 1, 4, label="OLD")]
+        return doc
+
+    assert entities(nlp(with_entity())) == ANNOTATED[0][1]
+    nlp.get_pipe("luke_ner").cfg["overwrite"] = False
+    assert entities(nlp(with_entity())) == [(1, 4, "OLD"), (5, 6, "LOC")]
+
+
+def test_gold_entities_on_the_predicted_side_do_not_reach_the_score(ner):
+    nlp = ner()
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    for eg in examples:
+        eg.predicted.ents = [
+            Span(eg.predicted, s.start, s.end, s.label_) for s in eg.reference.ents
+        ]
+    assert nlp.evaluate(examples)["ents_f"] < 1.0
+
+
+def test_tokens_without_annotation_stay_out_of_the_loss(ner):
+    nlp = ner(mode="probe")
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_ner")
+    words = ANNOTATED[0][0].split(" ")
+    reference = Doc(nlp.vocab, words=words)
+    reference.set_ents([Span(reference, 0, 2, label="PER")], default="missing")
+    eg = Example(Doc(nlp.vocab, words=words), reference)
+    spans, scores = pipe.predict([eg.predicted])
+    _, gradient = pipe.get_loss([eg], (spans, scores))
+    table = spans.dataXd[gradient.asked]
+    moved = np.abs(gradient.logits).sum(-1) > 0
+    assert moved.any()
+    assert (table[moved][:, 1] <= 2).all()
+
+
+def test_a_document_without_any_annotation_has_no_loss(ner):
+    nlp = ner()
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    bare = Example(nlp.make_doc("Ada was here ."), nlp.make_doc("Ada was here ."))
+    losses = nlp.update([bare], sgd=False)
+    assert losses["luke_ner"] == 0.0
+
+
+def test_gold_that_cannot_be_predicted_is_counted_and_told(ner, caplog):
+    nlp = ner(max_pieces=6)
+    data = [
+        *ANNOTATED,
+        ("a b c d e f g h i j k", [(0, 10, "LOC")]),  # longer than the suggester's 8 words
+        ("London London London London London London London", [(0, 7, "LOC")]),  # > 6 pieces
+    ]
+    examples = make_examples(nlp, data)
+    reference = Doc(nlp.vocab, words=["New", "York"])
+    reference.set_ents([Span(reference, 0, 1, label="LOC")], default="outside")
+    examples.append(Example(Doc(nlp.vocab, words=["New York"], spaces=[False]), reference))
+    spacy.util.logger.propagate = True
+    nlp.initialize(lambda: examples)
+    assert "3 of 11 gold spans cannot be predicted: 1 do not fit" in caplog.text
+    limits = nlp.get_pipe("luke_ner").limits
+    assert limits["gold"] == sum(len(spans) for _, spans in data) + 1
+    assert (limits["unsuggested"], limits["unaskable"], limits["misaligned"]) == (1, 1, 1)
+
+
+def test_gold_is_counted_in_the_sentences_of_training(ner):
+    """A sentencizer that annotates cuts an entity; without it the document is one sentence."""
+    for annotating, lost in (([], 0), (["sentencizer"], 1)):
+        nlp = ner()
+        nlp.add_pipe("sentencizer", first=True)
+        nlp.config["training"]["annotating_components"] = annotating
+        examples = make_examples(nlp, [("St . Marrow is near . London too", [(0, 3, "LOC")])])
+        nlp.initialize(lambda examples=examples: examples)
+        assert nlp.get_pipe("luke_ner").limits["unsuggested"] == lost
+        assert not examples[0].predicted.has_annotation("SENT_START")
+
+
+def test_a_loaded_component_has_counted_nothing(ner, tmp_path):
+    nlp = ner()
+    trained(nlp, steps=1)
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path).get_pipe("luke_ner").limits == {}
+
+
+def test_what_is_asked_for_examples_must_be_a_function(ner):
+    with pytest.raises(TypeError, match="E930"):
+        ner().get_pipe("luke_ner").initialize([])
+
+
+@pytest.mark.parametrize("unfit", [False, True])
+def test_tokens_of_which_parts_are_not_known_stay_out_of_the_loss(ner, unfit):
+    """The predicted side has one token where the reference has two."""
+    nlp = ner(mode="probe")
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_ner")
+    reference = Doc(
+        nlp.vocab, words=["New", "York", "is", "big"], spaces=[False, True, True, False]
+    )
+    if unfit:
+        reference.set_ents([Span(reference, 1, 2, "LOC")])
+    else:
+        reference.set_ents([], missing=[reference[1:2]], default="outside")
+    predicted = Doc(nlp.vocab, words=["NewYork", "is", "big"])
+    eg = Example(predicted, reference)
+    spans, scores = pipe.predict([predicted])
+    _, gradient = pipe.get_loss([eg], (spans, scores))
+    moved = np.abs(gradient.logits).sum(-1) > 0
+    starts = spans.dataXd[gradient.asked][:, 0]
+    assert moved.tolist() == (starts > 0).tolist() and moved.any()
+
+
+def test_ids_of_what_is_overwritten_do_not_stay(ner):
+    nlp = ner()
+    trained(nlp)
+    doc = Doc(nlp.vocab, words=ANNOTATED[0][0].split(" "))
+    doc.ents = [Span(doc, 0, len(doc), "OLD", span_id="subj", kb_id="Q1")]
+    nlp(doc)
+    assert entities(doc) == ANNOTATED[0][1]
+    assert not any(ent.id_ or ent.kb_id_ for ent in doc.ents)
+    nlp.get_pipe("luke_ner").cfg["overwrite"] = False
+    doc.ents = [Span(doc, 0, 1, "OLD", span_id="subj")]
+    nlp(doc)
+    assert doc.ents[0].id_ == "subj" and not any(ent.id_ for ent in doc.ents[1:])
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_blocked_tokens_stay_blocked(ner, overwrite):
+    nlp = ner(overwrite=overwrite)
+    trained(nlp)
+    start, end, _ = ANNOTATED[0][1][0]
+    doc = Doc(nlp.vocab, words=ANNOTATED[0][0].split(" "))
+    doc.set_ents([], blocked=[doc[start : start + 1]], default="missing")
+    nlp(doc)
+    assert entities(doc) == ANNOTATED[0][1][1:]
+    assert (doc[start].ent_iob_, doc[start].ent_type_) == ("B", "")
+
+
+def test_nested_mode_writes_a_span_once_and_says_what_training_should_be_scored_by(ner, caplog):
+    @spacy.registry.misc("test_twice_suggester")
+    def make():
+        def suggest(docs, *, ops):
+            rows = [[0, 2], [0, 2], [5, 6]]
+            return spacy.pipeline.spancat.Ragged(
+                ops.asarray2i(rows * len(docs)), ops.asarray1i([len(rows)] * len(docs))
+            )
+
+        return suggest
+
+    nlp = ner(nested=True, spans_key="both", suggester={"@misc": "test_twice_suggester"})
+    examples = make_examples(nlp, ANNOTATED[:1])
+    for eg in examples:
+        eg.reference.spans["both"] = list(eg.reference.ents)
+    spacy.util.logger.propagate = True
+    nlp.initialize(lambda: examples)
+    assert "spans_both_f = 1.0" in caplog.text
+    fit(nlp, examples, 40)
+    doc = nlp(Doc(nlp.vocab, words=ANNOTATED[0][0].split(" ")))
+    spans = [(s.start, s.end, s.label_) for s in doc.spans["both"]]
+    assert spans == ANNOTATED[0][1]

@@ -1,0 +1,258 @@
+"""One encoder that several components hear: gradients, steps, copies."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import SGD, Adam, fix_random_seed
+
+from spacy_luke.errors import ConfigError
+from tests.pipeline.conftest import ANNOTATED, LISTENER, WORDS, fit, make_examples
+
+
+def shared(directory: Path, n_ner: int = 1, tagger: bool = False) -> tuple[Language, list[Example]]:
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", config={"model": {"name": str(directory)}})
+    if tagger:
+        stock = {
+            "@architectures": "spacy-transformers.TransformerListener.v1",
+            "grad_factor": 1.0,
+            "pooling": {"@layers": "reduce_mean.v1"},
+        }
+        nlp.add_pipe(
+            "tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": stock}}
+        )
+    for i in range(n_ner):
+        nlp.add_pipe("luke_ner", name=f"ner{i}", config={"model": {"encoder": LISTENER}})
+    examples = make_examples(nlp)
+    for eg in examples:
+        for token in eg.reference:
+            token.tag_ = "NNP" if token.is_title else "X"
+    nlp.initialize(lambda: examples)
+    return nlp, examples
+
+
+def parameters(nlp: Language) -> np.ndarray:
+    module = nlp.get_pipe("luke").model.shims[0].module
+    return np.concatenate([p.detach().cpu().numpy().ravel() for p in module.parameters()])
+
+
+def gradients(nlp: Language) -> np.ndarray:
+    module = nlp.get_pipe("luke").model.shims[0].module
+    return np.concatenate(
+        [
+            (np.zeros(p.shape) if p.grad is None else p.grad.cpu().numpy()).ravel()
+            for p in module.parameters()
+        ]
+    )
+
+
+def test_a_listener_learns_through_the_shared_encoder_and_is_saved_without_it(bert_dir, tmp_path):
+    nlp, examples = shared(bert_dir)
+    before = parameters(nlp)
+    fit(nlp, examples, 60)
+    assert np.abs(parameters(nlp) - before).max() > 0
+    assert nlp.evaluate(examples)["ents_f"] == 1.0
+    nlp.to_disk(tmp_path)
+    assert (tmp_path / "ner0" / "model").stat().st_size < 100_000
+    loaded = spacy.load(tmp_path)
+    for text, spans in ANNOTATED:
+        doc = loaded(Doc(loaded.vocab, words=text.split(" ")))
+        assert [(e.start, e.end, e.label_) for e in doc.ents] == spans
+
+
+def test_gradients_of_all_listeners_add_up(bert_dir):
+    nlp, examples = shared(bert_dir, n_ner=2)
+
+    def run(*exclude: str) -> np.ndarray:
+        for p in nlp.get_pipe("luke").model.shims[0].module.parameters():
+            p.grad = None
+        nlp.update(examples, sgd=False, exclude=exclude)
+        for name in ("ner0", "ner1"):
+            for p in nlp.get_pipe(name).network.shims[0].module.parameters():
+                p.grad = None
+        return gradients(nlp)
+
+    both, first, second = run(), run("ner1"), run("ner0")
+    assert np.abs(first).max() > 0 and not np.allclose(first, second)
+    assert np.allclose(both, first + second, atol=1e-5)
+
+
+def test_a_frozen_upstream_collects_no_gradients_while_its_listener_learns(bert_dir):
+    nlp, examples = shared(bert_dir)
+    before = parameters(nlp)
+    head = nlp.get_pipe("ner0").network.shims[0].module.head.classifier.weight
+    start = head.detach().clone()
+    for _ in range(3):
+        nlp.update(examples, sgd=Adam(1e-2), exclude=["luke"])
+    assert not gradients(nlp).any()
+    assert np.array_equal(parameters(nlp), before)
+    assert not np.array_equal(
+        nlp.get_pipe("ner0").network.shims[0].module.head.classifier.weight.detach(), start
+    )
+
+
+def test_nlp_update_with_an_optimizer_steps_like_the_training_loop(bert_dir):
+    results = []
+    for direct in (True, False):
+        nlp, examples = shared(bert_dir, n_ner=2)
+        sgd = SGD(0.05, use_averages=False)
+        for pipe in ("ner0", "ner1"):  # equal heads in both runs
+            for p in nlp.get_pipe(pipe).network.shims[0].module.parameters():
+                p.data.fill_(0.05)
+        for _ in range(3):
+            nlp.update(examples, sgd=sgd if direct else False)
+            if not direct:
+                for _, component in nlp.pipeline:
+                    component.finish_update(sgd)
+        assert not gradients(nlp).any()
+        results.append(parameters(nlp))
+    assert np.allclose(results[0], results[1], atol=1e-6)
+
+
+def test_a_stock_tagger_trains_on_lukes_word_states(bert_dir, tmp_path):
+    pytest.importorskip("spacy_transformers", reason="stock listeners need spacy-transformers")
+    nlp, examples = shared(bert_dir, n_ner=1, tagger=True)
+    before = parameters(nlp)
+    fit(nlp, examples, 100)
+    assert np.abs(parameters(nlp) - before).max() > 0
+    scores = nlp.evaluate(examples)
+    assert scores["tag_acc"] > 0.95 and scores["ents_f"] > 0.95
+    nlp.to_disk(tmp_path)
+    doc = spacy.load(tmp_path)(" ".join(WORDS))
+    assert doc[0].tag_ == "NNP" and doc[2].tag_ == "X"
+    assert doc._.trf_data.model_output.last_hidden_state.shape[-1] == 32
+    for text in ("", "  ", "Tokyo"):
+        assert nlp(text).text == text
+    odd = [Example(nlp.make_doc(t), nlp.make_doc(t)) for t in ("", "  ")]
+    nlp.update([*odd, *examples], sgd=False)
+
+
+def test_replaced_listeners_own_an_equal_encoder(bert_dir, tmp_path):
+    nlp, examples = shared(bert_dir)
+    fit(nlp, examples, 40)
+    doc = nlp(Doc(nlp.vocab, words=WORDS))
+    nlp.replace_listeners("luke", "ner0", ["model.encoder"])
+    assert not nlp.get_pipe("luke").listeners
+    shims = [nlp.get_pipe("luke").model.shims[0], nlp.get_pipe("ner0").network.layers[0].shims[0]]
+    assert shims[0].id != shims[1].id
+    after = nlp(Doc(nlp.vocab, words=WORDS))
+    assert np.allclose(
+        doc.spans["luke_ner"].attrs["scores"], after.spans["luke_ner"].attrs["scores"], atol=1e-6
+    )
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path, exclude=["luke"])
+    assert [e.text for e in loaded(Doc(loaded.vocab, words=WORDS)).ents] == [
+        e.text for e in doc.ents
+    ]
+
+
+def test_a_sourced_component_brings_its_upstream(bert_dir):
+    nlp, examples = shared(bert_dir)
+    fit(nlp, examples, 40)
+    other = spacy.blank("en")
+    other.add_pipe("luke", source=nlp)
+    other.add_pipe("ner0", source=nlp)
+    doc, expected = (n(Doc(n.vocab, words=WORDS)) for n in (other, nlp))
+    assert [e.text for e in doc.ents] == [e.text for e in expected.ents]
+
+
+def test_a_listener_without_upstream_says_what_is_missing():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke_ner", config={"model": {"encoder": {**LISTENER, "upstream": "nowhere"}}})
+    with pytest.raises(ConfigError, match="nowhere"):
+        nlp.initialize(lambda: make_examples(nlp))
+
+
+def test_an_empty_batch_leaves_nothing_owed(bert_dir):
+    nlp, examples = shared(bert_dir)
+    empty = [Example(nlp.make_doc(""), nlp.make_doc(""))]
+    sgd = SGD(0.05, use_averages=False)
+    nlp.update(empty, sgd=sgd)
+    nlp.update(examples, sgd=sgd)
+    assert not gradients(nlp).any()
+
+
+def test_a_stock_component_may_listen_through_a_luke_listener_and_steps_in_time(bert_dir):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": LISTENER}
+    nlp.add_pipe("tagger", config={"model": model})
+    examples = make_examples(nlp)
+    for eg in examples:
+        for token in eg.reference:
+            token.tag_ = "NNP" if token.is_title else "X"
+    nlp.initialize(lambda: examples)
+    sgd = SGD(0.05, use_averages=False)
+    nlp.update(examples, sgd=sgd)  # the tagger's own output layer starts with zeros
+    before = parameters(nlp)
+    nlp.update(examples, sgd=sgd)
+    assert np.abs(parameters(nlp) - before).max() > 0
+    assert not gradients(nlp).any()
+
+
+def test_an_excluded_listener_opens_no_door_to_a_frozen_encoder(bert_dir):
+    nlp, examples = shared(bert_dir, n_ner=2)
+    nlp.update(examples, sgd=False, exclude=["ner1"])
+    for p in nlp.get_pipe("luke").model.shims[0].module.parameters():
+        p.grad = None
+    nlp.update(examples, sgd=False, exclude=["luke"])
+    assert not gradients(nlp).any()
+
+
+def test_an_excluded_listener_is_waited_for_once_only(bert_dir):
+    nlp, examples = shared(bert_dir, n_ner=2)
+    sgd = SGD(0.05, use_averages=False)
+    for _ in range(2):
+        before = parameters(nlp)
+        nlp.update(examples, sgd=sgd, exclude=["ner1"])
+    assert np.abs(parameters(nlp) - before).max() > 0
+    assert not gradients(nlp).any()
+
+
+def test_an_empty_last_micro_batch_does_not_hold_the_step_back(bert_dir):
+    nlp, examples = shared(bert_dir)
+    sgd = SGD(0.05, use_averages=False)
+    before = parameters(nlp)
+    nlp.update(examples, sgd=False)
+    nlp.update([Example(nlp.make_doc(""), nlp.make_doc(""))], sgd=False)
+    for _, component in nlp.pipeline:
+        component.finish_update(sgd)
+    assert np.abs(parameters(nlp) - before).max() > 0
+
+
+def test_a_listener_belongs_to_the_last_upstream_before_it(bert_dir):
+    nlp = spacy.blank("en")
+    for name in ("first", "second"):
+        nlp.add_pipe("luke", name=name, config={"model": {"name": str(bert_dir)}})
+    nlp.add_pipe("luke_ner", config={"model": {"encoder": LISTENER}})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.update(examples, sgd=False, exclude=["second"])
+    for name in ("first", "second"):
+        module = nlp.get_pipe(name).model.shims[0].module
+        assert all(p.grad is None for p in module.parameters())
+    nlp.update(examples, sgd=False)
+    module = nlp.get_pipe("second").model.shims[0].module
+    assert any(p.grad is not None for p in module.parameters())
+
+
+def test_checkpointing_bears_a_prediction_between_forward_and_backward(bert_dir):
+    pytest.importorskip("spacy_transformers", reason="stock listeners need spacy-transformers")
+    nlp, examples = shared(bert_dir, n_ner=0, tagger=True)
+    nlp.get_pipe("luke").model.shims[0].module.network.gradient_checkpointing = True
+    nlp.get_pipe("luke").cfg["eager"] = True
+    for _ in range(2):
+        nlp.update(examples, sgd=Adam(1e-3), drop=0.5, annotates=["luke"])
+
+
+def test_a_stock_listener_cannot_be_replaced_and_says_what_can(bert_dir):
+    pytest.importorskip("spacy_transformers", reason="stock listeners need spacy-transformers")
+    nlp, _ = shared(bert_dir, tagger=True)
+    with pytest.raises(ConfigError, match="LukeListener"):
+        nlp.replace_listeners("luke", "tagger", ["model.tok2vec"])
