@@ -2,10 +2,10 @@
 
     python -m benchmarks.kill_resume --encoder DIR --dump project/corpus/encyclopedia.xml --kills 20
 
-Each half is run once to its end. Then it is started again and again in another folder, killed (SIGKILL,
-with all its workers) at moments drawn over the time that the whole took, and at last let finish; where it
-comes to its end before there were enough kills, it begins anew.
-Preparation has to give the same files, byte for byte; pretraining the same weights.
+Each half is run once to its end. Then it is started again and again in another folder, killed
+(SIGKILL, with all its workers) at moments drawn over the time that the whole took, and at last let
+finish; where it comes to its end before there were enough kills, it begins anew. Preparation has to
+give the same files, byte for byte; pretraining the same weights.
 """
 
 import argparse
@@ -102,11 +102,11 @@ def killed(
     seconds: float,
     draw: random.Random,
 ) -> tuple[Counter[str], int, bool]:
-    """Start, kill and start again; where the work was done before enough kills, compare it and begin
-    anew. Only kills of unfinished work count.
+    """Start, kill and start again; where the work was done before enough kills, compare it and
+    begin anew. Only kills of unfinished work count.
 
-    Returns what the kills hit (the command, and how much it had finished), how often the work was done, and
-    whether that was the same every time.
+    Returns what the kills hit (the command, and how much it had finished), how often the work was
+    done, and whether that was the same every time.
     """
     hits: Counter[str] = Counter()
     n_done, all_same = 0, True

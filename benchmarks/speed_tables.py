@@ -137,7 +137,8 @@ def peer_tables(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
         first = next(iter(group.values()))
         title = (
             f"{size} network, spans of up to {max_words} words of {first['data']}, "
-            f"{first['threads']} thread(s), {device}, fp32, transformers {first['transformers']} in batches of {batch}"
+            f"{first['threads']} thread(s), {device}, fp32, transformers {first['transformers']} "
+            f"in batches of {batch}"
         )
         rows = (row for key in order if key in group for row in _peer_rows(group[key]))
         yield title, table(header, rows)

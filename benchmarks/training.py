@@ -35,8 +35,8 @@ class RunSettings:
     overrides: dict[str, Any] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """As written to results: the encoder by its name, not its place, and a pretrained one, which
-        all have the same name, by what is in it too."""
+        """As written to results: the encoder by its name, not its place, and a pretrained one,
+        which all have the same name, by what is in it too."""
         path = Path(self.encoder)
         name = path.name
         if (path / "entity_vocab.json").exists():

@@ -25,8 +25,8 @@ def with_entities(
     """The checkpoint with a table for other entities.
 
     An entity that both vocabularies name keeps its row (and its bias in the masked-entity head)
-    exactly; others have those of ``fallback`` where it names them, and else are drawn from normal(0,
-    ``initializer_range``), their bias zero.
+    exactly; others have those of ``fallback`` where it names them, and else are drawn from
+    normal(0, ``initializer_range``), their bias zero.
 
     size: width of the table; 0: as it is. Another width starts all rows, and the projection to the
     hidden size, anew. keep: False re-initialises every row but those of the special entities.
@@ -42,8 +42,8 @@ def with_entities(
     heads = {name: x for name, x in checkpoint.others.items() if name != decoder}
     if decoder in checkpoint.others:
         LOGGER.warning(
-            "%s has a decoder of its own for its entities; it does not fit another table and is left "
-            "out.",
+            "%s has a decoder of its own for its entities; it does not fit another table and is "
+            "left out.",
             checkpoint.source.name,
         )
     bias = torch.zeros(n_rows)
@@ -81,8 +81,8 @@ def _check_same_kind(one: Checkpoint, other: Checkpoint) -> None:
         values = getattr(one.config, key), getattr(other.config, key)
         if values[0] != values[1]:
             raise CheckpointError(
-                f"{other.source.name} has {key} {values[1]}, {one.source.name} has {values[0]}: its "
-                "entities mean nothing to another encoder."
+                f"{other.source.name} has {key} {values[1]}, {one.source.name} has {values[0]}: "
+                "its entities mean nothing to another encoder."
             )
 
 

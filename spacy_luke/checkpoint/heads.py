@@ -70,8 +70,8 @@ def has_head(others: Mapping[str, torch.Tensor], architecture: str, config: Luke
 def check_heads(
     others: Mapping[str, torch.Tensor], architecture: str, config: LukeConfig, directory: Path
 ) -> None:
-    """Raise CheckpointError where the head of a file's class is not whole, or a tensor of any head is
-    unknown, misshapen, or holds what is no number."""
+    """Raise CheckpointError where the head of a file's class is not whole, or a tensor of any head
+    is unknown, misshapen, or holds what is no number."""
     missing = sorted(head_tensors(architecture, config).keys() - others.keys())
     if missing:
         raise CheckpointError(

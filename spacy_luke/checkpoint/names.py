@@ -79,7 +79,7 @@ _OTHER_HEADS = {"typing.": CLASSIFIER}  # of the official repository
 
 
 def strip_prefix(names: Iterable[str]) -> dict[str, str]:
-    """file name -> name without the model's prefix, and with today's names of LayerNorm and heads."""
+    """file name -> name without the model's prefix, and today's names of LayerNorm and heads."""
     result = {}
     for name in names:
         short = next((name[len(p) :] for p in _PREFIXES if name.startswith(p)), name)

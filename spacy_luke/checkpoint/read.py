@@ -164,8 +164,8 @@ def _fill_extra_queries(published: Weights, config: LukeConfig) -> list[str]:
 
 
 def with_extra_queries(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint with entity-aware attention, whose queries start as copies of ``query`` where it
-    has none (Yamada et al. 2020, section 3.2)."""
+    """The checkpoint with entity-aware attention, whose queries start as copies of ``query`` where
+    it has none (Yamada et al. 2020, section 3.2)."""
     config = replace(checkpoint.config, use_entity_aware_attention=True)
     published = to_published(checkpoint.weights)
     _fill_extra_queries(published, config)

@@ -31,7 +31,7 @@ _OURS = ("kind", "word_shapes", "entity_labels", "extra")
 def write_checkpoint(
     folder: Path, checkpoint: Checkpoint, architecture: str, source_names: bool = False
 ) -> None:
-    """Write ``config.json``, ``model.safetensors``, the tokenizer's files and ``entity_vocab.json``.
+    """Write configuration, weights, the tokenizer's files and the entity vocabulary.
 
     Tensors have the precision of the checkpoint's source and today's names, which ``transformers``
     reads. architecture: the published class, e.g. ``LukeForMaskedLM``. Where the extra queries of
@@ -72,8 +72,8 @@ def write_checkpoint(
 
 
 def _counted_as_published(config: LukeConfig, published: Weights) -> tuple[LukeConfig, Weights]:
-    """What began as a BERT, which counts positions from 0, as a LUKE, whose readers count from behind
-    the padding piece, whatever it began as: the same rows, that much further down."""
+    """What began as a BERT, which counts positions from 0, as a LUKE, whose readers count from
+    behind the padding piece, whatever it began as: the same rows, that much further down."""
     further = config.pad_token_id + 1
     size = config.max_position_embeddings + further
     words, entities = published[_POSITIONS], published[_ENTITY_POSITIONS]

@@ -17,8 +17,8 @@ def articles_cli(
         list[Path],
         typer.Argument(
             metavar="IN...",
-            help="MediaWiki exports (.xml, .bz2, .gz; with its index beside it a multistream dump is "
-            "read in parts), or .spacy files whose entities have a kb_id.",
+            help="MediaWiki exports (.xml, .bz2, .gz; with its index beside it a multistream dump "
+            "is read in parts), or .spacy files whose entities have a kb_id.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the stage.")],

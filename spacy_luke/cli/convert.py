@@ -51,8 +51,9 @@ def convert_cli(
     alignment: Annotated[
         str,
         typer.Option(
-            help=f"jsonl, semeval, openentity: {', '.join(ALIGNMENTS)}; a span that cuts a token is "
-            "left out, shrunk or grown, or the token is split. auto is strict for jsonl, else split."
+            help=f"jsonl, semeval, openentity: {', '.join(ALIGNMENTS)}; a span that cuts a token "
+            "is left out, shrunk or grown, or the token is split. auto is strict for jsonl, else "
+            "split."
         ),
     ] = _DEFAULTS.alignment,
     spans_key: Annotated[

@@ -136,7 +136,7 @@ def _written(title: str, text: str, nlp: Language) -> tuple[Any, int, int]:
 
 
 def _in_form(path: Path, form: str) -> Language:
-    """The pipeline with another form of entity table. Raises ConfigError for a form that is none."""
+    """The pipeline with another form of entity table. Raises ConfigError for one unknown."""
     from ..layers.encoder import ENCODER, EntityTable
 
     forms = get_args(EntityTable)

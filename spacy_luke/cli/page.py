@@ -214,8 +214,8 @@ def show(
 ) -> Shown:
     """One document, cut into pieces at every end of an entity.
 
-    compare: whether relations are annotated; one that this document lacks is then spurious. said: what
-    the pipeline writes.
+    compare: whether relations are annotated; one that this document lacks is then spurious. said:
+    what the pipeline writes.
     """
     title = str(reference.user_data.get("title") or f"Document {number}")
     counts = None if gold is None else count(predicted, gold)

@@ -75,9 +75,10 @@ def pretrain_cli(
 ) -> None:
     """Train on masked words and entities: the last stage of pretraining.
 
-    The defaults are those of the paper, for a cluster, but for the width of the entity table (there 256) and
-    attention dropout, which costs most of the speed. Started again it goes on from its last
-    checkpoint, exactly. On several devices: torchrun --nproc-per-node N -m spacy luke pretrain ...
+    The defaults are those of the paper, for a cluster, but for the width of the entity table (there
+    256) and attention dropout, which costs most of the speed. Started again it goes on from its
+    last checkpoint, exactly. On several devices: torchrun --nproc-per-node N -m spacy luke pretrain
+    ...
 
     Writes log.jsonl, log.svg and checkpoints, and at the end the model in the published layout.
     """

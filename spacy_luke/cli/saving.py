@@ -9,8 +9,8 @@ from ..errors import ConfigError
 
 
 def check_free(out: Path, force: bool = False) -> None:
-    """Raise ConfigError where there is something that a pipeline would be written over; with ``force``
-    only where that is no pipeline."""
+    """Raise ConfigError where there is something that a pipeline would be written over; with
+    ``force`` only where that is no pipeline."""
     if force and (out / "meta.json").is_file():
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

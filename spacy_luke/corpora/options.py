@@ -27,9 +27,9 @@ class ConvertOptions:
         ``contract`` and ``expand`` move its ends to token boundaries inside or outside it,
         ``split`` splits the token; ``auto`` is the format's own choice.
     spans_key: the key of ``Doc.spans`` that takes all spans, overlapping ones included.
-    brackets: what becomes of ``-LRB-``, ``-LSB-``, ``-LCB-`` and their like: ``plain`` makes them the
-        brackets they stand for, ``round`` makes all of them round ones, ``keep`` leaves them as they
-        are; ``auto`` is the format's own choice.
+    brackets: what becomes of ``-LRB-``, ``-LSB-``, ``-LCB-`` and their like: ``plain`` makes them
+        the brackets they stand for, ``round`` makes all of them round ones, ``keep`` leaves them as
+        they are; ``auto`` is the format's own choice.
     types: the types of mentions that are taken, others are left out; all where it is empty.
 
     Raises ConfigError naming the setting whose value cannot work.

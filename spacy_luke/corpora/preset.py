@@ -40,7 +40,8 @@ def preset_ents_corpus(
         each span of ``spans_key``, that has no types gets its label as its one type.
 
     Types and relations of the reference are what a component has to find: they are never preset.
-    Where ``gold_preproc`` or ``max_length`` cut a document into sentences, spaCy leaves both behind.
+    Where ``gold_preproc`` or ``max_length`` cut a document into sentences, spaCy leaves both
+    behind.
 
     Raises ConfigError where ``path`` is not given or does not exist.
     """

@@ -30,9 +30,9 @@ def read_tacred(
     """Yield one document for each record of a JSON list.
 
     Keys read: ``id``, kept in ``Doc.user_data["id"]``; ``token``, whose escaped brackets become
-    brackets unless ``brackets`` says otherwise; ``subj_start``, ``subj_end`` (inclusive), ``subj_type``, and the same of ``obj``;
-    ``relation``. The spans have the ids ``subj`` and ``obj`` and their types as labels; the
-    subject is the relation's head.
+    brackets unless ``brackets`` says otherwise; ``subj_start``, ``subj_end`` (inclusive),
+    ``subj_type``, and the same of ``obj``; ``relation``. The spans have the ids ``subj`` and
+    ``obj`` and their types as labels; the subject is the relation's head.
 
     Raises CorpusError naming the record for one that is not as described.
     """

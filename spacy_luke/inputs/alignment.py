@@ -7,9 +7,9 @@ after the last token has none to join.
 
 Where a space makes a difference to the pieces, ``spaces`` says which tokens (``tokens``) or parts
 between cuts (``mentions``) have one before them: those that have one in the ``text``; all
-(``words``, what ``add_prefix_space`` stands for); or, ``tokens`` only, all but those that begin with
-an apostrophe or are one punctuation character (``conll``, as LUKE read CoNLL-2003). White space is
-always as the text has it.
+(``words``, what ``add_prefix_space`` stands for); or, ``tokens`` only, all but those that begin
+with an apostrophe or are one punctuation character (``conll``, as LUKE read CoNLL-2003). White
+space is always as the text has it.
 """
 
 import string

@@ -44,8 +44,8 @@ def LukeEncoder_v1(
         saved pipeline holds the weights and never reads it again.
     tokenization: ``tokens`` cuts the text at every spaCy token, ``mentions`` only around the
         spans asked about, as published models were trained.
-    spaces: what has a space before it, where word pieces differ by that (byte-level BPE; otherwise it
-        changes nothing). ``text``: what has one in the text. ``words``: every token, the first
+    spaces: what has a space before it, where word pieces differ by that (byte-level BPE; otherwise
+        it changes nothing). ``text``: what has one in the text. ``words``: every token, the first
         included, or under ``mentions`` every part between the cuts. ``conll``: every token but
         those that begin with ``'`` or are one punctuation character, as LUKE read CoNLL-2003; not
         under ``mentions``, where punctuation has no part of its own. By default ``words`` where the
@@ -59,9 +59,10 @@ def LukeEncoder_v1(
     mixed_precision: bf16 autocast. gradient_checkpointing: trade time for memory.
     attention_dropout: dropout of attention weights; other dropout is ``[training] dropout``.
     pooling: pieces to tokens where this is used as a ``tok2vec`` layer.
-    entity_table: what becomes of the entity embeddings, most of a model with many entities: they are
-        ``trained``; or not, and ``stored`` so that a loaded pipeline reads the rows it needs from
-        its files; or stored in ``half`` precision. It may be changed when a pipeline is loaded.
+    entity_table: what becomes of the entity embeddings, most of a model with many entities: they
+        are ``trained``; or not, and ``stored`` so that a loaded pipeline reads the rows it needs
+        from its files; or stored in ``half`` precision. It may be changed when a pipeline is
+        loaded.
     learn_rate_factor, new_learn_rate_factor, layer_decay, decay_everything: see
         :class:`spacy_luke.layers.shim.LearnRates`; "new" are word shapes and entity labels.
     """

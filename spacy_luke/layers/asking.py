@@ -27,7 +27,7 @@ WAYS = ("probe", "markers")
 
 @dataclass
 class GivenSpans:
-    """Spans of a batch of documents. table: (n, 2) token ranges; of_doc: (n,); labels: n strings."""
+    """Spans of a batch of documents. table: (n, 2) token ranges; of_doc: (n,); labels: n."""
 
     table: Array
     of_doc: Array

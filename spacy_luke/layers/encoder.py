@@ -65,8 +65,8 @@ class EncoderSettings:
             )
         if self.spaces == "conll" and self.tokenization == "mentions":
             raise ConfigError(
-                "LukeEncoder.spaces is 'conll', a rule about words, and tokenization is 'mentions', "
-                "which cuts text only around mentions; use tokenization 'tokens'."
+                "LukeEncoder.spaces is 'conll', a rule about words, and tokenization is "
+                "'mentions', which cuts text only around mentions; use tokenization 'tokens'."
             )
         if self.pooling not in ("mean", "first"):
             raise ConfigError(f"LukeEncoder.pooling is {self.pooling!r}; use 'mean' or 'first'.")

@@ -102,8 +102,8 @@ def load_encoder(data: bytes) -> Encoder:
     entities = EntityVocab(index)
     if len(entities) != network.config.entity_vocab_size:
         raise CheckpointError(
-            f"The saved encoder has rows for {network.config.entity_vocab_size} entities and names for "
-            f"{len(entities)}: its files are of two different saves."
+            f"The saved encoder has rows for {network.config.entity_vocab_size} entities and names "
+            f"for {len(entities)}: its files are of two different saves."
         )
     if stored is not None:
         config = network.config

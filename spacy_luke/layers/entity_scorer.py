@@ -58,7 +58,8 @@ class EntitySettings:
             raise ConfigError(f"EntityScorer.view is {self.view!r}; use 'document' or 'sentence'.")
         if self.max_mention_pieces is not None and self.max_mention_pieces < 1:
             raise ConfigError(
-                f"EntityScorer.max_mention_pieces is {self.max_mention_pieces}; at least 1, or null."
+                f"EntityScorer.max_mention_pieces is {self.max_mention_pieces}; at least 1, or "
+                "null."
             )
 
     @property
@@ -103,8 +104,8 @@ def EntityScorer_v1(
     view: what a sequence of ``markers`` shows: as much of the ``document`` as the window holds, or
         only the ``sentence`` of the span.
     typed_markers: the markers also name the span's label (``markers`` only).
-    max_mention_pieces: the positions of a span stop after so many pieces, its markers counted; 30 in
-        published models, by default all (``markers`` only).
+    max_mention_pieces: the positions of a span stop after so many pieces, its markers counted; 30
+        in published models, by default all (``markers`` only).
     learn_rate_factor: learning rate of the head, relative to the config's.
     """
     settings = EntitySettings(mode, view, typed_markers, max_mention_pieces)

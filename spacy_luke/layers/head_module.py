@@ -27,8 +27,8 @@ class HeadModule(nn.Module):
     config: the constructor's keyword arguments, ``hidden`` and ``n_classes`` among them.
     architecture: whose classifier in published files this is; empty where none has this form.
     width: how many states a row of that classifier reads.
-    negative: our name of its class 0, "none of the labels", where no class has that name; empty where
-        published files agree on one.
+    negative: our name of its class 0, "none of the labels", where no class has that name; empty
+        where published files agree on one.
     """
 
     architecture: ClassVar[str] = ""
@@ -153,8 +153,8 @@ def class_names(config: LukeConfig, head: type[HeadModule]) -> dict[str, str]:
 
 
 def published_labels(network: Model) -> list[str]:
-    """The classes of the classifier that came with the encoder's checkpoint, by our names and in its
-    order; none where it has no classifier of this task."""
+    """The classes of the classifier that came with the encoder's checkpoint, by our names and in
+    its order; none where it has no classifier of this task."""
     encoder = module_of(encoder_node(network.layers[0]))
     head = network.attrs["settings"].head_type
     names = class_names(encoder.network.config, head)
@@ -164,8 +164,8 @@ def published_labels(network: Model) -> list[str]:
         return []
     if weight.shape[1:] != (head.width * encoder.hidden_size,):
         raise CheckpointError(
-            f"{encoder.source.name}: {CLASSIFIER_WEIGHT} has the shape {list(weight.shape)}; the classifier of "
-            f"{head.architecture} reads {head.width} states of {encoder.hidden_size}."
+            f"{encoder.source.name}: {CLASSIFIER_WEIGHT} has the shape {list(weight.shape)}; the "
+            f"classifier of {head.architecture} reads {head.width} states of {encoder.hidden_size}."
         )
     if len(names) != len(weight):
         listed = encoder.network.config.extra.get("id2label") or ()

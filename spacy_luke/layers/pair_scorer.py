@@ -128,8 +128,8 @@ def PairScorer_v1(
     view: what a sequence of ``markers`` shows: as much of the ``document`` as the window holds, or
         only the ``sentence`` (or sentences) of the pair.
     typed_markers: the markers also name the entity labels (``markers`` only).
-    max_mention_pieces: the positions of a span stop after so many pieces, its markers counted; 30 in
-        published models, by default all (``markers`` only).
+    max_mention_pieces: the positions of a span stop after so many pieces, its markers counted; 30
+        in published models, by default all (``markers`` only).
     learn_rate_factor: learning rate of the head, relative to the config's.
     """
     settings = PairSettings(mode, view, typed_markers, max_mention_pieces)

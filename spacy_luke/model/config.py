@@ -73,8 +73,8 @@ class LukeConfig:
                 raise ConfigError(f"{name} is {value!r}; use a number from 0 to {most}.")
         if self.pad_token_id >= self.vocab_size:
             raise ConfigError(
-                f"pad_token_id is {self.pad_token_id}, vocab_size {self.vocab_size}: there is no such "
-                "piece."
+                f"pad_token_id is {self.pad_token_id}, vocab_size {self.vocab_size}: there is no "
+                "such piece."
             )
         if self.max_pieces < 3:  # a piece of text and the two around it
             raise ConfigError(

@@ -102,8 +102,9 @@ class PairHead(nn.Module):
 
     There no state knows which pair is asked about, and a linear layer on [head; tail] would
     score the two apart. Ours: gelu(head + tail + head * tail + between + distance) -> C, each a
-    projection. What belongs to one entity or one word is computed once, not once a pair; ``between``
-    is a weighted mean of the words between the two (their likelihood to tell relations is learned).
+    projection. What belongs to one entity or one word is computed once, not once a pair;
+    ``between`` is a weighted mean of the words between the two (their likelihood to tell relations
+    is learned).
     """
 
     def __init__(self, hidden: int, n_classes: int, n_distances: int, dropout: float = 0.1):

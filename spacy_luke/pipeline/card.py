@@ -38,8 +38,8 @@ def record_preset(nlp: Language, name: str, preset: str) -> None:
 
 @registry.callbacks("spacy-luke.fill_card.v1")
 def make_fill_card() -> Callable[[Language], Language]:
-    """For ``[training.before_to_disk]``: describe components that were not initialised by the training,
-    but came from another pipeline."""
+    """For ``[training.before_to_disk]``: describe components that were not initialised by the
+    training, but came from another pipeline."""
 
     def fill(nlp: Language) -> Language:
         refresh(nlp)
@@ -49,8 +49,8 @@ def make_fill_card() -> Callable[[Language], Language]:
 
 
 def refresh(nlp: Language) -> None:
-    """Bring encoders and settings up to date, also of components that came from other pipelines, and
-    forget those that are gone."""
+    """Bring encoders and settings up to date, also of components that came from other pipelines,
+    and forget those that are gone."""
     before = nlp.meta.get(KEY) or {}
     entries: dict[str, Any] = {}
     for name, pipe in nlp.pipeline:

@@ -182,8 +182,8 @@ def _entity_head(checkpoint: Checkpoint) -> MaskedHead:
     tensors = {ours: checkpoint.others.get(theirs) for ours, theirs in ENTITY_HEAD.items()}
     if any(tensor is None for tensor in tensors.values()):
         raise ConfigError(
-            f"{checkpoint.source.name} came without a masked-entity head (entity_predictions), which "
-            "places entities in the table: use a masked-LM checkpoint, or pretrain one."
+            f"{checkpoint.source.name} came without a masked-entity head (entity_predictions), "
+            "which places entities in the table: use a masked-LM checkpoint, or pretrain one."
         )
     config = checkpoint.config
     head = MaskedHead(

@@ -99,9 +99,9 @@ class EntityTask(Labelled):
         learned, named = self.model.maybe_get_dim("nO"), len(self._classes())
         if learned is not None and learned != named:
             raise ConfigError(
-                f"{self.name} has learned {learned} classes, and its settings name {named}: settings "
-                "that say which classes there are (such as pair_order, symmetric and multi_label) "
-                "cannot be changed after nlp.initialize()."
+                f"{self.name} has learned {learned} classes, and its settings name {named}: "
+                "settings that say which classes there are (such as pair_order, symmetric and "
+                "multi_label) cannot be changed after nlp.initialize()."
             )
 
     def predict(self, docs: Iterable[Doc]) -> tuple[Any, Any]:

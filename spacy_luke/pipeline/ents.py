@@ -11,8 +11,8 @@ Array = np.ndarray
 
 
 class EntityTokens(NamedTuple):
-    """(n_tokens,) each. inside: part of an entity, or blocked. blocked: marked by ``Doc.set_ents`` as
-    what can be no entity."""
+    """(n_tokens,) each. inside: part of an entity, or blocked. blocked: marked by ``Doc.set_ents``
+    as what can be no entity."""
 
     inside: Array
     blocked: Array

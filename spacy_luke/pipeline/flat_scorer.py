@@ -20,7 +20,8 @@ Entity = tuple[int, int, str]  # first and last token (exclusive) of the chain, 
 
 @registry.scorers("spacy-luke.flat_ner_scorer.v1")
 def make_flat_ner_scorer() -> Callable[..., dict[str, Any]]:
-    """Precision, recall and F of ``Doc.ents`` over one chain of documents: :func:`flat_ner_score`."""
+    """Precision, recall and F of ``Doc.ents`` over one chain of documents:
+    :func:`flat_ner_score`."""
     return flat_ner_score
 
 

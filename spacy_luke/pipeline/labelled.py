@@ -23,8 +23,8 @@ PUBLISHED_MODES = ("full", "markers")
 class Labelled(KeepsEncoderApart):
     """A component whose classes are its labels and, by a subclass, some more.
 
-    ``cfg["labels"]`` holds the labels. A subclass says in which order its classifier has the classes
-    (``_classes``), and where the classifier is if not in ``model`` itself (``network``).
+    ``cfg["labels"]`` holds the labels. A subclass says in which order its classifier has the
+    classes (``_classes``), and where the classifier is if not in ``model`` itself (``network``).
     """
 
     model: Model
@@ -56,8 +56,8 @@ class Labelled(KeepsEncoderApart):
     def add_label(self, label: str) -> int:
         """Add a label; a trained component keeps what it knows of the others.
 
-        Returns 1, or 0 if the label was there. Raises ConfigError for what cannot be a label, as the
-        published name of the class that is none.
+        Returns 1, or 0 if the label was there. Raises ConfigError for what cannot be a label, as
+        the published name of the class that is none.
         """
         old = self._classes()
         if not self._append(label):
@@ -85,9 +85,9 @@ class Labelled(KeepsEncoderApart):
             published = published_labels(self.network)
             if published and self.published_nil in set(self._classes()) - set(published):
                 raise ConfigError(
-                    f"{self.name}: the published classifier has no class {self.published_nil!r}, and "
-                    "one of our own would be guessed. In id2label of its config.json, give that name "
-                    f"to the class that means none of the labels {published}."
+                    f"{self.name}: the published classifier has no class {self.published_nil!r}, "
+                    "and one of our own would be guessed. In id2label of its config.json, give "
+                    f"that name to the class that means none of the labels {published}."
                 )
             names = set(published) - {self.published_nil}
         for label in sorted(names):
@@ -108,9 +108,9 @@ class Labelled(KeepsEncoderApart):
         mode = self.network.attrs["settings"].mode
         if mode not in PUBLISHED_MODES:
             LOGGER.warning(
-                "%s: the checkpoint's classifier was trained in mode %s, and here mode is %s: until "
-                "it is trained again its answers are not those of the checkpoint. Set mode, or use "
-                "'spacy luke import'.",
+                "%s: the checkpoint's classifier was trained in mode %s, and here mode is %s: "
+                "until it is trained again its answers are not those of the checkpoint. Set mode, "
+                "or use 'spacy luke import'.",
                 self.name,
                 " or ".join(PUBLISHED_MODES),
                 mode,

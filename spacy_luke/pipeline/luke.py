@@ -184,8 +184,8 @@ class Luke(KeepsEncoderApart):
     def entity_id(self, span: Span) -> int:
         """The row of the entity table that a span enters as.
 
-        Its ``kb_id_``, or the title that the QID table has for it, or (as a setting) the text of one
-        without a ``kb_id_``, if that is in the entity vocabulary; else [MASK] or [UNK].
+        Its ``kb_id_``, or the title that the QID table has for it, or (as a setting) the text of
+        one without a ``kb_id_``, if that is in the entity vocabulary; else [MASK] or [UNK].
         """
         vocab = module_of(self.model).entities
         language = self.vocab.lang or None

@@ -2,8 +2,8 @@
 
 A preset is a component's settings, by the component's name. The bare name is the protocol of the
 paper (Yamada et al. 2020, section 4); ``.examples`` is that of the newer training
-scripts of the official repository. ``docs/reproduce.md`` says how they differ, what else a published
-figure needs, and what no setting gives.
+scripts of the official repository. ``docs/reproduce.md`` says how they differ, what else a
+published figure needs, and what no setting gives.
 """
 
 from copy import deepcopy

@@ -78,11 +78,11 @@ def import_checkpoint(
     """A pipeline with the component that a published checkpoint is for.
 
     Span, pair and entity classifiers become ``luke_ner`` (behind a ``sentencizer``),
-    ``luke_relation`` and ``luke_entity_typing`` with their labels; everything else becomes ``luke``,
-    its heads kept. name: a directory, or a name on the hub. language: of the pipeline; with the keys
-    ``lang:title`` of a multilingual vocabulary, titles are looked up in it. preset: the protocol of a
-    published result (see ``presets.py``); without one a classifier asks as published and cuts text
-    as ``transformers`` does. settings: of the component, over those.
+    ``luke_relation`` and ``luke_entity_typing`` with their labels; everything else becomes
+    ``luke``, its heads kept. name: a directory, or a name on the hub. language: of the pipeline;
+    with the keys ``lang:title`` of a multilingual vocabulary, titles are looked up in it. preset:
+    the protocol of a published result (see ``presets.py``); without one a classifier asks as
+    published and cuts text as ``transformers`` does. settings: of the component, over those.
 
     Raises CheckpointError or VocabError naming the file and what is wrong with it, and ConfigError
     for a head that asks about no entities, an unknown preset, or one of another component.
@@ -126,10 +126,11 @@ def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 def export_component(nlp: Language, out: Path, name: str = "", source_names: bool = False) -> str:
     """Write a component's encoder, and its classifier if it has one, as a published directory.
 
-    name: the component; by default the only one that has a published form. source_names: tensors get
-    the names that the file has which the encoder was read from, even where ``transformers`` does
-    not know them. Returns the published class. Raises ConfigError for a component that has none, and
-    CheckpointError where ``out`` exists or the encoder has parts that no published file has.
+    name: the component; by default the only one that has a published form. source_names: tensors
+    get the names that the file has which the encoder was read from, even where ``transformers``
+    does not know them. Returns the published class. Raises ConfigError for a component that has
+    none, and CheckpointError where ``out`` exists or the encoder has parts that no published file
+    has.
     """
     component: Any = nlp.get_pipe(name) if name in nlp.pipe_names else _only(nlp, name)
     model = component.model

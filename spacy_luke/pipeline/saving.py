@@ -10,8 +10,9 @@ from ..layers.encoder_files import FOLDER, apart
 
 
 class KeepsEncoderApart(TrainablePipe):
-    """A component that, on disk, has its encoder in the folder ``encoder``: weights and vocabularies
-    are mapped into memory from there. As bytes it is in one piece, as all components are."""
+    """A component that, on disk, has its encoder in the folder ``encoder``: weights and
+    vocabularies are mapped into memory from there. As bytes it is in one piece, as all components
+    are."""
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the component to a directory."""

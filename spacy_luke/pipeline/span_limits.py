@@ -43,14 +43,14 @@ def report_limits(
     lost = misaligned + unsuggested + unaskable
     tell(
         lost,
-        "%s: %d of %d gold spans cannot be predicted: %d do not fit the tokens, %d are not suggested, "
-        "%d have too many pieces.",
+        "%s: %d of %d gold spans cannot be predicted: %d do not fit the tokens, %d are not "
+        "suggested, %d have too many pieces.",
         *(name, lost, total, misaligned, unsuggested, unaskable),
     )
     tell(
         n_absent,
-        "%s: %d documents have no spans group %r: they count as not annotated, and nothing is learned "
-        "from them. Where there is nothing to find, give them an empty group.",
+        "%s: %d documents have no spans group %r: they count as not annotated, and nothing is "
+        "learned from them. Where there is nothing to find, give them an empty group.",
         *(name, n_absent, spans_key),
     )
     return {

@@ -44,8 +44,8 @@ def read_dump(
     found = sorted({part.site.language for part in parts})
     if not language and len(found) > 1:
         raise CorpusError(
-            f"The exports are in several languages ({', '.join(found)}): read each into a folder of "
-            "its own, or name one with --language."
+            f"The exports are in several languages ({', '.join(found)}): read each into a folder "
+            "of its own, or name one with --language."
         )
     language = language or found[0]
     if not language:

@@ -49,8 +49,8 @@ def save_checkpoint(
         sync_folder(folder)
     except (OSError, RuntimeError, SafetensorError) as error:  # torch has no error of its own
         raise StageError(
-            f"{target} cannot be written: {error}. Is the disk full? Make room and start again: the "
-            "checkpoint before it is kept."
+            f"{target} cannot be written: {error}. Is the disk full? Make room and start again: "
+            "the checkpoint before it is kept."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -144,6 +144,7 @@ def _client(client: Any, cluster: Any, engine: Engine) -> Any:
 
 def _died(item: object) -> str:
     return (
-        f"Workers died {ATTEMPTS} times on partition {item}: out of memory, or killed from outside. "
-        "Use fewer --workers or smaller partitions, and start again: finished ones are kept."
+        f"Workers died {ATTEMPTS} times on partition {item}: out of memory, or killed from "
+        "outside. Use fewer --workers or smaller partitions, and start again: finished ones are "
+        "kept."
     )

@@ -94,9 +94,9 @@ def _build_or_say_why(
     except duckdb.Error as error:
         places = ", ".join(str(manifest.folder) for manifest in sources.values())
         raise StageError(
-            f"The links of {places} cannot be counted: {error}. Where a file is damaged, remove its "
-            "folder and run 'articles' again; where memory or disk is short, give --memory or make "
-            "room."
+            f"The links of {places} cannot be counted: {error}. Where a file is damaged, remove "
+            "its folder and run 'articles' again; where memory or disk is short, give --memory or "
+            "make room."
         ) from error
 
 
@@ -171,9 +171,9 @@ def _resolve(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
         "WHERE kind = 'disambiguation'"
     )
     db.execute(
-        "CREATE TABLE followed AS SELECT l.language, coalesce(r.target, l.title) AS title, l.anchor, "
-        "r.target IS NOT NULL AS by_redirect, o.title IS NOT NULL AS in_loop FROM links l "
-        "LEFT JOIN redirects r ON l.language = r.language AND l.title = r.title "
+        "CREATE TABLE followed AS SELECT l.language, coalesce(r.target, l.title) AS title, "
+        "l.anchor, r.target IS NOT NULL AS by_redirect, o.title IS NOT NULL AS in_loop FROM links "
+        "l LEFT JOIN redirects r ON l.language = r.language AND l.title = r.title "
         "LEFT JOIN loops o ON l.language = o.language AND l.title = o.title"
     )
     ambiguous = "(language, title) IN (FROM disambiguations)"

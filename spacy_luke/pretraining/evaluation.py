@@ -52,8 +52,8 @@ class HeldOut:
         self.anchors = [anchors[i] for i in rows.tolist()]
 
     def baselines(self, train: Sequence[Path]) -> dict[str, float]:
-        """Shares of the targets found by two baselines that know the training sequences alone: the most
-        frequent entities, and the most frequent ones of the anchor text, then those of all."""
+        """Shares of the targets found by two baselines that know the training sequences alone: the
+        most frequent entities, and the most frequent ones of the anchor text, then those of all."""
         frequent, by_anchor = _statistics(train, set(self.anchors), self._unknown)
         nothing: list[int] = []
         ranked = [

@@ -29,11 +29,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Masking:
-    """words: share of the pieces that is hidden. entities: share of the known entities, at least one
-    where there is one. whole_words: hide all pieces of a word (as LUKE), or each on
-    its own (as mLUKE). Of hidden words 80 % become [MASK], 10 % a random piece, 10 % stay; hidden
-    entities all become [MASK]. unknown: links outside the vocabulary enter as [UNK] (as LUKE), or
-    are left out (as mLUKE); they are never asked for."""
+    """words: share of the pieces that is hidden. entities: share of the known entities, at least
+    one where there is one. whole_words: hide all pieces of a word (as LUKE), or each on its own (as
+    mLUKE). Of hidden words 80 % become [MASK], 10 % a random piece, 10 % stay; hidden entities all
+    become [MASK]. unknown: links outside the vocabulary enter as [UNK] (as LUKE), or are left out
+    (as mLUKE); they are never asked for."""
 
     words: float = 0.15
     entities: float = 0.15

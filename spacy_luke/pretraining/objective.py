@@ -36,8 +36,8 @@ class MaskedBatch:
 
 
 class Outcome(NamedTuple):
-    """Sums over a batch: losses (scalars with gradients), how many were right at the top, and, outside
-    training, how many entities were among the first TOP."""
+    """Sums over a batch: losses (scalars with gradients), how many were right at the top, and,
+    outside training, how many entities were among the first TOP."""
 
     word_loss: torch.Tensor
     entity_loss: torch.Tensor

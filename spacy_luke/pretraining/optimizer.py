@@ -9,9 +9,9 @@ NO_DECAY = ("bias", "norm.weight")
 
 
 class UncorrectedAdamW(torch.optim.AdamW):
-    """``torch.optim.AdamW`` always corrects the bias of its moments. With the rate, epsilon and decay
-    that undo it at every step, the result is m / (sqrt(v) + eps), times the rate (Yamada et al.
-    2020, appendix A)."""
+    """``torch.optim.AdamW`` always corrects the bias of its moments. With the rate, epsilon and
+    decay that undo it at every step, the result is m / (sqrt(v) + eps), times the rate (Yamada et
+    al. 2020, appendix A)."""
 
     def __init__(self, params: Iterable[Any], lr: float, **settings: Any):
         super().__init__(params, lr=lr, **settings)
@@ -44,7 +44,7 @@ def parameter_groups(
 
 
 def linear_schedule(step: int, n_steps: int, n_warmup: int) -> float:
-    """The factor of the peak rate for a step counted from 0: up over the warm-up, then down to 0."""
+    """The share of the peak rate at a step counted from 0: up over the warm-up, then down to 0."""
     if step < n_warmup:
         return (step + 1) / max(1, n_warmup)
     return max(0.0, (n_steps - step) / max(1, n_steps - n_warmup))

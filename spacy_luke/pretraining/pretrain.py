@@ -34,8 +34,8 @@ LOG, PLOT, CHECKPOINTS, MODEL = "log.jsonl", "log.svg", "checkpoints", "model"
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """attention: ``full`` (as published) or ``probe``. entity_size: width of the entity table; 0: as
-    the checkpoint's. keep_entities: entities that the checkpoint knows keep their rows."""
+    """attention: ``full`` (as published) or ``probe``. entity_size: width of the entity table; 0:
+    as the checkpoint's. keep_entities: entities that the checkpoint knows keep their rows."""
 
     attention: AttentionPattern = "full"
     entity_size: int = 0
@@ -55,8 +55,8 @@ def pretrain(
 ) -> Path | None:
     """Train to the end, going on from the last checkpoint in ``folder``.
 
-    checkpoint: what to start from, its tokenizer that of the shards. verify: compare the shards with
-    their manifest first. hooks: get every record of the log.
+    checkpoint: what to start from, its tokenizer that of the shards. verify: compare the shards
+    with their manifest first. hooks: get every record of the log.
 
     Returns the directory of the finished model, in the published layout, in the main process.
     """
@@ -66,7 +66,8 @@ def pretrain(
         )
     if shards.inputs["pieces"] != pieces_hash(checkpoint.pieces):
         raise ConfigError(
-            f"{shards.folder} was made with another tokenizer than that of {checkpoint.source.name}."
+            f"{shards.folder} was made with another tokenizer than that of "
+            f"{checkpoint.source.name}."
         )
     if verify:
         shards.verify()
@@ -129,8 +130,8 @@ def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:
 
 
 class Logger:
-    """Records to a file of JSON lines, to a picture of it at every evaluation, and to hooks. A run that
-    goes on from a step writes over what came after it."""
+    """Records to a file of JSON lines, to a picture of it at every evaluation, and to hooks. A run
+    that goes on from a step writes over what came after it."""
 
     def __init__(self, folder: Path, hooks: tuple[Log, ...], first_step: int):
         self._path, self._plot, self._hooks = folder / LOG, folder / PLOT, hooks

@@ -53,7 +53,8 @@ class ShardSettings:
             raise ConfigError("--max-entities and --max-mention have to be at least 1.")
         if self.max_mention > self.max_pieces - 2:
             raise ConfigError(
-                f"--max-mention is {self.max_mention}: more than a sequence of {self.max_pieces} holds."
+                f"--max-mention is {self.max_mention}: more than a sequence of {self.max_pieces} "
+                "holds."
             )
         if not 0.0 <= self.held_out < 1.0:
             raise ConfigError(f"--held-out is {self.held_out}; use 0 to less than 1.")

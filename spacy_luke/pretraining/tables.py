@@ -24,8 +24,8 @@ ARTICLES = pa.schema(
         ("link_anchors", pa.list_(pa.string())),
     ]
 )
-"""Text with links. starts, ends: characters [start, end) of the text, in text order; targets: titles
-as linked, before redirects are followed; anchors: ``text[start:end]``."""
+"""Text with links. starts, ends: characters [start, end) of the text, in text order; targets:
+titles as linked, before redirects are followed; anchors: ``text[start:end]``."""
 
 TARGETS = pa.schema([("language", pa.string()), ("title", pa.string()), ("id", pa.int32())])
 """Titles, redirects included, of the entities of a vocabulary."""
@@ -52,8 +52,8 @@ SEQUENCES = pa.schema(
     ]
 )
 """Training sequences without their special pieces. word_ids: pieces; word_starts: the pieces that
-begin a word; entity_ids: [UNK] for a link outside the vocabulary; entity_starts, entity_ends: pieces
-[start, end); entity_anchors: the text linked."""
+begin a word; entity_ids: [UNK] for a link outside the vocabulary; entity_starts, entity_ends:
+pieces [start, end); entity_anchors: the text linked."""
 
 
 def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:

@@ -38,8 +38,8 @@ _SUMS = 7
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of training, a stage of the paper. steps: updates. rate: peak learning rate. entities_only: train what
-    belongs to entities alone, and heads that started fresh."""
+    """A part of training, a stage of the paper. steps: updates. rate: peak learning rate.
+    entities_only: train what belongs to entities alone, and heads that started fresh."""
 
     steps: int
     rate: float
@@ -121,8 +121,8 @@ class Trainer:
         model.luke.gradient_checkpointing = settings.gradient_checkpointing
         if settings.batch_size < self.accelerator.num_processes:
             raise ConfigError(
-                f"batch_size is {settings.batch_size}, less than the {self.accelerator.num_processes} "
-                "processes."
+                f"batch_size is {settings.batch_size}, less than the "
+                f"{self.accelerator.num_processes} processes."
             )
         kept = {k: v for k, v in asdict(settings).items() if k not in _FREE}
         self.identity = {**identity, "settings": kept}
@@ -214,7 +214,7 @@ class Trainer:
         self.model.train()
 
     def _wrap(self) -> None:
-        """The model as the processes share it; a copy's wrapper fixes what takes part in a phase."""
+        """The model as processes share it; a copy's wrapper fixes what takes part in a phase."""
         if not self.settings.sharded:
             if self.model is not None:
                 self.accelerator.unwrap_model(self.model, keep_fp32_wrapper=False)

@@ -71,7 +71,7 @@ def _write_sentencepiece(
 
 
 def _surround(names: dict[str, str], ids: dict[str, int], kind: str) -> dict[str, Any]:
-    """What puts the special pieces around a text, for those who read the file: we do it ourselves."""
+    """What puts special pieces around a text, for those who read the file: we do it ourselves."""
     ends: dict[str, Any] = {role: [names[role], ids[role]] for role in ("sep", "cls")}
     if kind == "WordPiece":
         return {"type": "BertProcessing", **ends}

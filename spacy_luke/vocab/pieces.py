@@ -184,7 +184,7 @@ class PieceTokenizer:
         config = _read_config(path)
         model = None
         if config.get("tokenizer_class") == "MLukeTokenizer" and (path / MODEL_FILE).exists():
-            # What that tokenizer reads; a tokenizer.json beside it holds less (``sentencepiece.py``).
+            # What that tokenizer reads; a tokenizer.json beside it holds less (sentencepiece.py).
             model = SentencePieceModel.from_file(path / MODEL_FILE)
             data = model.serialised()
         elif (path / "tokenizer.json").exists():
@@ -271,8 +271,8 @@ def _read_config(path: Path) -> dict[str, Any]:
 def _added_ids(
     path: Path, data: dict[str, Any], config: dict[str, Any], hidden: bool
 ) -> dict[str, int]:
-    """Ids of pieces that are listed beside the vocabulary; ``added_tokens.json`` has its way. hidden:
-    the vocabulary has other names for them (``sentencepiece.py``)."""
+    """Ids of pieces that are listed beside the vocabulary; ``added_tokens.json`` has its way.
+    hidden: the vocabulary has other names for them (``sentencepiece.py``)."""
     listed = {token["content"]: token["id"] for token in data.get("added_tokens") or []}
     decoder = config.get("added_tokens_decoder", {})
     decoded = {token["content"]: int(index) for index, token in decoder.items()}

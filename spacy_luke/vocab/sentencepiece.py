@@ -56,7 +56,8 @@ class SentencePieceModel:
         problem = _unsupported(pieces, trainer, normalizer)
         if problem:
             raise CheckpointError(
-                f"{source} {problem}, as no tokenizer of XLM-R's kind does; a tokenizer.json is needed."
+                f"{source} {problem}, as no tokenizer of XLM-R's kind does; a tokenizer.json is "
+                "needed."
             )
         self.add_dummy_prefix = bool(normalizer.get(3, 1))
         self._strip = bool(normalizer.get(4, 1))

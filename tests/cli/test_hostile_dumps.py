@@ -1,4 +1,4 @@
-"""Dumps that hold little or odd things: clear errors or counted skips, and what is there is kept."""
+"""Dumps that hold little or odd things: clear errors or counted skips; what is there is kept."""
 
 import gzip
 import time

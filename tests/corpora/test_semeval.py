@@ -4,7 +4,10 @@ import pytest
 
 from spacy_luke.errors import CorpusError
 
-FIRST = '7\t"The <e1>storm</e1> broke the old <e2>bridge</e2>."\r\nBreaks(e1,e2)\r\nComment: clear\r\n\r\n'
+FIRST = (
+    '7\t"The <e1>storm</e1> broke the old <e2>bridge</e2>."\r\n'
+    "Breaks(e1,e2)\r\nComment: clear\r\n\r\n"
+)
 SECOND = (
     '8\t"A <e1>leak</e1> came from the "new" <e2>pump</e2>."\r\nBreaks(e2,e1)\r\nComment:\r\n\r\n'
 )

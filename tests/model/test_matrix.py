@@ -126,10 +126,12 @@ def ours(checkpoint: Checkpoint, head: str, inputs):
         words = MaskedHead(hidden, hidden, config.vocab_size, eps)
         of_entities = MaskedHead(hidden, config.entity_emb_size, config.entity_vocab_size, eps)
         table = network.entity_embeddings.table
+        word_weights = {k: others[v] for k, v in WORD_HEAD.items()}
+        entity_weights = {k: others[v] for k, v in ENTITY_HEAD.items()}
+        word_table = network.word_embeddings.words.weight
         return network, others, (
-            run(words, {k: others[v] for k, v in WORD_HEAD.items()}, states.words,
-                network.word_embeddings.words.weight),
-            run(of_entities, {k: others[v] for k, v in ENTITY_HEAD.items()}, states.entities, table),
+            run(words, word_weights, states.words, word_table),
+            run(of_entities, entity_weights, states.entities, table),
         )  # fmt: skip
     if head == "span":
         base = torch.as_tensor(inputs.words.offsets[:-1]).repeat_interleave(2)

@@ -60,7 +60,8 @@ def test_a_known_entity_is_replaced_by_its_title_in_the_pipelines_language(make_
     del names["en:Japan"]  # a row without a name
     set_encoder(node, replace(checkpoint, entities=EntityVocab(names)))
     doc = nlp.make_doc("Tokyo is large.")
-    assert add_entities(node, [Mention("Tokyo", doc, 0, 1), Mention("Halden", doc, 2, 3)], "en") == [
+    mentions = [Mention("Tokyo", doc, 0, 1), Mention("Halden", doc, 2, 3)]
+    assert add_entities(node, mentions, "en") == [
         "Tokyo", "Halden",
     ]  # fmt: skip
     after = to_checkpoint(module_of(node))

@@ -1,5 +1,5 @@
-"""Trains in a process of its own: ``python run_training.py WORLD OUT SETTINGS``, for torchrun and for
-runs that are killed. WORLD is what ``make_world`` wrote; SETTINGS is JSON."""
+"""Trains in a process of its own: ``python run_training.py WORLD OUT SETTINGS``, for torchrun and
+for runs that are killed. WORLD is what ``make_world`` wrote; SETTINGS is JSON."""
 
 import json
 import sys

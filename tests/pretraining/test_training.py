@@ -175,8 +175,8 @@ def test_sharding_needs_processes(world, bert_dir, tmp_path):
 
 
 def killed_and_whole(world, encoder, folder, values, after) -> float:
-    """Kill a training, each time a moment after it saved a given step, and let it go on; the largest
-    difference of its weights from those of an uninterrupted one."""
+    """Kill a training, each time a moment after it saved a given step, and let it go on; the
+    largest difference of its weights from those of an uninterrupted one."""
     run(world, encoder, folder / "whole", values)
     for step, moment in after:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Unigram models from ``sentencepiece.bpe.model``: the ids of mLUKE's and XLM-R's own tokenizers."""
+"""Unigram models from ``sentencepiece.bpe.model``: ids of mLUKE's and XLM-R's own tokenizers."""
 
 import io
 import json
