@@ -281,7 +281,7 @@ class Trainer:
         word_loss, entity_loss, words_right, entities_right, words, entities, pieces = (
             self.accelerator.reduce(sums, "sum").tolist()
         )
-        return {
+        record = {
             "kind": "step",
             "step": done,
             "phase": phase,
@@ -293,6 +293,9 @@ class Trainer:
             "entity_accuracy": entities_right / max(entities, 1),
             "pieces_per_second": pieces / seconds,
         }
+        if self.accelerator.device.type == "cuda":
+            record["gpu_bytes"] = torch.cuda.max_memory_allocated()  # at most, so far
+        return record
 
     def _log(self, log: Log, record: dict[str, Any], bar: Any) -> None:
         if self.is_main:
