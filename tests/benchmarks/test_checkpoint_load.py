@@ -28,7 +28,9 @@ def test_the_table_has_a_row_a_side(records):
     assert all(f"| {side} |" in shown for side in checkpoint_load.SIDES)
 
 
-def test_other_vectors_stop_the_benchmark(tmp_path, monkeypatch):
-    monkeypatch.setitem(checkpoint_load.PRECISE, "trained", -1.0)
-    with pytest.raises(SystemExit, match="trained: the vectors differ"):
-        checkpoint_load.main(["--size", "tiny", "--work", str(tmp_path), "--rounds", "1"])
+@pytest.mark.parametrize("away", [1e-3, float("nan")])
+def test_other_vectors_stop_the_benchmark(away):
+    found = {side: {"vectors": [[0.0, 1.0]]} for side in checkpoint_load.SIDES}
+    found["stored"] = {"vectors": [[0.0, 1.0 + away]]}
+    with pytest.raises(SystemExit, match="stored: the vectors differ"):
+        checkpoint_load.compare(found)
