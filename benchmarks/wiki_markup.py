@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spacy_luke.pretraining.balance import without_blocks, without_side_links
-from spacy_luke.pretraining.export import Page, partitions, read_pages
-from spacy_luke.pretraining.links import resolve
-from spacy_luke.pretraining.markup import Parsed, parse
-from spacy_luke.pretraining.pages import is_disambiguation
-from spacy_luke.pretraining.sites import Site
-from spacy_luke.pretraining.tags import without_tags
+from spacy_luke.wiki.balance import without_blocks, without_side_links
+from spacy_luke.wiki.export import Page, partitions, read_pages
+from spacy_luke.wiki.links import resolve
+from spacy_luke.wiki.markup import Parsed, parse
+from spacy_luke.wiki.pages import is_disambiguation
+from spacy_luke.wiki.sites import Site
+from spacy_luke.wiki.tags import without_tags
 
 from .markdown import table
 

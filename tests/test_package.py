@@ -16,7 +16,7 @@ PACKAGE = ROOT / "spacy_luke"
 FLOORS = [
     {"errors", "report"},
     {"json_file"},
-    {"annotations", "model", "vocab"},
+    {"annotations", "model", "vocab", "wiki"},
     {"inputs", "checkpoint", "corpora"},
     {"layers", "pretraining"},
     {"pipeline"},

@@ -1,5 +1,5 @@
-"""From a MediaWiki export to articles: text whose links are known by character offsets.
+"""From articles to a pretrained LUKE: stages that are killed and started again without loss.
 
-``export`` cuts dumps into partitions and reads their pages, ``markup`` turns the wikitext of a
-page into plain text with links. Both work page by page, with bounded memory.
+``articles``, ``entities`` and ``shards`` prepare, ``pretrain`` trains; ``stage`` is what the
+first three share.
 """

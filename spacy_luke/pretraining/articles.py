@@ -11,13 +11,13 @@ import srsly
 from spacy.tokens import Doc, DocBin
 
 from ..errors import ConfigError, CorpusError
+from ..wiki.export import PARTITION_SIZE, Page, Partition, partitions, read_pages
+from ..wiki.languages import DISAMBIGUATION_TEMPLATES
+from ..wiki.links import resolve
+from ..wiki.markup import Parsed, parse
+from ..wiki.pages import disambiguation_templates, is_disambiguation
+from ..wiki.sites import Site
 from .engine import Engine
-from .export import PARTITION_SIZE, Page, Partition, partitions, read_pages
-from .languages import DISAMBIGUATION_TEMPLATES
-from .links import resolve
-from .markup import Parsed, parse
-from .pages import disambiguation_templates, is_disambiguation
-from .sites import Site
 from .stage import Manifest, fingerprint, run_stage, write_json
 from .tables import ARTICLES, PAGES, TableWriter
 

@@ -12,7 +12,7 @@ from spacy_luke.cli import app
 from spacy_luke.pretraining.articles import STAGE
 from spacy_luke.pretraining.shards import vocabulary
 from spacy_luke.pretraining.stage import read_manifest
-from tests.pretraining.exports import export, page
+from tests.wiki.exports import export, page
 
 GOOD = page("Good", "'''Good''' is near [[Other]] and [[Zoë]]. It rains there in [[March]].")
 TARGETS = [page(x, f"'''{x}''' is a place near [[Good]].") for x in ("Other", "Zoë", "March")]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.pretraining.export import partitions, read_pages
-from spacy_luke.pretraining.markup import parse
+from spacy_luke.wiki.export import partitions, read_pages
+from spacy_luke.wiki.markup import parse
 
 RESIDUE = re.compile(r"\[\[|\]\]|\{\{|\}\}|''|<ref|\|thumb|\|mini")
 

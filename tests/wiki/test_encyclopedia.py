@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.pretraining.export import Page, partitions, read_pages
-from spacy_luke.pretraining.markup import Parsed, parse
-from spacy_luke.pretraining.pages import is_disambiguation
+from spacy_luke.wiki.export import Page, partitions, read_pages
+from spacy_luke.wiki.markup import Parsed, parse
+from spacy_luke.wiki.pages import is_disambiguation
 
 CORPUS = Path(__file__).parents[2] / "project" / "corpus"
 
