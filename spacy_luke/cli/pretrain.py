@@ -77,8 +77,8 @@ def pretrain_cli(
 
     The defaults are those of the paper, for a cluster, but for the width of the entity table (there
     256) and attention dropout, which costs most of the speed. Started again it goes on from its
-    last checkpoint, exactly. On several devices: torchrun --nproc-per-node N -m spacy luke pretrain
-    ...
+    last checkpoint, exactly. On several devices, start it as a module under torchrun:
+    torchrun --nproc-per-node N -m spacy luke pretrain SHARDS and its options.
 
     Writes log.jsonl, log.svg and checkpoints, and at the end the model in the published layout.
     """

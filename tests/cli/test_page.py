@@ -1,8 +1,5 @@
 """``spacy luke page``: one HTML file with predicted and annotated entities side by side."""
 
-import re
-from html.parser import HTMLParser
-
 import pytest
 import spacy
 from spacy.cli import app
@@ -10,49 +7,10 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
-from spacy_luke.annotations.relations import install_relations
-from spacy_luke.annotations.types import install_types
 from spacy_luke.cli.page import Counts, Entity, count, cut, histogram, make_page, render
-from spacy_luke.cli.page_arcs import Arc, Word, draw
-from spacy_luke.cli.page_relations import CONTEXT, MAX_WORDS, draw_relations, links
-from spacy_luke.cli.page_text import type_chips
 from spacy_luke.errors import ConfigError
+from tests.cli.page_data import FAMILY, read, related, texts
 from tests.pipeline.conftest import fit, make_examples, make_ner
-
-VOID = {"meta", "line", "rect"}
-
-install_relations()
-install_types()
-
-
-class Reader(HTMLParser):
-    """Checks that tags are balanced; collects text and the addresses that a page names."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text, self.addresses = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.addresses += [value for name, value in attrs if name in ("src", "href")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        pass
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
-def read(html):
-    reader = Reader()
-    reader.feed(html)
-    assert not reader.open and not reader.addresses
-    assert "<script" not in html and "http" not in html and "url(" not in html
-    return re.sub(r"\s+", " ", "".join(reader.text))
 
 
 def marked(pieces):
@@ -159,142 +117,6 @@ def test_other_components_without_scores_are_shown():
     assert "Ada" in read(render(page)) and "Histogram" not in render(page)
 
 
-# Relations and types
-
-EN = spacy.blank("en")
-FAMILY = "Ada is the daughter of Byron . Byron wrote . Ada met Babbage in London ."
-PLACES = {"Ada": (0, 1, "PER"), "Byron": (5, 6, "PER"), "Babbage": (12, 13, "PER")}
-PLACES |= {"daughter of Byron": (3, 6, ""), "London": (14, 15, "LOC")}
-
-
-def related(relations, text=FAMILY, starts=(0, 7, 10), types=None):
-    """A document with PLACES; starts: tokens that begin a sentence, none for no sentences."""
-    words = text.split(" ")
-    doc = Doc(EN.vocab, words=words)
-    for i, token in enumerate(doc):
-        if starts:
-            token.is_sent_start = i in starts
-    spans = {name: Span(doc, a, b, label=label) for name, (a, b, label) in PLACES.items()}
-    doc.ents = [span for span in spans.values() if span.label_]
-    doc._.relations = [(spans[head], spans[tail], *rest) for head, tail, *rest in relations]
-    for name, scores in (types or {}).items():
-        spans[name]._.types = scores
-    return doc
-
-
-def texts(picture):
-    """Words and tags of a picture, and the labels of its arcs with their kinds."""
-    words = re.findall(r"<tspan[^>]*>(.*?)</tspan>", picture)
-    arcs = re.findall(
-        r'displacy-arrow (\w+)".*?<textPath[^>]*>(.*?)</textPath>', picture, re.DOTALL
-    )
-    return [word for word in words if word], sorted(arcs)
-
-
-def test_relations_that_agree_are_missed_or_spurious_are_told_apart():
-    predicted = related([("Ada", "Byron", "child", 0.75), ("Ada", "Byron", "friend", 0.5)])
-    gold = related([("Ada", "Byron", "child"), ("Byron", "Ada", "parent")])
-    assert [(x.kind, x.text) for x in links(predicted, gold, compare=True)] == [
-        ("agreed", "child 0.75"),
-        ("spurious", "\N{BALLOT X} friend 0.50"),
-        ("missed", "missed parent"),
-    ]
-    assert [x.kind for x in links(predicted, gold, compare=False)] == ["plain", "plain"]
-
-
-def test_a_sentence_with_relations_is_one_picture_and_others_are_none():
-    relations = [("Ada", "Byron", "child"), ("Babbage", "London", "in")]
-    first, second = draw_relations(related(relations), related([]), True, "x").pictures
-    words, arcs = texts(first)
-    assert words == ["Ada", "PER", "is", "the", "daughter", "of", "Byron", "PER", "."]
-    assert arcs == [("spurious", "\N{BALLOT X} child 1.00")]
-    words, _ = texts(second)
-    assert words == ["Ada", "met", "Babbage", "PER", "in", "London", "LOC", "."]
-    assert 'id="x-0"' in first and 'id="x-1"' in second
-
-
-def test_sentences_that_a_relation_joins_are_one_picture():
-    relations = [("Ada", "Babbage", "knows"), ("Babbage", "London", "in")]
-    (picture,) = draw_relations(related(relations), related(relations), True, "x").pictures
-    words, arcs = texts(picture)
-    assert words.count(".") == 3
-    assert [kind for kind, _ in arcs] == ["agreed", "agreed"]
-
-
-def test_without_sentences_the_words_around_a_relation_are_shown():
-    (picture,) = draw_relations(
-        related([("Babbage", "London", "in")], starts=()), related([]), True, "x"
-    ).pictures
-    words, _ = texts(picture)
-    assert words == [".", "Ada", "met", "Babbage", "PER", "in", "London", "LOC", "."]
-
-
-def test_words_far_from_relations_are_left_out_of_a_long_stretch():
-    text = FAMILY.replace("Byron wrote", "Byron" + " wrote" * 500)
-    doc = related([], text=text, starts=())
-    doc._.relations = [(doc[0:1], doc[-4:-3], "knows")]
-    (picture,) = draw_relations(doc, doc.copy(), True, "x").pictures
-    words, _ = texts(picture)
-    assert "\N{HORIZONTAL ELLIPSIS}" in words and len(words) <= 4 * CONTEXT + 6 < MAX_WORDS
-
-
-def test_a_mention_within_another_has_no_arc_but_a_line():
-    relations = [("daughter of Byron", "Byron", "of"), ("Ada", "daughter of Byron", "is")]
-    drawn = draw_relations(related(relations), related([]), False, "x")
-    (line,) = drawn.lines
-    assert line == ("plain", "daughter of Byron", "of 1.00", "Byron")
-    words, arcs = texts(drawn.pictures[0])
-    assert "daughter of Byron" in words and arcs == [("plain", "is 1.00")]
-
-
-def test_mentions_of_one_relation_that_another_mention_covers_have_no_arc():
-    doc = related([])
-    doc._.relations = [
-        (doc[0:1], doc[2:3], "a"),
-        (doc[0:4], doc[5:6], "b"),
-    ]
-    drawn = draw_relations(doc, related([]), True, "x")
-    assert [line.label for line in drawn.lines] == ["\N{BALLOT X} a 1.00"]
-    assert [label for _, label in texts(drawn.pictures[0])[1]] == ["\N{BALLOT X} b 1.00"]
-
-
-def test_an_arc_points_to_the_tail():
-    words = [Word("Ada", 0, 1), Word("Byron", 1, 2)]
-    left, right = (
-        draw(words, [Arc(*words, "child", "plain", forward)], "x") for forward in (False, True)
-    )
-
-    def tip(svg):
-        return int(re.search(r'displacy-arrowhead" d="M(\d+)', svg)[1])
-
-    def middle(svg, word):
-        return int(re.search(rf'x="(\d+)">{word}<', svg)[1])
-
-    assert tip(left) == middle(left, "Ada") and tip(right) == middle(right, "Byron")
-
-
-def test_text_from_right_to_left_is_drawn_so():
-    words = [Word("Ada", 0, 1), Word("Byron", 1, 2)]
-    svg = draw(words, [Arc(*words, "child", "plain", True)], "x", "rtl")
-    byron, ada = (int(x) for x in re.findall(r'displacy-word"[^>]* x="(\d+)"', svg))
-    assert byron < ada
-    assert int(re.search(r'displacy-arrowhead" d="M(\d+)', svg)[1]) == byron
-    assert 'side="left"' in svg
-
-
-def test_words_and_ends_of_arcs_do_not_collide():
-    words = [Word(text, i, i + 1) for i, text in enumerate(("Ada", "of", "Byron" * 6))]
-    arcs = [Arc(words[0], words[2], f"label {i}" * 4, "plain", True) for i in range(3)]
-    svg = draw(words, arcs, "x")
-    ada, of, byron = (int(x) for x in re.findall(r'displacy-word"[^>]* x="(\d+)"', svg))
-    assert of - ada > 14 * 3 * 0.5 and byron - of > 14 * 30 * 0.25
-    curves = re.findall(r'd="M([\d.]+),\S+ C\S+ \S+ ([\d.]+),', svg)
-    starts, ends = zip(*((float(a), float(b)) for a, b in curves))
-    assert len({*starts, *ends}) == 6 and max(starts) < min(ends)
-    # nested, not crossed
-    assert sorted(starts) == [a for a, _ in sorted(zip(starts, ends), key=lambda x: -x[1])]
-
-
 def test_relations_and_types_of_any_text_are_escaped():
     doc = related([("Ada", "Byron", '<em>"&')], types={"Ada": {"<u>": 1.0}})
     ents = list(doc.ents)
@@ -305,17 +127,6 @@ def test_relations_and_types_of_any_text_are_escaped():
     text = read(html)
     assert '<em>"& 1.00' in text and "<u> 1.00" in text
     assert text.count("<s>") == 3  # in the table, behind the entity and below the word
-
-
-def test_types_are_compared_where_they_are_annotated():
-    predicted = related([], types={"Ada": {"a": 0.75, "b": 0.5}, "London": {"c": 1.0}})
-    gold = related([], types={"Ada": {"a": 1.0, "d": 1.0}, "Byron": {"e": 1.0}})
-    chips = type_chips(predicted, gold)
-    ada, byron, london = sorted(chips)
-    assert chips[ada] == [("agreed", "a", 0.75), ("spurious", "b", 0.5), ("missed", "d", None)]
-    assert (chips[byron], chips[london]) == ([("missed", "e", None)], [("plain", "c", 1.0)])
-    (piece,) = cut("Ada", [Entity(0, 3, "X")], [Entity(0, 3, "Y")], {(0, 3): chips[ada]})
-    assert len(piece.tags) == 2 and piece.types == chips[ada]
 
 
 class Annotate:

@@ -1,0 +1,75 @@
+"""Documents with relations and types, and a reader of pages."""
+
+import re
+from html.parser import HTMLParser
+
+import spacy
+from spacy.tokens import Doc, Span
+
+from spacy_luke.annotations.relations import install_relations
+from spacy_luke.annotations.types import install_types
+
+VOID = {"meta", "line", "rect"}
+
+install_relations()
+install_types()
+
+
+class Reader(HTMLParser):
+    """Checks that tags are balanced; collects text and the addresses that a page names."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.addresses = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.addresses += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(html):
+    reader = Reader()
+    reader.feed(html)
+    assert not reader.open and not reader.addresses
+    assert "<script" not in html and "http" not in html and "url(" not in html
+    return re.sub(r"\s+", " ", "".join(reader.text))
+
+
+EN = spacy.blank("en")
+FAMILY = "Ada is the daughter of Byron . Byron wrote . Ada met Babbage in London ."
+PLACES = {"Ada": (0, 1, "PER"), "Byron": (5, 6, "PER"), "Babbage": (12, 13, "PER")}
+PLACES |= {"daughter of Byron": (3, 6, ""), "London": (14, 15, "LOC")}
+
+
+def related(relations, text=FAMILY, starts=(0, 7, 10), types=None):
+    """A document with PLACES; starts: tokens that begin a sentence, none for no sentences."""
+    words = text.split(" ")
+    doc = Doc(EN.vocab, words=words)
+    for i, token in enumerate(doc):
+        if starts:
+            token.is_sent_start = i in starts
+    spans = {name: Span(doc, a, b, label=label) for name, (a, b, label) in PLACES.items()}
+    doc.ents = [span for span in spans.values() if span.label_]
+    doc._.relations = [(spans[head], spans[tail], *rest) for head, tail, *rest in relations]
+    for name, scores in (types or {}).items():
+        spans[name]._.types = scores
+    return doc
+
+
+def texts(picture):
+    """Words and tags of a picture, and the labels of its arcs with their kinds."""
+    words = re.findall(r"<tspan[^>]*>(.*?)</tspan>", picture)
+    arcs = re.findall(
+        r'displacy-arrow (\w+)".*?<textPath[^>]*>(.*?)</textPath>', picture, re.DOTALL
+    )
+    return [word for word in words if word], sorted(arcs)
