@@ -8,7 +8,14 @@ from wasabi import Printer
 
 from ..errors import LukeError
 from . import app
-from .stages import EngineOption, Progress, SchedulerOption, WorkersOption, print_counts
+from .stages import (
+    EngineOption,
+    Progress,
+    SchedulerOption,
+    WorkersOption,
+    pretraining_extra,
+    print_counts,
+)
 
 
 @app.command("articles")
@@ -38,8 +45,9 @@ def articles_cli(
     A run that was interrupted goes on when it is started again. What is dropped, and why, is
     counted in manifest.json.
     """
-    from ..pretraining.articles import read_docs, read_dump
-    from ..pretraining.engine import Engine
+    with pretraining_extra():
+        from ..pretraining.articles import read_docs, read_dump
+        from ..pretraining.engine import Engine
 
     msg = Printer()
     try:

@@ -8,7 +8,7 @@ from wasabi import Printer
 
 from ..errors import LukeError
 from . import app
-from .stages import Progress, print_counts
+from .stages import Progress, pretraining_extra, print_counts
 
 
 @app.command("entities")
@@ -35,9 +35,10 @@ def entities_cli(
 
     Also writes how often each text was linked to each article (anchors.parquet).
     """
-    from ..pretraining.articles import STAGE
-    from ..pretraining.entities import VocabSettings, build_vocabulary
-    from ..pretraining.stage import read_manifest
+    with pretraining_extra():
+        from ..pretraining.articles import STAGE
+        from ..pretraining.entities import VocabSettings, build_vocabulary
+        from ..pretraining.stage import read_manifest
 
     msg = Printer()
     try:

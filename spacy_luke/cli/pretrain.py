@@ -9,6 +9,7 @@ from wasabi import Printer
 
 from ..errors import ConfigError, LukeError
 from . import app
+from .stages import pretraining_extra
 
 if TYPE_CHECKING:
     from ..pretraining.training import Log
@@ -82,14 +83,15 @@ def pretrain_cli(
 
     Writes log.jsonl, log.svg and checkpoints, and at the end the model in the published layout.
     """
-    from ..checkpoint.hub import resolve
-    from ..checkpoint.read import read_checkpoint
-    from ..pretraining.entities import STAGE as ENTITIES
-    from ..pretraining.masking import Masking
-    from ..pretraining.pretrain import ModelSettings, pretrain
-    from ..pretraining.shards import STAGE
-    from ..pretraining.stage import read_manifest
-    from ..pretraining.training import Phase, TrainingSettings
+    with pretraining_extra():
+        from ..checkpoint.hub import resolve
+        from ..checkpoint.read import read_checkpoint
+        from ..pretraining.entities import STAGE as ENTITIES
+        from ..pretraining.masking import Masking
+        from ..pretraining.pretrain import ModelSettings, pretrain
+        from ..pretraining.shards import STAGE
+        from ..pretraining.stage import read_manifest
+        from ..pretraining.training import Phase, TrainingSettings
 
     msg = Printer()
     try:

@@ -8,7 +8,14 @@ from wasabi import Printer
 
 from ..errors import LukeError
 from . import app
-from .stages import EngineOption, Progress, SchedulerOption, WorkersOption, print_counts
+from .stages import (
+    EngineOption,
+    Progress,
+    SchedulerOption,
+    WorkersOption,
+    pretraining_extra,
+    print_counts,
+)
 
 
 @app.command("shards")
@@ -36,12 +43,13 @@ def shards_cli(
 
     Sentences stay whole where they fit; a run that was interrupted goes on when started again.
     """
-    from ..checkpoint.hub import resolve
-    from ..pretraining.articles import STAGE
-    from ..pretraining.engine import Engine
-    from ..pretraining.entities import STAGE as ENTITIES
-    from ..pretraining.shards import ShardSettings, build_shards
-    from ..pretraining.stage import read_manifest
+    with pretraining_extra():
+        from ..checkpoint.hub import resolve
+        from ..pretraining.articles import STAGE
+        from ..pretraining.engine import Engine
+        from ..pretraining.entities import STAGE as ENTITIES
+        from ..pretraining.shards import ShardSettings, build_shards
+        from ..pretraining.stage import read_manifest
     from ..vocab.pieces import PieceTokenizer
 
     msg = Printer()

@@ -1,5 +1,7 @@
 """What the commands of pretraining share: options of the engine, and counts to read."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +19,19 @@ SchedulerOption = Annotated[
     typer.Option("--scheduler", help="Address of a Dask scheduler; else a cluster here."),
 ]
 Progress = Annotated[bool, typer.Option(help="Show a progress bar.")]
+
+
+@contextmanager
+def pretraining_extra() -> Iterator[None]:
+    """Around the imports of a command: a library that is not installed is one clear error."""
+    try:
+        yield
+    except ModuleNotFoundError as err:
+        if err.name is None or err.name.startswith("spacy_luke"):
+            raise
+        library = err.name.partition(".")[0]
+        Printer().fail(f"{library} is not installed: pip install 'spacy-luke[pretraining]'.")
+        raise typer.Exit(1) from None
 
 
 def print_counts(manifest: "Manifest", msg: Printer) -> None:

@@ -1,5 +1,7 @@
 """The four commands of pretraining, one after the other, on the project's encyclopedia."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -82,3 +84,29 @@ def test_what_cannot_work_is_said(bert_dir, tmp_path):
 @pytest.mark.parametrize("name", ["articles", "entities", "shards", "pretrain"])
 def test_every_command_has_help(name):
     assert "pretraining" in run(name, "--help")
+
+
+WITHOUT = """
+import sys
+for library in ("mwparserfromhell", "duckdb", "pyarrow", "accelerate", "matplotlib"):
+    sys.modules[library] = None
+from typer.testing import CliRunner
+from spacy_luke.cli import app
+for arguments in (
+    ["articles", "dump.xml", "-o", "out"],
+    ["entities", "articles", "-o", "out"],
+    ["shards", "articles", "--entities", "entities", "--encoder", "encoder", "-o", "out"],
+    ["pretrain", "shards", "--entities", "entities", "--encoder", "encoder", "-o", "out"],
+):
+    result = CliRunner().invoke(app, arguments)
+    print(arguments[0], result.exit_code, *result.output.split())
+"""
+
+
+def test_what_is_not_installed_is_one_clear_error():
+    done = subprocess.run([sys.executable, "-c", WITHOUT], check=True, capture_output=True)
+    lines = done.stdout.decode("utf8").strip().split("\n")
+    assert len(lines) == 4
+    for line, command in zip(lines, ("articles", "entities", "shards", "pretrain"), strict=True):
+        assert line.startswith(f"{command} 1 ") and "Traceback" not in line
+        assert "is not installed: pip install 'spacy-luke[pretraining]'." in line
