@@ -59,7 +59,7 @@ class SpanSettings:
 
     mode: Mode = "two-stage"
     candidates_per_word: float = 1.0
-    filter_threshold: float = 0.003
+    filter_threshold: float = 0.01
     layout: Layout | None = None
     max_pieces: int = 16
     max_entities: int = 128

@@ -25,7 +25,7 @@ def SpanScorer_v1(
     *,
     mode: Literal["two-stage", "probe", "full"] = "two-stage",
     candidates_per_word: float = 1.0,
-    filter_threshold: float = 0.003,
+    filter_threshold: float = 0.01,
     layout: Literal["document", "sentence", "context"] | None = None,
     max_pieces: int = 16,
     max_entities: int = 128,
