@@ -72,9 +72,13 @@ def circumstances(rows: Rows, unit: str = "documents") -> str:
 
 
 def settings_text(run: Record) -> str:
-    rate = f"rate {run['settings']['learn_rate']:g}"
-    weight = run["settings"].get("negative_weight")
-    return rate if weight is None else f"{rate}, negative_weight {weight:g}"
+    settings = run["settings"]
+    parts = [f"rate {settings['learn_rate']:g}"]
+    if settings.get("negative_weight") is not None:
+        parts.append(f"negative_weight {settings['negative_weight']:g}")
+    for name, value in settings.get("overrides", {}).items():
+        parts.append(f"{name.rpartition('.')[2]} {value}")
+    return ", ".join(parts)
 
 
 def tuning_table(records: Iterable[Record], kind: str = "run") -> str:

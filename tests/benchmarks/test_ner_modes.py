@@ -4,6 +4,7 @@ import pytest
 import spacy
 
 from benchmarks import ner_modes, ner_speed, results, tables
+from benchmarks.chosen import settings_text
 from benchmarks.datasets import DATA_SETS, load
 from benchmarks.rows import COMPONENT, ROWS
 from benchmarks.scoring import gold_entities
@@ -107,3 +108,8 @@ def test_pretrained_encoders_of_one_name_are_told_apart(tmp_path):
         names.append(RunSettings(encoder=str(path)).record()["encoder"])
     plain, one, also_plain, other = names
     assert plain == also_plain == "model" and one != other and one.startswith("model@")
+
+
+def test_tables_name_every_setting_that_tells_runs_apart():
+    settings = {"learn_rate": 2e-4, "negative_weight": 0.5, "overrides": {"component.model.k": 2.0}}
+    assert settings_text({"settings": settings}) == "rate 0.0002, negative_weight 0.5, k 2.0"
