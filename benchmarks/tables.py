@@ -28,6 +28,8 @@ from .speed_tables import case_tables, memory_table, peer_tables, primary, ratio
 from .task_tables import task_tables
 
 ALL_SPANS = ("full", "probe")
+# The row of the speed tables that is two-stage with the settings it ships with.
+SHIPPED = "two-stage, threshold 0.01"
 OURS = ("two-stage", "probe", "full")
 
 
@@ -43,6 +45,8 @@ def f1_table(rows: Rows, speed: Sequence[Record]) -> str:
 
         recall = "-" if row == "token" else values(lambda x: x["recall_test"])
         words, ratio = ratios.get(row, ("-", "-"))
+        if row == "two-stage" and SHIPPED in ratios:
+            row, words, ratio = f"{row}; speed with its threshold", *ratios[SHIPPED]
         body.append(
             [
                 row,
@@ -137,7 +141,8 @@ def verdicts(rows: Rows, speed: Sequence[Record]) -> list[str]:
             ("words/s of two-stage against full, >= 6", "full", "two-stage", 6.0, True),
             ("time of two-stage against token, <= 1.9", "two-stage", "token", 1.9, False),
         ):
-            found = select(speed, case, top, bottom)
+            shipped = (SHIPPED if name == "two-stage" else name for name in (top, bottom))
+            found = select(speed, case, *shipped) or select(speed, case, top, bottom)
             if found is not None:
                 met = found >= limit if above else found <= limit
                 add(f"{what} ({case})", f"{found:.2f}", met)

@@ -97,9 +97,10 @@ def _forward(
     if activation == "softmax":
         output[:, -1] = 1.0
         if len(scores.filtered) and n_classes > 1:
-            # A dropped candidate's chance is spread, so that no class but NIL can win it.
-            output[scores.filtered, :-1] = (chance / n_classes)[:, None]
-            output[scores.filtered, -1] = 1.0 - chance * (n_classes - 1) / n_classes
+            # A dropped candidate's chance is spread, NIL with two shares, so that no other class
+            # can win it.
+            output[scores.filtered, :-1] = (chance / (n_classes + 1))[:, None]
+            output[scores.filtered, -1] = 1.0 - chance * (n_classes - 1) / (n_classes + 1)
         output[scores.asked] = model.ops.softmax(logits)
     else:
         output[scores.asked] = model.ops.sigmoid(logits)

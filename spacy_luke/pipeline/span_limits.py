@@ -44,7 +44,7 @@ def report_limits(
     tell(
         lost,
         "%s: %d of %d gold spans cannot be predicted: %d do not fit the tokens, %d are not "
-        "suggested, %d have too many pieces.",
+        "suggested, %d have too many pieces, or a token without any at an end.",
         *(name, lost, total, misaligned, unsuggested, unaskable),
     )
     tell(

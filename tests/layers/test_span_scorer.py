@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from spacy.pipeline.spancat import build_ngram_suggester
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from thinc.types import Ragged
 
-from spacy_luke.layers.span_network import SpanQuery
+from spacy_luke.layers.head_module import head_of
+from spacy_luke.layers.span_network import SpanQuery, askable
 from tests.pipeline.conftest import ANNOTATED, fit, make_examples, make_ner
 
 SUGGESTER = {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": 4}
@@ -55,6 +58,32 @@ def test_probabilities_have_a_row_for_every_candidate_that_sums_to_one(bert_dir)
     spans, scores = pipe.predict(docs)
     assert scores.shape == (len(spans.dataXd), 4)
     assert np.allclose(scores.sum(-1), 1.0, atol=1e-5)
+
+
+def test_nothing_but_no_entity_wins_what_a_sure_filter_dropped(bert_dir):
+    nlp, examples = stock(bert_dir, "spancat_singlelabel", "softmax", "two-stage")
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("spancat_singlelabel")
+    network = pipe.model.get_ref("network")
+    network.attrs["settings"].candidates_per_word = 0.01  # one a document
+    with torch.no_grad():
+        head_of(network).filter.output.bias.fill_(30.0)
+    docs = [eg.predicted for eg in examples]
+    spans, scores = pipe.predict(docs)
+    won = np.sum(scores[:, :-1].max(-1) >= scores[:, -1])
+    assert scores[:, :-1].max() > 0.1 and won <= len(docs)
+
+
+def test_candidates_with_white_space_at_an_end_are_not_asked_about(bert_dir):
+    nlp = make_ner(bert_dir, mode="probe")
+    nlp.initialize(lambda: make_examples(nlp))
+    doc = Doc(nlp.vocab, words=["Ada", "\n", "London", " ", "!"], spaces=[True] * 5)
+    spans = build_ngram_suggester([1, 2, 3])([doc])
+    network = nlp.get_pipe("luke_ner").network
+    table = spans.dataXd[askable(network, SpanQuery([doc], spans))]
+    assert sorted(table.tolist()) == [[0, 1], [0, 3], [2, 3], [2, 5], [4, 5]]
+    long = Ragged(np.asarray([[0, 1], [3, 9], [2, 2], [-1, 1]], dtype="i"), np.asarray([4], "i"))
+    assert askable(network, SpanQuery([doc], long)).tolist() == [True, False, False, False]
 
 
 def test_span_logits_equal_those_of_transformers(make_checkpoint):
