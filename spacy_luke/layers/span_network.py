@@ -165,7 +165,11 @@ class _Asking:
         self.pieces: Pieces = session.align(query.docs, cuts)
         self.starts, self.ends = span_pieces(self.pieces, spans, docs)
         fits = (self.ends > self.starts) & (self.ends - self.starts <= settings.max_pieces)
-        fits &= self._bounded_by_pieces(spans, docs)
+        # With a token without pieces (white space) at an end it would be the same question as the
+        # candidate without that token.
+        has_pieces = self.pieces.token_ends > self.pieces.token_starts
+        tokens = self.pieces.token_offsets[docs[fits]][:, None] + spans[fits] - [0, 1]
+        fits[fits] = has_pieces[tokens].all(axis=1)
         self.windows: Windows = session.cut(
             query.docs,
             self.pieces,
@@ -175,17 +179,6 @@ class _Asking:
         )
         self.owner = np.where(fits, self.windows.of_spans(self.starts, self.ends), -1)
         self.max_entities = settings.max_entities if settings.mode != "two-stage" else 0
-
-    def _bounded_by_pieces(self, spans: Array, docs: Array) -> Array:
-        """(n,) whether the first and the last token have pieces. A candidate with white space at
-        an end would be the same question as the one without it."""
-        lengths = self.pieces.token_ends - self.pieces.token_starts
-        has_pieces = np.append(lengths > 0, False)
-        base = self.pieces.token_offsets[docs]
-        limit = self.pieces.token_offsets[docs + 1]
-        first, last = base + spans[:, 0], base + spans[:, 1] - 1
-        valid = (base <= first) & (first <= last) & (last < limit)
-        return has_pieces[np.where(valid, first, -1)] & has_pieces[np.where(valid, last, -1)]
 
     def groups(self) -> Sequence[tuple[int, int]]:
         return list(self.session.groups(self.windows, self.owner, self.max_entities))
