@@ -35,6 +35,13 @@ _PLAIN_DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
+def is_bert(raw: dict[str, Any]) -> bool:
+    """Whether a LUKE began as a BERT. The official code asks for "roberta" in ``bert_model_name``
+    (luke/model.py); where no such name is given, ``transformers`` takes all for RoBERTas."""
+    name = str(raw.get("bert_model_name") or "").lower()
+    return "bert" in name and "roberta" not in name
+
+
 def network_config(raw: dict[str, Any], where: Path) -> LukeConfig:
     """The configuration of a LUKE, or of the LUKE that a plain encoder becomes.
 
@@ -54,8 +61,7 @@ def network_config(raw: dict[str, Any], where: Path) -> LukeConfig:
     values = dict(_DEFAULTS)
     if model_type in LUKE_TYPES:
         values.update(_LUKE_DEFAULTS)
-        bert = str(raw.get("bert_model_name", "")).startswith("bert-")
-        values["kind"] = "bert" if bert else "roberta"
+        values["kind"] = "bert" if is_bert(raw) else "roberta"
     else:
         values.update(_PLAIN_DEFAULTS[model_type])
         values["kind"] = "bert" if model_type == "bert" else "roberta"

@@ -56,7 +56,16 @@ def with_entities(
         for source, all_names in sources:
             _take_rows(table, bias, entities, source, all_names)
         if _BIAS in heads:
-            heads[_BIAS] = bias.to(heads[_BIAS].dtype)
+            dtype = heads[_BIAS].dtype  # that of what the biases are from, which holds them all
+            if fallback is not None and _BIAS in fallback.others:
+                dtype = torch.promote_types(dtype, fallback.others[_BIAS].dtype)
+            elif fallback is not None:
+                LOGGER.warning(
+                    "%s has no masked-entity head: its entities get a bias of zero in that of %s.",
+                    fallback.source.name,
+                    checkpoint.source.name,
+                )
+            heads[_BIAS] = bias.to(dtype)
     else:
         heads = {name: x for name, x in heads.items() if not name.startswith(ENTITY_PREDICTIONS)}
         weights.pop(_DENSE, None)

@@ -8,6 +8,7 @@ from ..errors import CheckpointError
 from ..json_file import read_object
 from ..vocab.entities import MASK, MASK2, PAD, EntityVocab
 from ..vocab.pieces import TOKENIZER_FILES, PieceTokenizer
+from .config import is_bert
 from .hub import resolve
 from .names import CLASSIFIER_WEIGHT, Weights
 
@@ -38,7 +39,9 @@ def read_metadata(directory: Path) -> dict[str, Any]:
     if not isinstance(hidden, int) or isinstance(hidden, bool) or hidden < 1:
         raise CheckpointError(f"{path}: hidden_size is {hidden!r}; expected a number from 1.")
     raw["model_type"] = "luke"
-    if not str(raw.get("bert_model_name", "")).startswith("bert-"):
+    if raw.get("entity_emb_size") is None:
+        raw["entity_emb_size"] = hidden
+    if not is_bert(raw):
         # Written as BERT's default; the official reader overrides it too, or all positions shift.
         raw["pad_token_id"] = 1
     return raw

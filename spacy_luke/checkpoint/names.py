@@ -31,7 +31,7 @@ ENTITY_HEAD = {
 _BERT_WORD_HEAD = {
     "cls.predictions.transform.dense.": "lm_head.dense.",
     "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
-    "cls.predictions.bias": "lm_head.bias",
+    "cls.predictions.": "lm_head.",
 }
 CLASSIFIER_WEIGHT, CLASSIFIER_BIAS = "classifier.weight", "classifier.bias"
 CLASSIFIER, POOLER, ENTITY_PREDICTIONS = "classifier.", "pooler.", "entity_predictions."
@@ -75,7 +75,7 @@ EXTRA_QUERIES = tuple(f"attention.self.{name}_query" for name in ("w2e", "e2w", 
 _LAYER = re.compile(r"^encoder\.layer\.(\d+)\.(.+)$")
 _OUR_LAYER = re.compile(r"^layers\.(\d+)\.(.+)$")
 _PREFIXES = ("luke.", "bert.", "roberta.")
-_OTHER_HEADS = {"typing.": CLASSIFIER}  # of the official repository
+_OTHER_HEADS = {"typing.": CLASSIFIER, **_BERT_WORD_HEAD}  # of the official repository
 
 
 def strip_prefix(names: Iterable[str]) -> dict[str, str]:
@@ -83,23 +83,10 @@ def strip_prefix(names: Iterable[str]) -> dict[str, str]:
     result = {}
     for name in names:
         short = next((name[len(p) :] for p in _PREFIXES if name.startswith(p)), name)
-        for theirs, ours in _OTHER_HEADS.items():
-            if short.startswith(theirs):
-                short = ours + short[len(theirs) :]
         short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", short)
-        result[name] = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
-    return result
-
-
-def without_bert_names(others: Weights) -> Weights:
-    """What is left of a plain encoder's heads: the masked-word head, under LUKE's names."""
-    result: Weights = {}
-    for name, tensor in others.items():
-        for theirs, ours in _BERT_WORD_HEAD.items():
-            if name.startswith(theirs):
-                result[ours + name[len(theirs) :]] = tensor
-        if not name.startswith("cls."):
-            result[name] = tensor
+        short = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
+        theirs = next((x for x in _OTHER_HEADS if short.startswith(x)), "")
+        result[name] = _OTHER_HEADS[theirs] + short[len(theirs) :] if theirs else short
     return result
 
 

@@ -27,7 +27,6 @@ from .names import (
     sources,
     to_ours,
     to_published,
-    without_bert_names,
 )
 from .source import Source, describe
 from .warm_start import add_entities
@@ -96,7 +95,7 @@ def read_checkpoint(
         check_heads(others, source.architecture, config, directory)
     else:  # it will be written as what it has become
         source = Source(source.name, source.sha256, source.architecture)
-        others = without_bert_names(others)
+        others = {k: v for k, v in others.items() if not k.startswith("cls.")}  # next sentences
     weights = _match(encoder, config, directory)
     return Checkpoint(config, weights, others, pieces, entities, source, is_luke)
 

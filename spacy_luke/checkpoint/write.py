@@ -13,6 +13,7 @@ from ..json_file import read_object, write_object
 from ..model.config import LukeConfig
 from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
 from ..vocab.files import write_pieces
+from .config import LUKE_TYPES, is_bert
 from .names import Weights, to_published
 from .read import Checkpoint
 from .source import as_in_file, untrained_queries
@@ -24,7 +25,6 @@ _TASKS = {
 }
 _POSITIONS = "embeddings.position_embeddings.weight"
 _ENTITY_POSITIONS = f"entity_{_POSITIONS}"
-_LUKES = ("Luke", "UCTopic")  # how their classes begin
 _OURS = ("kind", "word_shapes", "entity_labels", "extra")
 
 
@@ -55,7 +55,7 @@ def write_checkpoint(
         temporary.mkdir()
         published = to_published(checkpoint.weights) | checkpoint.others
         source = checkpoint.source
-        if config.kind == "bert" and not source.architecture.startswith(_LUKES):
+        if config.kind == "bert" and config.extra.get("model_type") not in LUKE_TYPES:
             config, published = _counted_as_published(config, published)
         if not source_names:
             # The bare encoder stands without a prefix, as transformers writes it, if it did before.
@@ -63,8 +63,10 @@ def write_checkpoint(
             source = replace(source, prefix="" if bare else "luke.", renamed={})
             if untrained_queries(published, source):  # which transformers would draw
                 config = replace(config, use_entity_aware_attention=False)
-        save_file(as_in_file(published, source), temporary / "model.safetensors", {"format": "pt"})
-        write_object(temporary / "config.json", published_config(config, architecture))
+        tensors = as_in_file(published, source)
+        save_file(tensors, temporary / "model.safetensors", {"format": "pt"})
+        values = published_config(config, architecture)
+        write_object(temporary / "config.json", {**values, **_precision(tensors, values)})
         write_object(temporary / "entity_vocab.json", _entity_names(checkpoint.entities))
         write_pieces(checkpoint.pieces, temporary)
         _name_task(temporary / "tokenizer_config.json", architecture)
@@ -103,10 +105,18 @@ def _name_task(path: Path, architecture: str) -> None:
         write_object(path, {**values, "task": _TASKS[architecture]})
 
 
+def _precision(tensors: Weights, values: dict[str, Any]) -> dict[str, str]:
+    """What the configuration said of the tensors' precision, as it is now: ``transformers`` may
+    load them all in it, and would round what has been trained since."""
+    found = {str(x.dtype).removeprefix("torch.") for x in tensors.values() if x.is_floating_point()}
+    now = found.pop() if len(found) == 1 else "float32"
+    return {key: now for key in ("torch_dtype", "dtype") if values.get(key) is not None}
+
+
 def published_config(config: LukeConfig, architecture: str) -> dict[str, Any]:
     """``config.json``: the keys that the network uses, and those it was read with."""
     values = {k: v for k, v in config.to_dict().items() if k not in _OURS}
     found = {**config.extra, **values, "model_type": "luke", "architectures": [architecture]}
-    if config.kind == "bert" and not str(found.get("bert_model_name", "")).startswith("bert-"):
+    if config.kind == "bert" and not is_bert(found):
         found["bert_model_name"] = "bert-base-uncased"  # how published configs tell the kind
     return found

@@ -57,17 +57,19 @@ def entity_table_cli(
     msg = Printer()
     try:
         check_free(out)
-        nlp = load_pipeline(pipeline) if form is None else _in_form(pipeline, form)
+        nlp = load_pipeline(pipeline) if form is None else _in_form(pipeline, form, component)
         node = store.encoder_of(nlp, component)
         before = len(module_of(node).entities)
+        titles = _titles_of(nlp, node)
         if source is not None:
             other = _checkpoint_of(source)
             vocab = store.joined(other.entities, module_of(node).entities)
             store.set_entities(node, vocab, other)
         if keep is not None:
-            kept = store.keep_entities(
-                module_of(node).entities, _names(keep), nlp.vocab.lang or None
-            )
+            names = _names(keep, titles)
+            kept = store.keep_entities(module_of(node).entities, names, nlp.vocab.lang or None)
+            if len(kept.missing) == len(names):
+                raise ConfigError(f"None of the names of {keep} is in the vocabulary.")
             if kept.missing:
                 msg.warn(
                     f"{len(kept.missing)} names of {keep} are not in the vocabulary, "
@@ -77,8 +79,9 @@ def entity_table_cli(
         if lite:
             store.set_entities(node, store.lite(module_of(node).entities))
         if add is not None:
-            titles = store.add_entities(node, list(_mentions(add, nlp)), nlp.vocab.lang or None)
-            msg.info(f"Added {len(titles)} entities")
+            mentions = list(_mentions(add, nlp, titles))
+            added = store.add_entities(node, mentions, nlp.vocab.lang or None)
+            msg.info(f"Added {len(added)} entities")
         refresh(nlp)
         save_pipeline(nlp, out)
         after = len(module_of(node).entities)
@@ -100,19 +103,37 @@ def _checkpoint_of(source: str) -> Any:
     return read_checkpoint(resolve(source), name=source)
 
 
-def _names(path: Path) -> list[str]:
+def _titles_of(nlp: Language, node: Any) -> dict[str, str]:
+    """What a ``kb_id_`` (a QID) that is not in the vocabulary is called there, by the component's
+    table."""
+    from ..layers.encoder import module_of
+
+    vocab, language = module_of(node).entities, nlp.vocab.lang or None
+    for _, pipe in nlp.pipeline:
+        if getattr(pipe, "model", None) is node:
+            titles = getattr(pipe, "cfg", {}).get("titles", {})
+            return {x: title for x, title in titles.items() if vocab.find(x, language) is None}
+    return {}
+
+
+def _names(path: Path, titles: dict[str, str]) -> list[str]:
     try:
-        return [line for line in path.read_text(encoding="utf8").split("\n") if line.strip()]
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        names = [line.strip() for line in lines if line.strip()]
+        return [titles.get(name, name) for name in names]
     except UnicodeDecodeError as err:
         raise CorpusError(f"{path} is no text in UTF-8: {err}.") from err
 
 
-def _mentions(path: Path, nlp: Language) -> Iterator[Any]:
+def _mentions(path: Path, nlp: Language, titles: dict[str, str]) -> Iterator[Any]:
     from ..pipeline.entity_store import Mention
 
     if path.suffix == ".spacy":
         for doc in DocBin().from_disk(path).get_docs(nlp.vocab):
-            yield from (Mention(x.kb_id_, doc, x.start, x.end) for x in doc.ents if x.kb_id_)
+            for ent in doc.ents:
+                if ent.kb_id_:
+                    name = titles.get(ent.kb_id_, ent.kb_id_)
+                    yield Mention(name, doc, ent.start, ent.end)
         return
     for number, entry in enumerate(srsly.read_jsonl(path), start=1):
         title = entry.get("title") if isinstance(entry, dict) else None
@@ -135,23 +156,23 @@ def _written(title: str, text: str, nlp: Language) -> tuple[Any, int, int]:
     return doc, span.start, span.end
 
 
-def _in_form(path: Path, form: str) -> Language:
-    """The pipeline with another form of entity table. Raises ConfigError for one unknown."""
+def _in_form(path: Path, form: str, component: str) -> Language:
+    """The pipeline with another form of a component's entity table. Raises ConfigError for one
+    unknown."""
     from ..layers.encoder import ENCODER, EntityTable
+    from ..pipeline.entity_store import encoder_of
 
     forms = get_args(EntityTable)
     if form not in forms:
         raise ConfigError(f"--form is {form!r}; use one of {', '.join(forms)}.")
     nlp = load_pipeline(path)
-    overrides = {}
-    for name, pipe in nlp.pipeline:
-        model: Any = getattr(pipe, "model", None)
-        if not hasattr(model, "walk") or all(node.name != ENCODER for node in model.walk()):
-            continue
-        place = "" if model.name == ENCODER else ".encoder"
-        if place and "encoder" not in nlp.config["components"][name]["model"]:
-            raise ConfigError(
-                f"--form: {name} is no component of ours; set entity_table where its encoder is."
-            )
-        overrides[f"components.{name}.model{place}.entity_table"] = form
-    return spacy.load(path, config=overrides)
+    node = encoder_of(nlp, component)
+    pipes: list[tuple[str, Any]] = [(x, y) for x, y in nlp.pipeline if hasattr(y, "model")]
+    name, pipe = next((x, y) for x, y in pipes if any(z is node for z in y.model.walk()))
+    place = "" if pipe.model.name == ENCODER else ".encoder"
+    if place and "encoder" not in nlp.config["components"][name]["model"]:
+        raise ConfigError(
+            f"--form: {name} is no component of ours; set entity_table where its encoder is."
+        )
+    setting = f"components.{name}.model{place}.entity_table"
+    return spacy.load(path, config={setting: form})

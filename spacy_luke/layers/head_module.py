@@ -133,6 +133,8 @@ def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
 
 # Heads of published checkpoints
 
+_NONE = ("o", "nil", "none", "null", "no_entity")  # how checkpoints call what is no entity
+
 
 def class_names(config: LukeConfig, head: type[HeadModule]) -> dict[str, str]:
     """Our name of each class of a checkpoint with such a head -> its name there, in its order."""
@@ -146,8 +148,16 @@ def class_names(config: LukeConfig, head: type[HeadModule]) -> dict[str, str]:
         raise CheckpointError(
             f"id2label of the checkpoint's configuration is {listed!r}; expected an object."
         ) from err
+    if len({*theirs}) < len(theirs):
+        raise CheckpointError(f"id2label of the checkpoint names a class twice: {theirs}.")
     ours = list(theirs)
     if head.negative and head.negative not in theirs:
+        misplaced = [name for name in theirs[1:] if name.lower() in _NONE]
+        if misplaced and theirs[0].lower() not in _NONE:
+            raise CheckpointError(
+                f"id2label of the checkpoint has {misplaced[0]!r} behind {theirs[0]!r}: what is no "
+                f"entity has to be the first class, or to be called {head.negative}."
+            )
         ours[:1] = [head.negative]
     return dict(zip(ours, theirs))
 

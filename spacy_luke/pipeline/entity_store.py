@@ -119,6 +119,7 @@ def add_entities(node: Any, mentions: Sequence[Mention], language: str | None = 
     refused = sorted({x.title for x in mentions} & {PAD, UNK, MASK, MASK2})
     if refused:
         raise InputError(f"{refused[0]} is a special entity, which no description can replace.")
+    mentions = _under_one_title(mentions, checkpoint.entities, language)
     features = _features(node, checkpoint, mentions)
     names = dict(checkpoint.entities.names.items())
     before = len(checkpoint.entities)
@@ -144,6 +145,20 @@ def add_entities(node: Any, mentions: Sequence[Mention], language: str | None = 
         bias[rows[title]] = level
     set_encoder(node, grown)
     return list(features)
+
+
+def _under_one_title(
+    mentions: Sequence[Mention], entities: EntityVocab, language: str | None
+) -> list[Mention]:
+    """Mentions of one entity under the title that came first: two names of one row, or two
+    spellings of a new one."""
+    first: dict[int | str, str] = {}
+    result = []
+    for mention in mentions:
+        known = entities.find(mention.title, language)
+        entity = mention.title.replace("_", " ") if known is None else known
+        result.append(mention._replace(title=first.setdefault(entity, mention.title)))
+    return result
 
 
 def _features(

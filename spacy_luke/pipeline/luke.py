@@ -131,7 +131,7 @@ class Luke(KeepsEncoderApart):
             "phrases": phrases,
             "titles": {},
         }
-        self.upstream = Upstream(model, name)
+        self.upstream = Upstream(model)
         install_extensions()
 
     # Vectors
@@ -188,7 +188,8 @@ class Luke(KeepsEncoderApart):
         one without a ``kb_id_``, if that is in the entity vocabulary; else [MASK] or [UNK].
         """
         vocab = module_of(self.model).entities
-        language = self.vocab.lang or None
+        # Of the pipeline that the document is from: this component may come from another one.
+        language = span.doc.vocab.lang or None
         names = [span.kb_id_, self.cfg["titles"].get(span.kb_id_, "")]
         if self.cfg["link_by_text"] and not span.kb_id_:
             names.append(span.text)
@@ -224,7 +225,7 @@ class Luke(KeepsEncoderApart):
 
     def find_listeners(self, component: Any) -> None:
         """Connect the listeners of a later component that want this one, or any."""
-        self.upstream.find(component)
+        self.upstream.find(component, self.name)
 
     # Training
 

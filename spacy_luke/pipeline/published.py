@@ -133,7 +133,9 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
     has.
     """
     component: Any = nlp.get_pipe(name) if name in nlp.pipe_names else _only(nlp, name)
-    model = component.model
+    model: Any = getattr(component, "model", None)
+    if getattr(model, "name", "") != ENCODER and not isinstance(component, Labelled):
+        raise ConfigError(f"{name} is no component of ours, and has no published form.")
     if model.name == ENCODER:
         checkpoint = to_checkpoint(module_of(model))
         architecture = _architecture_of(checkpoint)

@@ -24,9 +24,8 @@ class Upstream:
     batch (excluded, disabled) is not waited for again until it comes back.
     """
 
-    def __init__(self, model: Model, name: str) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
-        self.name = name
         self.listener_map: dict[str, list[Model]] = {}
         self._waiting: set[int] = set()
         self._absent: set[int] = set()
@@ -61,9 +60,10 @@ class Upstream:
             listener.attrs["link"].encoder = listener.attrs["link"].report = None
         return True
 
-    def find(self, component: Any) -> None:
-        """Connect the listeners of a later component that want this upstream, or any."""
-        names = ("*", self.name)
+    def find(self, component: Any, name: str) -> None:
+        """Connect the listeners of a later component that want this upstream, or any. name: that of
+        the upstream by now, which spaCy changes where a component is sourced under another one."""
+        names = ("*", name)
         if isinstance(getattr(component, "model", None), Model):
             for node in component.model.walk():
                 wanted = node.attrs.get("upstream") if is_listener(node) else None

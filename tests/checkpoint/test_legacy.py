@@ -67,6 +67,56 @@ def test_a_pretrained_directory_is_read(legacy, luke_dir):
     assert len(checkpoint.source.filled) == 12
 
 
+@pytest.mark.parametrize(
+    "name,kind",
+    [
+        ("bert-base-uncased", "bert"),
+        ("google-bert/bert-base-uncased", "bert"),
+        ("cl-tohoku/bert-base-japanese", "bert"),
+        ("FacebookAI/roberta-base", "roberta"),
+        ("xlm-roberta-base", "roberta"),
+        ("studio-ousia/luke-base", "roberta"),
+    ],
+)
+def test_what_it_began_as_is_told_by_the_official_rule(legacy, name, kind):
+    checkpoint = read_checkpoint(legacy(without_queries, bert_model_name=name))
+    assert checkpoint.config.kind == kind
+    assert checkpoint.config.position_offset == (0 if kind == "bert" else 2)
+
+
+def test_heads_of_a_bert_are_read_under_its_names(legacy, make_checkpoint, tmp_path):
+    """Pretraining from a BERT left the masked-word head under its names, with the head of next
+    sentences beside it, and no width where entities are as wide as words."""
+    source = make_checkpoint("luke", "LukeForMaskedLM", entity_emb_size=32)
+    masked = by_short_name(load_file(source / "model.safetensors"))
+    bert = {
+        "lm_head.dense.": "cls.predictions.transform.dense.",
+        "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
+        "lm_head.": "cls.predictions.",
+    }
+
+    def change(_):
+        found = {}
+        for name, tensor in masked.items():
+            theirs = next((x for x in bert if name.startswith(x)), "")
+            found[bert.get(theirs, "") + name.removeprefix(theirs)] = tensor
+        return {**found, "cls.seq_relationship.weight": torch.ones(2, 32)}
+
+    names = {"bert_model_name": "bert-base-uncased", "entity_emb_size": None}
+    nlp = import_checkpoint(str(legacy(change, **names)), "en")
+    assert export_component(nlp, tmp_path / "out", source_names=True) == "LukeForMaskedLM"
+    before, after = change(None), load_file(tmp_path / "out" / "model.safetensors")
+    assert before.keys() == without_prefix(after)
+    for name, tensor in after.items():
+        assert torch.equal(tensor, before[name.removeprefix("luke.")])
+    assert export_component(nlp, tmp_path / "now") == "LukeForMaskedLM"
+    assert "lm_head.dense.weight" in load_file(tmp_path / "now" / "model.safetensors")
+
+
+def without_prefix(found):
+    return {name.removeprefix("luke.") for name in found}
+
+
 def test_tensors_that_are_wrapped_are_read(legacy):
     path = legacy(lambda found: {"module": found, "global_step": 3})
     assert read_checkpoint(path).weights

@@ -1,8 +1,11 @@
 """What is written is read back as the same model, by us and by transformers."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from spacy_luke.checkpoint.entity_table import with_entities
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
@@ -39,6 +42,34 @@ def test_reading_what_was_written_gives_the_same(kind, make_checkpoint, tmp_path
     odd = [*SENTENCES, "<mask> or [MASK] </s>", "naïve 東京 \u00a0x", " spaced  out "]
     for a, b in zip(before.pieces.encode_words(odd), after.pieces.encode_words(odd)):
         assert np.array_equal(a, b)
+
+
+def test_a_luke_that_began_as_a_bert_keeps_its_positions(make_checkpoint, tmp_path):
+    """Whatever the configuration leaves out: its type says that it is a LUKE already."""
+    source = make_checkpoint("luke", bert_model_name="google-bert/bert-base-uncased")
+    config = json.loads((source / "config.json").read_text())
+    del config["architectures"]
+    (source / "config.json").write_text(json.dumps(config))
+    before = read_checkpoint(source)
+    after = write(before, tmp_path / "out")
+    assert before.config.kind == after.config.kind == "bert"
+    assert all(torch.equal(after.weights[x], before.weights[x]) for x in before.weights)
+
+
+@pytest.mark.parametrize("key", ["torch_dtype", "dtype"])
+def test_the_configuration_names_the_precision_of_the_tensors(make_checkpoint, tmp_path, key):
+    source = make_checkpoint("luke")
+    tensors = {x: t.half() for x, t in load_file(source / "model.safetensors").items()}
+    save_file(tensors, source / "model.safetensors", {"format": "pt"})
+    config = json.loads((source / "config.json").read_text())
+    config.pop("torch_dtype", None)
+    (source / "config.json").write_text(json.dumps({**config, key: "float16"}))
+    checkpoint = read_checkpoint(source)
+    write(checkpoint, tmp_path / "same")
+    assert json.loads((tmp_path / "same" / "config.json").read_text())[key] == "float16"
+    checkpoint.weights["word_embeddings.norm.bias"] += 1e-6  # trained
+    write(checkpoint, tmp_path / "trained")
+    assert json.loads((tmp_path / "trained" / "config.json").read_text())[key] == "float32"
 
 
 def test_transformers_loads_it_with_the_same_logits(make_checkpoint, tmp_path):

@@ -166,6 +166,39 @@ def test_the_form_of_the_table_is_changed(full, tmp_path):
     assert not (tmp_path / "again" / "luke" / "encoder" / "entity_rows.npy").exists()
 
 
+def test_the_form_of_one_component_is_changed(full, bert_dir, tmp_path):
+    nlp = spacy.load(full)
+    nlp.add_pipe("luke", name="other", source=spacy.load(full))
+    nlp.to_disk(tmp_path / "two")
+    assert "name one" in failed(tmp_path / "two", tmp_path / "out", "--form", "half")
+    run(tmp_path / "two", tmp_path / "out", "--form", "half", "--component", "other")
+    rows = "encoder/entity_rows.npy"
+    assert (tmp_path / "out" / "other" / rows).exists()
+    assert not (tmp_path / "out" / "luke" / rows).exists()
+
+
+def test_ids_are_looked_up_in_the_components_table(full, tmp_path):
+    nlp = spacy.load(full)
+    nlp.get_pipe("luke").cfg["titles"] = {"Q1490": "Tokyo"}
+    nlp.to_disk(tmp_path / "ids")
+    (tmp_path / "names.txt").write_text("\ufeffQ1490 \n", "utf8")
+    assert "5 entities" in run(tmp_path / "ids", tmp_path / "k", "--keep", tmp_path / "names.txt")
+    doc = Doc(nlp.vocab, words=["In", "Edo"])
+    doc.ents = [Span(doc, 1, 2, "LOC", kb_id="Q1490")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "own.spacy")
+    run(tmp_path / "ids", tmp_path / "a", "--add", tmp_path / "own.spacy")
+    before, after = checkpoint(full), checkpoint(tmp_path / "a")
+    assert len(before.entities) == len(after.entities)
+    assert not torch.equal(rows(before, "Tokyo"), rows(after, "Tokyo"))
+
+
+def test_a_source_without_biases_is_told(full, tmp_path, make_checkpoint, caplog):
+    run(full, tmp_path / "lite", "--lite")
+    bare = make_checkpoint("luke")
+    run(tmp_path / "lite", tmp_path / "out", "--from", bare)
+    assert "has no masked-entity head" in caplog.text
+
+
 @pytest.mark.parametrize(
     "lines,says",
     [
@@ -210,6 +243,8 @@ def test_mistakes_are_named(full, tmp_path):
     assert "exists" in failed(full, tmp_path / "there", "--lite")
     assert not (tmp_path / "out").exists()
     assert "exists" in failed(full, full, "--lite")
+    (tmp_path / "none.txt").write_text("Atlantis\n", "utf8")
+    assert "None of" in failed(full, tmp_path / "out", "--keep", tmp_path / "none.txt")
     assert "no such" in failed(full, tmp_path / "out", "--keep", tmp_path / "no").lower()
     assert "no LUKE encoder" in failed(full, tmp_path / "out", "--lite", "--component", "ner")
     assert "--form is 'tiny'" in failed(full, tmp_path / "out", "--form", "tiny")

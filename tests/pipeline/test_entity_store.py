@@ -73,6 +73,30 @@ def test_a_known_entity_is_replaced_by_its_title_in_the_pipelines_language(make_
     assert torch.equal(biases[0][kept], biases[1][kept])
 
 
+def test_mentions_of_one_entity_under_several_names_are_one_entity(make_checkpoint):
+    nlp = import_checkpoint(str(make_checkpoint("luke", "LukeForMaskedLM")), "en")
+    node = encoder_of(nlp)
+    before = to_checkpoint(module_of(node))
+    doc = nlp.make_doc("Tokyo is large and far away.")
+    places = [("Ada_Lovelace", 0), ("Ada Lovelace", 2), ("Old_Halden", 4), ("Old Halden", 5)]
+    mentions = [Mention(name, doc, i, i + 1) for name, i in places]
+    assert add_entities(node, mentions, "en") == ["Ada_Lovelace", "Old_Halden"]
+    after = to_checkpoint(module_of(node))
+    assert len(after.entities) == len(before.entities) + 1
+    alone = []
+    for i in (0, 1):
+        set_encoder(node, before)
+        add_entities(node, mentions[i : i + 1], "en")
+        alone.append(row_of(node, "Ada Lovelace"))
+    both = after.weights[ENTITY_TABLE][after.entities.names["Ada Lovelace"]]
+    assert not torch.allclose(both, alone[0]) and not torch.allclose(both, alone[1])
+
+
+def row_of(node, name):
+    checkpoint = to_checkpoint(module_of(node))
+    return checkpoint.weights[ENTITY_TABLE][checkpoint.entities.names[name]].clone()
+
+
 def test_a_decoder_that_fits_no_other_table_is_told(make_checkpoint, caplog):
     checkpoint = read_checkpoint(make_checkpoint("luke", "LukeForMaskedLM"))
     checkpoint.others["entity_predictions.decoder.weight"] = torch.ones(23, 16)

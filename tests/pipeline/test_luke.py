@@ -1,4 +1,6 @@
+import json
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,23 @@ def test_an_entity_in_the_vocabulary_enters_as_itself(luke_dir):
     assert luke.entity_id(doc.ents[1]) == names["[MASK]"]
     luke.cfg["titles"] = {"Q84": "London"}
     assert luke.entity_id(doc.ents[1]) == names["London"]
+
+
+def test_titles_are_looked_up_in_the_language_of_the_document(luke_dir, tmp_path):
+    """Also by a component that was sourced from a pipeline of another language."""
+    shutil.copytree(luke_dir, tmp_path / "luke")
+    path = tmp_path / "luke" / "entity_vocab.json"
+    names = json.loads(path.read_text("utf8"))
+    names |= {"en:Halden": names.pop("London"), "de:Halden": names.pop("Tokyo")}
+    path.write_text(json.dumps(names), "utf8")
+    other = spacy.blank("de")
+    luke = other.add_pipe("luke", source=make_luke(tmp_path / "luke"))
+    other.to_disk(tmp_path / "saved")
+    for nlp in (other, spacy.load(tmp_path / "saved")):
+        doc = with_entities(nlp, (5, 6, "LOC", "Halden"))
+        assert nlp.get_pipe("luke").entity_id(doc.ents[0]) == names["de:Halden"]
+    doc = with_entities(spacy.blank("en"), (5, 6, "LOC", "Halden"))
+    assert luke.entity_id(doc.ents[0]) == names["en:Halden"]
 
 
 def test_what_an_unknown_entity_enters_as_is_a_setting(luke_dir):

@@ -162,6 +162,20 @@ def test_a_sourced_component_brings_its_upstream(bert_dir):
     assert [e.text for e in doc.ents] == [e.text for e in expected.ents]
 
 
+def test_a_component_sourced_under_another_name_is_an_upstream_of_that_name(bert_dir, tmp_path):
+    nlp, examples = shared(bert_dir)
+    other = spacy.blank("en")
+    other.add_pipe("luke", name="second", source=nlp)
+    encoder = {**LISTENER, "upstream": "second"}
+    other.add_pipe("luke_ner", config={"model": {"encoder": encoder}})
+    other.initialize(lambda: make_examples(other))
+    fit(other, make_examples(other), 2)
+    other.to_disk(tmp_path)
+    one, two = (n(Doc(n.vocab, words=WORDS)) for n in (other, spacy.load(tmp_path)))
+    scores = [doc.spans["luke_ner"].attrs["scores"] for doc in (one, two)]
+    assert np.array_equal(*scores)
+
+
 def test_a_listener_without_upstream_says_what_is_missing():
     nlp = spacy.blank("en")
     nlp.add_pipe("luke_ner", config={"model": {"encoder": {**LISTENER, "upstream": "nowhere"}}})

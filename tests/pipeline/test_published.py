@@ -465,6 +465,29 @@ def test_which_component_is_exported_must_be_clear(luke_dir, published, tmp_path
     assert export_component(nlp, tmp_path / "types", "luke_entity_typing") == TYPES
 
 
+def test_a_component_of_spacys_own_is_not_exported(published, tmp_path):
+    nlp = import_checkpoint(str(published(NER)), "en")
+    with pytest.raises(ConfigError, match="sentencizer is no component of ours"):
+        export_component(nlp, tmp_path / "out", "sentencizer")
+
+
+@pytest.mark.parametrize(
+    "labels,says",
+    [
+        (["LOC", "PER", "ORG", "MISC", "O"], "'O' behind 'LOC'"),
+        (["NIL", "PER", "ORG", "PER", "MISC"], "names a class twice"),
+    ],
+)
+def test_classes_that_cannot_be_told_apart_are_refused(published, tmp_path, labels, says):
+    directory = tmp_path / "other"
+    shutil.copytree(published(NER), directory)
+    config = json.loads((directory / "config.json").read_text())
+    config |= {"id2label": dict(enumerate(labels)), "label2id": {}}
+    (directory / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match=says):
+        import_checkpoint(str(directory), "en")
+
+
 def test_an_imported_pipeline_works_at_once(published):
     nlp = import_checkpoint(str(published(NER)), "en")
     assert nlp.pipe_names == ["sentencizer", "luke_ner"]
