@@ -56,7 +56,7 @@ def with_entities(
         for source, all_names in sources:
             _take_rows(table, bias, entities, source, all_names)
         if _BIAS in heads:
-            dtype = heads[_BIAS].dtype  # that of what the biases are from, which holds them all
+            dtype = heads[_BIAS].dtype
             if fallback is not None and _BIAS in fallback.others:
                 dtype = torch.promote_types(dtype, fallback.others[_BIAS].dtype)
             elif fallback is not None:

@@ -69,7 +69,7 @@ def entity_table_cli(
             names = _names(keep, titles)
             kept = store.keep_entities(module_of(node).entities, names, nlp.vocab.lang or None)
             if len(kept.missing) == len(names):
-                raise ConfigError(f"None of the names of {keep} is in the vocabulary.")
+                raise ConfigError(f"{keep} names no entity of the vocabulary (--lite keeps none).")
             if kept.missing:
                 msg.warn(
                     f"{len(kept.missing)} names of {keep} are not in the vocabulary, "

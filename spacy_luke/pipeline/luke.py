@@ -189,7 +189,7 @@ class Luke(KeepsEncoderApart):
         """
         vocab = module_of(self.model).entities
         # Of the pipeline that the document is from: this component may come from another one.
-        language = span.doc.vocab.lang or None
+        language = span.doc.vocab.lang or self.vocab.lang or None
         names = [span.kb_id_, self.cfg["titles"].get(span.kb_id_, "")]
         if self.cfg["link_by_text"] and not span.kb_id_:
             names.append(span.text)

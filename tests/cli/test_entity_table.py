@@ -244,7 +244,7 @@ def test_mistakes_are_named(full, tmp_path):
     assert not (tmp_path / "out").exists()
     assert "exists" in failed(full, full, "--lite")
     (tmp_path / "none.txt").write_text("Atlantis\n", "utf8")
-    assert "None of" in failed(full, tmp_path / "out", "--keep", tmp_path / "none.txt")
+    assert "names no entity" in failed(full, tmp_path / "out", "--keep", tmp_path / "none.txt")
     assert "no such" in failed(full, tmp_path / "out", "--keep", tmp_path / "no").lower()
     assert "no LUKE encoder" in failed(full, tmp_path / "out", "--lite", "--component", "ner")
     assert "--form is 'tiny'" in failed(full, tmp_path / "out", "--form", "tiny")

@@ -11,6 +11,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 
+from tests.pipeline.published_data import labels_of
+
 ANNOTATED = [
     ("Ada Lovelace was born in London .", [(0, 2, "PER"), (5, 6, "LOC")]),
     ("Tokyo is the capital of Japan .", [(0, 1, "LOC"), (5, 6, "LOC")]),
@@ -83,3 +85,18 @@ def trained(nlp: Language, steps: int = 60) -> list[Example]:
     nlp.initialize(lambda: examples)
     fit(nlp, examples, steps)
     return examples
+
+
+@pytest.fixture(scope="session")
+def published(make_checkpoint):
+    """architecture -> a directory with such a head; one for all tests."""
+    made: dict[tuple, Path] = {}
+
+    def make(architecture: str, kind: str = "luke", **settings) -> Path:
+        key = (architecture, kind, *sorted(settings.items()))
+        if key not in made:
+            config = {**labels_of(architecture), **settings}
+            made[key] = make_checkpoint(kind, architecture, **config)
+        return made[key]
+
+    return make

@@ -10,22 +10,26 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from spacy.tokens import Doc, Span
 
 from spacy_luke.errors import CheckpointError, ConfigError
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 from tests.conftest import SENTENCES
+from tests.pipeline.published_data import (
+    DOC,
+    LABELS,
+    MASKED,
+    NER,
+    PAIRS,
+    QA,
+    TYPES,
+    same,
+    tensors,
+)
 
 transformers = pytest.importorskip("transformers")
 
-NER, PAIRS, TYPES, MASKED, QA = (
-    "LukeForEntitySpanClassification",
-    "LukeForEntityPairClassification",
-    "LukeForEntityClassification",
-    "LukeForMaskedLM",
-    "LukeForQuestionAnswering",
-)
 COMPONENTS = {
     NER: "luke_ner",
     PAIRS: "luke_relation",
@@ -34,47 +38,6 @@ COMPONENTS = {
     QA: "luke",
     "LukeModel": "luke",
 }
-LABELS = {
-    NER: ["NIL", "MISC", "PER", "ORG", "LOC"],
-    PAIRS: ["per:title", "no_relation", "org:founded", "per:age"],
-    TYPES: ["person", "event", "location"],
-}
-
-
-def labels_of(architecture: str) -> dict:
-    labels = LABELS.get(architecture)
-    if labels is None:
-        return {}
-    return {
-        "id2label": dict(enumerate(labels)),
-        "label2id": {x: i for i, x in enumerate(labels)},
-        "num_labels": len(labels),
-    }
-
-
-@pytest.fixture(scope="module")
-def published(make_checkpoint):
-    """architecture -> a directory with such a head; one for all tests of this module."""
-    made: dict[tuple, Path] = {}
-
-    def make(architecture: str, kind: str = "luke", **settings) -> Path:
-        key = (architecture, kind, *sorted(settings.items()))
-        if key not in made:
-            config = {**labels_of(architecture), **settings}
-            made[key] = make_checkpoint(kind, architecture, **config)
-        return made[key]
-
-    return make
-
-
-def tensors(directory: Path) -> dict[str, torch.Tensor]:
-    return load_file(directory / "model.safetensors")
-
-
-def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
-    assert sorted(one) == sorted(other)
-    for name, tensor in one.items():
-        assert tensor.dtype == other[name].dtype and torch.equal(tensor, other[name]), name
 
 
 def through(source: Path, tmp_path: Path, source_names: bool = False) -> Path:
@@ -207,45 +170,6 @@ def test_extra_queries_of_a_plain_model_come_back(published, tmp_path):
     same(tensors(source), tensors(through(source, tmp_path)))
 
 
-def test_a_negative_class_of_another_name_is_known_by_its_place(published, tmp_path):
-    labels = ["O", "LOC", "PER", "ORG", "MISC"]
-    names = {"id2label": dict(enumerate(labels)), "label2id": {x: i for i, x in enumerate(labels)}}
-    directory = tmp_path / "other"
-    shutil.copytree(published(NER), directory)
-    config = json.loads((directory / "config.json").read_text())
-    (directory / "config.json").write_text(json.dumps({**config, **names}))
-    nlp = import_checkpoint(str(directory), "en")
-    component = nlp.get_pipe("luke_ner")
-    assert component.labels == ("LOC", "MISC", "ORG", "PER")
-    # As with the name that most have, of which the first test is.
-    usual = import_checkpoint(str(published(NER)), "en").get_pipe("luke_ner")
-    doc = Doc(nlp.vocab, words=DOC[NER][0].split(" "))
-    ours, theirs = (x.predict([doc])[1].logits for x in (component, usual))
-    assert np.array_equal(ours[:, -1], theirs[:, -1])
-    export_component(nlp, tmp_path / "out")
-    same(tensors(directory), tensors(tmp_path / "out"))
-    after = json.loads((tmp_path / "out" / "config.json").read_text())
-    assert list(after["id2label"].values()) == labels
-    assert after["label2id"] == names["label2id"]
-    component.add_label("DATE")
-    export_component(nlp, tmp_path / "more")
-    after = json.loads((tmp_path / "more" / "config.json").read_text())
-    assert list(after["id2label"].values()) == [*labels, "DATE"]
-    component.add_label(
-        "O"
-    )  # a label like any other, so that the negative class needs its own name
-    export_component(nlp, tmp_path / "clash")
-    after = json.loads((tmp_path / "clash" / "config.json").read_text())
-    assert list(after["id2label"].values()) == ["NIL", *labels[1:], "DATE", "O"]
-
-
-DOC = {
-    NER: ("Ada Lovelace was born in London .", []),
-    PAIRS: ("Ada Lovelace was born in London .", [(0, 2), (5, 6)]),
-    TYPES: ("Ada Lovelace was born in London .", [(0, 2)]),
-}
-
-
 @pytest.mark.parametrize("kind", ["luke", "lite"])
 @pytest.mark.parametrize("architecture", [NER, PAIRS, TYPES])
 def test_transformers_gives_the_exported_model_the_logits_of_the_pipeline(
@@ -365,54 +289,6 @@ def test_nothing_beside_the_directory_is_touched(published, tmp_path):
     assert sorted(x.name for x in tmp_path.iterdir()) == [".out", "new", "out"]
 
 
-def test_a_pair_classifier_must_say_which_class_is_none(make_checkpoint):
-    labels = {"id2label": {0: "Other", 1: "a"}, "label2id": {"Other": 0, "a": 1}, "num_labels": 2}
-    path = make_checkpoint("luke", PAIRS, **labels)
-    with pytest.raises(ConfigError, match=r"no class 'no_relation'.*id2label"):
-        import_checkpoint(str(path))
-
-
-def test_two_classes_without_names_have_those_of_transformers(make_checkpoint):
-    nlp = import_checkpoint(str(make_checkpoint("luke", TYPES)))
-    assert nlp.get_pipe("luke_entity_typing").labels == ("LABEL_0", "LABEL_1")
-
-
-def test_a_new_classifier_has_no_entity_first(luke_dir, tmp_path):
-    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(luke_dir)}
-    model = {"@architectures": "spacy-luke.SpanScorer.v1", "mode": "full", "encoder": encoder}
-    nlp = spacy.blank("en")
-    nlp.add_pipe("luke_ner", config={"model": model}).add_label("PER")
-    nlp.initialize()
-    export_component(nlp, tmp_path / "out")
-    config = json.loads((tmp_path / "out" / "config.json").read_text())
-    assert config["id2label"] == {"0": "NIL", "1": "PER"}
-
-
-def test_two_components_may_take_the_same_published_classifier(published):
-    nlp = import_checkpoint(str(published(NER)), "en")
-    luke = spacy.blank("en")
-    model = nlp.get_pipe_config("luke_ner")["model"]
-    luke.add_pipe("luke", config={"model": model["encoder"]})
-    listener = {"@architectures": "spacy-luke.LukeListener.v1"}
-    for name in ("one", "two"):
-        scorer = {"@architectures": "spacy-luke.SpanScorer.v1", "encoder": listener}
-        luke.add_pipe("luke_ner", name=name, config={"model": {**scorer, "mode": "full"}})
-    luke.initialize()
-    weights = [luke.get_pipe(x).network.shims[0].module.classifier.weight for x in ("one", "two")]
-    assert torch.equal(*weights) and luke.get_pipe("two").labels == luke.get_pipe("one").labels
-
-
-def test_a_trained_component_is_exported_with_its_new_labels(published, tmp_path):
-    nlp = import_checkpoint(str(published(TYPES)))
-    nlp.get_pipe("luke_entity_typing").add_label("artefact")
-    assert export_component(nlp, tmp_path / "out") == TYPES
-    config = json.loads((tmp_path / "out" / "config.json").read_text())
-    assert list(config["id2label"].values()) == [*LABELS[TYPES], "artefact"]
-    assert len(tensors(tmp_path / "out")["classifier.weight"]) == 4
-    again = import_checkpoint(str(tmp_path / "out"))
-    assert set(again.get_pipe("luke_entity_typing").labels) == {*LABELS[TYPES], "artefact"}
-
-
 def test_masked_heads_are_left_behind_by_a_classifier_trained_from_them(published, tmp_path):
     settings = {"model": {"mode": "full"}}
     nlp = spacy.blank("en")
@@ -469,23 +345,6 @@ def test_a_component_of_spacys_own_is_not_exported(published, tmp_path):
     nlp = import_checkpoint(str(published(NER)), "en")
     with pytest.raises(ConfigError, match="sentencizer is no component of ours"):
         export_component(nlp, tmp_path / "out", "sentencizer")
-
-
-@pytest.mark.parametrize(
-    "labels,says",
-    [
-        (["LOC", "PER", "ORG", "MISC", "O"], "'O' behind 'LOC'"),
-        (["NIL", "PER", "ORG", "PER", "MISC"], "names a class twice"),
-    ],
-)
-def test_classes_that_cannot_be_told_apart_are_refused(published, tmp_path, labels, says):
-    directory = tmp_path / "other"
-    shutil.copytree(published(NER), directory)
-    config = json.loads((directory / "config.json").read_text())
-    config |= {"id2label": dict(enumerate(labels)), "label2id": {}}
-    (directory / "config.json").write_text(json.dumps(config))
-    with pytest.raises(CheckpointError, match=says):
-        import_checkpoint(str(directory), "en")
 
 
 def test_an_imported_pipeline_works_at_once(published):
