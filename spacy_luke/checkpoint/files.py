@@ -27,15 +27,43 @@ def weight_files(directory: Path) -> list[Path]:
 
     Raises CheckpointError where there are none, or the index is damaged or points elsewhere.
     """
+    file, parts = _listed(directory)
+    return [directory / part for part in sorted(set(parts.values()))] or [file]
+
+
+def file_of(directory: Path, tensor: str) -> Path:
+    """The weight file that holds a tensor, for an error about it. Of weights in parts it is the
+    index where that does not say: there names are as in the file."""
+    file, parts = _listed(directory)
+    found = {part for name, part in parts.items() if name.endswith(tensor)}
+    return directory / found.pop() if len(found) == 1 else file
+
+
+def _listed(directory: Path) -> tuple[Path, dict[str, str]]:
+    """The one weight file; or the index of several, and which of them holds each tensor."""
     for name in _NAMES:
         if (directory / name).exists():
-            return [directory / name]
+            return directory / name, {}
         index = directory / f"{name}.index.json"
         if index.exists():
-            return _indexed(index)
+            return index, _read_index(index)
     raise CheckpointError(
         f"{directory} has no weights: expected model.safetensors or pytorch_model.bin."
     )
+
+
+def _read_index(index: Path) -> dict[str, str]:
+    weight_map = read_object(index).get("weight_map")
+    if not isinstance(weight_map, dict):
+        raise CheckpointError(f"{index} is no index of weight files: weight_map is {weight_map!r}.")
+    for part in sorted({str(part) for part in weight_map.values()}):
+        if Path(part).name != part or part in ("", ".."):
+            raise CheckpointError(f"{index} points outside its directory: {part!r}.")
+        if not (index.parent / part).exists():
+            raise CheckpointError(f"{index} names {part!r}, which is missing.")
+    if not weight_map:
+        raise CheckpointError(f"{index} names no files: weight_map is empty.")
+    return {name: str(part) for name, part in weight_map.items()}
 
 
 def read_weights(directory: Path) -> Weights:
@@ -55,37 +83,11 @@ def read_weights(directory: Path) -> Weights:
                 raise CheckpointError(
                     f"{path}: {tensor_name} is in {tensor.dtype}, which is not read."
                 )
-    absent = sorted(_indexed_names(directory) - set(weights))
+    file, parts = _listed(directory)
+    absent = sorted(set(parts) - set(weights))
     if absent:
-        raise CheckpointError(f"{directory}: the index names {absent[0]}, which no part holds.")
+        raise CheckpointError(f"{file} names {absent[0]}, which no part holds.")
     return weights
-
-
-def _indexed_names(directory: Path) -> set[str]:
-    """The tensors that the index of a checkpoint in parts names; none for one in one file."""
-    (first, *_) = weight_files(directory)
-    for name in _NAMES:
-        if first == directory / name:
-            return set()
-        index = directory / f"{name}.index.json"
-        if index.exists():
-            return set(read_object(index)["weight_map"])
-    return set()
-
-
-def _indexed(index: Path) -> list[Path]:
-    weight_map = read_object(index).get("weight_map")
-    if not isinstance(weight_map, dict):
-        raise CheckpointError(f"{index} is no index of weight files: weight_map is {weight_map!r}.")
-    parts = sorted({str(part) for part in weight_map.values()})
-    for part in parts:
-        if Path(part).name != part or part in ("", ".."):
-            raise CheckpointError(f"{index} points outside its directory: {part!r}.")
-        if not (index.parent / part).exists():
-            raise CheckpointError(f"{index} names {part!r}, which is missing.")
-    if not parts:
-        raise CheckpointError(f"{index} names no files: weight_map is empty.")
-    return [index.parent / part for part in parts]
 
 
 def _read_file(path: Path) -> Weights:

@@ -7,6 +7,7 @@ import torch
 
 from ..errors import CheckpointError
 from ..model.config import LukeConfig
+from .files import file_of
 from .names import (
     CLASSIFIER_BIAS,
     CLASSIFIER_WEIGHT,
@@ -75,22 +76,25 @@ def check_heads(
     missing = sorted(head_tensors(architecture, config).keys() - others.keys())
     if missing:
         raise CheckpointError(
-            f"{directory}: missing weights of a {architecture}: {', '.join(missing)}."
+            f"{file_of(directory, missing[0])}: missing weights of a {architecture}: "
+            f"{', '.join(missing)}."
         )
     known = _known(config)
     for name, tensor in others.items():
         if name.startswith(_FREE) or is_extra_query(name):
             continue
         if name not in known:
-            raise CheckpointError(f"{directory}: unknown weights: {name}.")
+            raise CheckpointError(f"{file_of(directory, name)}: unknown weights: {name}.")
         shapes = known[name]
         if not any(_fits(tuple(tensor.shape), shape) for shape in shapes):
             raise CheckpointError(
-                f"{directory}: {name} has the shape {list(tensor.shape)}; expected "
+                f"{file_of(directory, name)}: {name} has the shape {list(tensor.shape)}; expected "
                 f"{' or '.join(str(list(x)) for x in shapes)} (-1: any)."
             )
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
-            raise CheckpointError(f"{directory}: {name} holds values that are no numbers.")
+            raise CheckpointError(
+                f"{file_of(directory, name)}: {name} holds values that are no numbers."
+            )
 
 
 def _known(config: LukeConfig) -> dict[str, list[Shape]]:

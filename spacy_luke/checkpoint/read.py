@@ -14,7 +14,7 @@ from ..vocab.entities import FILE_NAMES, EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from . import legacy
 from .config import LUKE_TYPES, network_config
-from .files import read_config, read_weights, weight_files
+from .files import file_of, read_config, read_weights, weight_files
 from .heads import check_heads
 from .names import (
     CLASSIFIER,
@@ -179,7 +179,7 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
     unknown = sorted(set(published) - set(wanted))
     if missing or unknown:
         raise CheckpointError(
-            f"{directory}: "
+            f"{file_of(directory, (missing or unknown)[0])}: "
             + "; ".join(
                 f"{what} weights: {_list(names)}"
                 for what, names in (("missing", missing), ("unknown", unknown))
@@ -192,15 +192,16 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
         expected[0] //= len(sources(name))
         if list(published[source].shape) != expected:
             raise CheckpointError(
-                f"{directory}: {source} has the shape {list(published[source].shape)}; "
-                f"config.json makes it {expected}."
+                f"{file_of(directory, source)}: {source} has the shape "
+                f"{list(published[source].shape)}; config.json makes it {expected}."
             )
     _warn_of_doubles(published, directory)
     weights = {name: tensor.float() for name, tensor in to_ours(published, shapes).items()}
     for name, tensor in weights.items():
         if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
+            bad = next(x for x in sources(name) if not torch.isfinite(published[x]).all())
             raise CheckpointError(
-                f"{directory}: {' or '.join(sources(name))} holds values that are no numbers."
+                f"{file_of(directory, bad)}: {bad} holds values that are no numbers."
             )
     return weights
 

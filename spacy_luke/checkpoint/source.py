@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..errors import CheckpointError
+from .files import file_of
 from .names import BODY, TIED, Weights, is_extra_query, plain_query, strip_prefix
 
 
@@ -59,7 +60,9 @@ def describe(found: Weights, files: Sequence[Path], directory: Path) -> tuple[We
         addresses.add(tensor.data_ptr())
         key = short[name]
         if key in published:
-            raise CheckpointError(f"{directory}: the weights hold {key} under two names.")
+            raise CheckpointError(
+                f"{file_of(directory, key)}: the weights hold {key} under two names."
+            )
         published[key] = tensor
         if _full(key, source.prefix) != name:
             source.renamed[key] = name

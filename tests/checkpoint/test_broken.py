@@ -101,6 +101,20 @@ def twice_in_shards(path: Path) -> None:
     (path / f"{WEIGHTS}.index.json").write_text(json.dumps({"weight_map": both}))
 
 
+def in_parts(change: Callable[[dict], dict], **listed: str) -> Break:
+    """In two parts: entity tables, and the rest. listed: further entries of the index."""
+
+    def run(path: Path) -> None:
+        found = change(load_file(path / WEIGHTS))
+        parts = {name: f"{'ab'['entity' not in name]}.safetensors" for name in found}
+        for part in set(parts.values()):
+            save_file({k: found[k].clone() for k in found if parts[k] == part}, path / part)
+        (path / WEIGHTS).unlink()
+        (path / f"{WEIGHTS}.index.json").write_text(json.dumps({"weight_map": parts | listed}))
+
+    return run
+
+
 class Payload:
     def __reduce__(self):  # type: ignore[no-untyped-def]
         return (pytest.fail, ("a pickle was run",))
@@ -126,10 +140,19 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
     "a negative size": (config(num_hidden_layers=-1), (CONFIG, "num_hidden_layers", "-1")),
     "heads that do not divide": (config(num_attention_heads=5), (CONFIG, "num_attention_heads")),
     "another activation": (config(hidden_act="silu"), (CONFIG, "hidden_act", "silu")),
-    "fewer layers than weights": (config(num_hidden_layers=1), ("unknown", "encoder.layer.1")),
-    "more layers than weights": (config(num_hidden_layers=3), ("missing", "encoder.layer.2")),
-    "another hidden size": (config(hidden_size=64), ("shape", "64]")),
-    "fewer positions": (config(max_position_embeddings=9), ("position_embeddings", "shape")),
+    "fewer layers than weights": (
+        config(num_hidden_layers=1),
+        (WEIGHTS, "unknown", "encoder.layer.1"),
+    ),
+    "more layers than weights": (
+        config(num_hidden_layers=3),
+        (WEIGHTS, "missing", "encoder.layer.2"),
+    ),
+    "another hidden size": (config(hidden_size=64), (WEIGHTS, "shape", "64]")),
+    "fewer positions": (
+        config(max_position_embeddings=9),
+        (WEIGHTS, "position_embeddings", "shape"),
+    ),
     "fewer words than pieces": (config(vocab_size=9), ("vocab_size 9", CONFIG)),
     "no weights": (without(WEIGHTS), (WEIGHTS, "pytorch_model.bin")),
     "weights cut off": (cut(WEIGHTS, 0.7), (WEIGHTS, "damaged")),
@@ -137,24 +160,27 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
     "weights of another format": (text(WEIGHTS, "PK\x03\x04zip"), (WEIGHTS, "damaged")),
     "a missing tensor": (
         weights(lambda x: {k: v for k, v in x.items() if "layer.1.output.dense.bias" not in k}),
-        ("missing", "encoder.layer.1.output.dense.bias"),
+        (WEIGHTS, "missing", "encoder.layer.1.output.dense.bias"),
     ),
     "an unknown tensor": (
         weights(lambda x: {**x, "luke.colour": torch.ones(2)}),
-        ("unknown", "colour"),
+        (WEIGHTS, "unknown", "colour"),
     ),
     "a misshapen tensor": (
         weights(lambda x: {**x, TABLE: x[TABLE][:, :7]}),
-        ("entity_embeddings.entity_embeddings.weight", "[23, 7]", "[23, 16]"),
+        (WEIGHTS, "entity_embeddings.entity_embeddings.weight", "[23, 7]", "[23, 16]"),
     ),
     "one tensor under two names": (
         weights(lambda x: {**x, TABLE.removeprefix("luke."): x[TABLE].clone()}),
-        ("entity_embeddings.entity_embeddings.weight", "two names"),
+        (WEIGHTS, "entity_embeddings.entity_embeddings.weight", "two names"),
     ),
-    "not a number": (number(TABLE, float("nan")), ("entity_embeddings.weight", "no numbers")),
+    "not a number": (
+        number(TABLE, float("nan")),
+        (WEIGHTS, "entity_embeddings.weight", "no numbers"),
+    ),
     "infinity": (
         number("luke.encoder.layer.0.attention.self.key.weight", float("inf")),
-        ("attention.self.key.weight", "no numbers"),
+        (WEIGHTS, "attention.self.key.weight", "no numbers"),
     ),
     "an index that points outside": (
         sharded({"x": "../part.safetensors"}),
@@ -171,6 +197,18 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
     ),
     "an index that is a list": (sharded(["part.safetensors"]), ("index.json",)),
     "a tensor in two parts": (twice_in_shards, ("b.safetensors", "another part")),
+    "an index that names a missing tensor": (
+        in_parts(lambda x: x, colour="a.safetensors"),
+        ("index.json", "colour"),
+    ),
+    "a misshapen tensor in a part": (
+        in_parts(lambda x: {**x, TABLE: x[TABLE][:, :7]}),
+        ("a.safetensors", "entity_embeddings.entity_embeddings.weight", "[23, 7]"),
+    ),
+    "a missing tensor of a part": (
+        in_parts(lambda x: {k: v for k, v in x.items() if k != TABLE}),
+        ("index.json", "missing", "entity_embeddings.entity_embeddings.weight"),
+    ),
     "a pickle that runs code": (
         pickled("pytorch_model.bin", {"x": Payload()}),
         ("pytorch_model.bin", "pickle"),
@@ -178,23 +216,23 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
     "a pickle that is no mapping": (pickled("pytorch_model.bin", [1]), ("pytorch_model.bin",)),
     "no masked-entity head": (
         weights(lambda x: {k: v for k, v in x.items() if "entity_predictions" not in k}),
-        ("missing", "LukeForMaskedLM", "entity_predictions.bias"),
+        (WEIGHTS, "missing", "LukeForMaskedLM", "entity_predictions.bias"),
     ),
     "a misshapen head": (
         weights(lambda x: {**x, "entity_predictions.bias": torch.zeros(5)}),
-        ("entity_predictions.bias", "[5]", "[23]"),
+        (WEIGHTS, "entity_predictions.bias", "[5]", "[23]"),
     ),
     "an unknown part of a head": (
         weights(lambda x: {**x, "lm_head.colour": torch.zeros(5)}),
-        ("unknown", "lm_head.colour"),
+        (WEIGHTS, "unknown", "lm_head.colour"),
     ),
     "a head that is not a number": (
         number("lm_head.dense.weight", float("nan")),
-        ("lm_head.dense.weight", "no numbers"),
+        (WEIGHTS, "lm_head.dense.weight", "no numbers"),
     ),
     "a misshapen pooler": (
         weights(lambda x: {**x, "luke.pooler.dense.weight": torch.zeros(3, 3)}),
-        ("pooler.dense.weight", "[3, 3]"),
+        (WEIGHTS, "pooler.dense.weight", "[3, 3]"),
     ),
     "a class that is a number": (config(architectures=5), (CONFIG, "architectures", "5")),
     "a class that is text": (
@@ -203,7 +241,7 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
     ),
     "a classifier that is not there": (
         config(architectures=["LukeForEntitySpanClassification"]),
-        ("missing", "classifier.weight"),
+        (WEIGHTS, "missing", "classifier.weight"),
     ),
     "no entity vocabulary": (without(ENTITIES), (ENTITIES,)),
     "entity vocabulary cut off": (cut(ENTITIES, 0.5), (ENTITIES,)),
