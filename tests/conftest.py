@@ -27,6 +27,14 @@ ENTITY_SPECIALS = {
     "luke": ["[PAD]", "[UNK]", "[MASK]", *TITLES, "[MASK2]"],
     "lite": ["[MASK]", "[UNK]", "[PAD]", "[MASK2]"],
 }
+# As mLUKE names them: a language before each title, and several names for an entity.
+MULTILINGUAL = {
+    **{name: i for i, name in enumerate(["[PAD]", "[UNK]", "[MASK]", "[MASK2]"])},
+    **{f"en:{title}": i for i, title in enumerate(TITLES, 4)},
+    "ja:東京": 4,
+    "ja:日本": 5,
+    "de:Japan": 5,
+}
 SIZES = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -63,9 +71,10 @@ def data_dir() -> Path:
 def make_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> CheckpointMaker:
     """Writes a tiny checkpoint with random weights, in a new directory, and returns its path.
 
-    Called as ``make_checkpoint(kind, model=None, **config)``. kind: ``luke``, ``lite``,
-    ``bert``, ``roberta`` or ``xlm-roberta``. model: the ``transformers`` class to save, by
-    default the bare encoder. Further settings go to ``config.json``.
+    Called as ``make_checkpoint(kind, model=None, **config)``. kind: ``luke``, ``lite``, ``mluke``,
+    ``luke-japanese``, ``bert-luke``, or the plain ``bert``, ``roberta`` or ``xlm-roberta``. model:
+    the ``transformers`` class to save, by default the bare encoder. Further settings go to
+    ``config.json``.
     """
 
     def make(kind: str, model: str | None = None, **settings: Any) -> Path:
@@ -109,16 +118,21 @@ def xlmr_dir(make_checkpoint: CheckpointMaker) -> Path:
 def write_checkpoint(path: Path, kind: str, model: str | None, **settings: Any) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    n_pieces = {"bert": write_wordpiece, "xlm-roberta": write_unigram}.get(kind, write_bpe)(path)
+    n_pieces = TOKENIZERS.get(kind, write_bpe)(path)
     values = {**SIZES, "vocab_size": n_pieces}
-    if kind in ENTITY_SPECIALS:
-        names = ENTITY_SPECIALS[kind]
-        write_json(path / "entity_vocab.json", {name: i for i, name in enumerate(names)})
-        write_json(path / "added_tokens.json", {"<ent>": n_pieces, "<ent2>": n_pieces + 1})
-        values.update(vocab_size=n_pieces + 2, entity_vocab_size=len(names), entity_emb_size=16)
-        kind = "luke"
-    if kind != "bert":
+    if "bert" not in kind or "roberta" in kind:
         values.update(type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1)
+    if kind not in PLAIN:
+        names = ENTITY_SPECIALS.get(kind, ENTITY_SPECIALS["luke"])
+        vocab = MULTILINGUAL if kind == "mluke" else {name: i for i, name in enumerate(names)}
+        write_json(path / "entity_vocab.json", vocab)
+        write_json(path / "added_tokens.json", {"<ent>": n_pieces, "<ent2>": n_pieces + 1})
+        n_entities = max(vocab.values()) + 1
+        values.update(vocab_size=n_pieces + 2, entity_vocab_size=n_entities, entity_emb_size=16)
+        base = {"mluke": "xlm-roberta-base", "bert-luke": "bert-base-uncased"}
+        values["bert_model_name"] = base.get(kind, "roberta-base")
+        values["use_entity_aware_attention"] = kind != "mluke"
+        kind = "luke"
     name = {"luke": "Luke", "bert": "Bert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta"}[kind]
     config = getattr(transformers, f"{name}Config")(**{**values, **settings})
     torch.manual_seed(0)
@@ -167,6 +181,32 @@ def write_unigram(path: Path) -> int:
     tokenizer.post_processor = processors.RobertaProcessing(sep=("</s>", 2), cls=("<s>", 0))
     tokenizer.save(str(path / "tokenizer.json"))
     return tokenizer.get_vocab_size()
+
+
+def write_sentencepiece(path: Path) -> int:
+    """``sentencepiece.bpe.model``, as mLUKE publishes it."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    with (path / "sentencepiece.bpe.model").open("wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(SENTENCES),
+            model_writer=file,
+            vocab_size=120,
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+    write_json(path / "tokenizer_config.json", {"tokenizer_class": "MLukeTokenizer"})
+    model = sentencepiece.SentencePieceProcessor(str(path / "sentencepiece.bpe.model"))
+    return len(model) + 2  # <pad> before its pieces, <mask> behind them
+
+
+PLAIN = ("bert", "roberta", "xlm-roberta")
+TOKENIZERS = {
+    "bert": write_wordpiece,
+    "bert-luke": write_wordpiece,
+    "xlm-roberta": write_unigram,
+    "mluke": write_sentencepiece,
+    "luke-japanese": write_sentencepiece,
+}
 
 
 def write_json(path: Path, value: Any) -> None:

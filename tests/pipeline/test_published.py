@@ -48,7 +48,7 @@ def through(source: Path, tmp_path: Path, source_names: bool = False) -> Path:
     return tmp_path / "out"
 
 
-@pytest.mark.parametrize("kind", ["luke", "lite"])
+@pytest.mark.parametrize("kind", ["luke", "lite", "mluke", "luke-japanese", "bert-luke"])
 @pytest.mark.parametrize("architecture", COMPONENTS)
 def test_every_tensor_comes_back(published, tmp_path, architecture, kind):
     source = published(architecture, kind)
@@ -170,7 +170,7 @@ def test_extra_queries_of_a_plain_model_come_back(published, tmp_path):
     same(tensors(source), tensors(through(source, tmp_path)))
 
 
-@pytest.mark.parametrize("kind", ["luke", "lite"])
+@pytest.mark.parametrize("kind", ["luke", "lite", "mluke", "luke-japanese"])
 @pytest.mark.parametrize("architecture", [NER, PAIRS, TYPES])
 def test_transformers_gives_the_exported_model_the_logits_of_the_pipeline(
     published, tmp_path, architecture, kind
@@ -185,7 +185,9 @@ def test_transformers_gives_the_exported_model_the_logits_of_the_pipeline(
     order = [component._classes().index(x) for x in LABELS[architecture]]
     ours = scores.logits[:, order]
     model = getattr(transformers, architecture).from_pretrained(out).eval()
-    tokenizer = transformers.LukeTokenizer.from_pretrained(out)
+    byte_level = kind in ("luke", "lite")
+    reader = transformers.LukeTokenizer if byte_level else transformers.MLukeTokenizer
+    tokenizer = reader.from_pretrained(out)
     found = _theirs(architecture, model, tokenizer, doc, asked, scores)
     assert ours.shape == found.shape and np.abs(ours - found).max() < 1e-5
 
