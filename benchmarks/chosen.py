@@ -8,6 +8,7 @@ from . import results
 from .bootstrap import Counts, count, paired_bootstrap
 from .markdown import spread, table
 from .results import Record
+from .scoring import Entity
 
 Rows = dict[str, list[Record]]
 HOW = "95 %, mean of the seeds"
@@ -39,20 +40,24 @@ def over_seeds(runs: Sequence[Record], get: Callable[[Record], float], digits: i
     return spread([get(run) for run in runs], digits)
 
 
-def counts(runs: Sequence[Record]) -> Counts:
-    """For the bootstrap: what is right, predicted and gold in every document."""
+def counts(runs: Sequence[Record], n_docs: int) -> Counts:
+    """For the bootstrap: what is right, predicted and gold in each of the first documents."""
     first = runs[0]
-    gold = results.unpack_entities(first["gold"], first["labels"])
-    found = [results.unpack_entities(run["predicted"], run["labels"]) for run in runs]
+
+    def unpacked(run: Record, part: str) -> list[Entity]:
+        return [x for x in results.unpack_entities(run[part], run["labels"]) if x[0] < n_docs]
+
+    found = [unpacked(run, "predicted") for run in runs]
     classes = first["labels"] if first.get("average") == "macro" else None
-    return count(found, gold, first["n_docs"], classes)
+    return count(found, unpacked(first, "gold"), n_docs, classes)
 
 
 def difference_table(rows: Rows, pairs: Iterable[tuple[str, str]], n_samples: int) -> str:
-    """Test F1 of ``a`` over that of ``b``, for pairs (b, a)."""
+    """Test F1 of ``a`` over that of ``b``, for pairs (b, a), in the documents scored in both."""
     body = []
     for b, a in pairs:
-        found = paired_bootstrap(counts(rows[b]), counts(rows[a]), n_samples)
+        n_docs = min(run["n_docs"] for row in (b, a) for run in rows[row])
+        found = paired_bootstrap(counts(rows[b], n_docs), counts(rows[a], n_docs), n_samples)
         interval = f"[{found.low:+.2f}, {found.high:+.2f}]"
         body.append([f"{a} - {b}", f"{found.difference:+.2f}", interval])
     return table(["difference", "test F1", "interval"], body)

@@ -40,6 +40,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p = experiment.parser("relation_modes", __doc__, "build/relation", list(RELATION_SETS), ROWS)
     experiment.add_epochs(p)
     p.add_argument("--pairs", type=int, default=0, help="markers learns from; 0: all of a document")
+    p.add_argument("--score-docs", type=int, default=0, help="of dev and of test; 0: all")
     p.add_argument("--speed-docs", type=int, default=0, help="only time prediction of so many")
     p.add_argument("--rounds", type=int, default=3, help="of timing")
     args = p.parse_args(argv)
@@ -58,6 +59,8 @@ class RelationExperiment(ComponentExperiment[RelationSettings]):
         self.corpora = prepare(data, RELATION_SETS[data], args.data, args.work, args.limit)
         self.task = RELATION_TASKS[data]
         self.docs = {part: self.corpora.docs(part) for part in ("train", "dev", "test")}
+        for part in ("dev", "test"):
+            self.docs[part] = self.docs[part][: args.score_docs or None]
         self.test = self.docs["test"]
         self.gold = {part: items(docs, self.key) for part, docs in self.docs.items()}
 
@@ -77,6 +80,7 @@ class RelationExperiment(ComponentExperiment[RelationSettings]):
             epochs=self.args.epochs or RELATION_SETS[self.data].epochs,
             batch_size=self.args.batch_size or RELATION_SETS[self.data].batch_size,
             pairs=self.args.pairs if self.row == "markers" else 0,
+            scored=self.args.score_docs,
         )
 
     def config(self, settings: RelationSettings, seed: int) -> Config:

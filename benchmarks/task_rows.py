@@ -64,9 +64,11 @@ RELATION_TASKS = {"semeval": SEMEVAL, "redocred": REDOCRED}
 @dataclass(frozen=True)
 class RelationSettings(EpochSettings):
     """Of a run of relations. pairs: how many pairs of a document are learned from each time it is
-    seen, drawn anew; 0 for all."""
+    seen, drawn anew. scored: how many documents of dev and of test are asked about, the first ones.
+    0 for all."""
 
     pairs: int = 0
+    scored: int = 0
 
 
 @registry.misc(SAMPLED)

@@ -66,8 +66,13 @@ def score_table(rows: Rows) -> str:
 
 
 def _name(runs: Sequence[Record]) -> str:
-    pairs = runs[0]["settings"].get("pairs")
-    return runs[0]["row"] + (f" (learned from {pairs} pairs a document)" if pairs else "")
+    settings = runs[0]["settings"]
+    limits = []
+    if settings.get("pairs"):
+        limits.append(f"learned from {settings['pairs']} pairs a document")
+    if settings.get("scored"):
+        limits.append(f"asked about {runs[0]['n_docs']} documents of the test set")
+    return runs[0]["row"] + (f" ({', '.join(limits)})" if limits else "")
 
 
 def _chosen(runs: Sequence[Record]) -> str:

@@ -72,12 +72,18 @@ def test_document_level_relations_and_their_time(tmp_path, bert_dir, monkeypatch
     write_redocred(tmp_path / "data", 6)
     monkeypatch.setattr(task_data, "REDOCRED_TRAIN", 2)
     monkeypatch.setattr(task_data, "REDOCRED_DEV", 2)
-    more = ["--data-sets", "redocred", "--epochs", "40", "--pairs", "3"]
-    assert relation_modes.main(arguments(tmp_path, bert_dir, *more)) == 0
+    more = ["--data-sets", "redocred", "--epochs", "40"]
+    assert (
+        relation_modes.main(arguments(tmp_path, bert_dir, *more, "--rows", "baseline", "probe"))
+        == 0
+    )
+    less = ["--rows", "markers", "--pairs", "3", "--score-docs", "1"]
+    assert relation_modes.main(arguments(tmp_path, bert_dir, *more, *less)) == 0
     found = {x["row"]: x for x in records(tmp_path)}
     assert set(found) == {"probe", "markers"}  # the baseline cannot merge mentions
     assert found["markers"]["settings"]["pairs"] == 3 and found["markers"]["limits"] is None
     assert found["probe"]["settings"]["pairs"] == 0 and found["probe"]["test"]["f"] == 100
+    assert (found["probe"]["n_docs"], found["markers"]["n_docs"]) == (2, 1)
     assert all([0, 0, 1, 1] in x["gold"] and [0, 1, 3, 0] in x["gold"] for x in found.values())
     timing = ["--speed-docs", "2", "--rounds", "1"]
     assert relation_modes.main(arguments(tmp_path, bert_dir, *more, *timing)) == 0
@@ -85,7 +91,8 @@ def test_document_level_relations_and_their_time(tmp_path, bert_dir, monkeypatch
     assert {x["clock"] for x in measured} == {"process", "wall"}
     assert all(x["n_pairs"] == 12 and set(x["seconds"]) == set(found) for x in measured)
     text = tables.render(records(tmp_path), n_samples=50)
-    assert "markers (learned from 3 pairs a document)" in text and "6 pairs" in text
+    assert "(learned from 3 pairs a document, asked about 1 documents of the test set)" in text
+    assert "| probe - markers |" in text and "6 pairs" in text
 
 
 def test_the_tables_have_macro_scores_and_intervals_against_the_baseline(work):
