@@ -23,48 +23,13 @@ from .loading import (
     preset_gold,
     use_device,
 )
+from .page_counts import RELATIONS, TYPES, Counts, Tally, count, count_labels, count_rest, said
 from .page_relations import Drawn, draw_relations
 from .page_template import TEMPLATE
 from .page_text import Entity, Piece, cut, type_chips
 
-RELATIONS, TYPES = "doc._.relations", "span._.types"
 N_BINS = 20
 """Bars of the histogram of scores, from 0 to 1."""
-
-
-@dataclass
-class Counts:
-    """Entities that agree, are only predicted (spurious) or only annotated (missed)."""
-
-    agreed: int = 0
-    spurious: int = 0
-    missed: int = 0
-
-    def add(self, other: "Counts") -> None:
-        self.agreed += other.agreed
-        self.spurious += other.spurious
-        self.missed += other.missed
-
-    @property
-    def gold(self) -> int:
-        return self.agreed + self.missed
-
-    @property
-    def predicted(self) -> int:
-        return self.agreed + self.spurious
-
-    @property
-    def p(self) -> float | None:
-        return self.agreed / self.predicted if self.predicted else None
-
-    @property
-    def r(self) -> float | None:
-        return self.agreed / self.gold if self.gold else None
-
-    @property
-    def f(self) -> float | None:
-        both = self.predicted + self.gold
-        return 2 * self.agreed / both if both else None
 
 
 @dataclass
@@ -90,15 +55,15 @@ class Bar(NamedTuple):
 class Page:
     """Everything the template shows. n_docs: documents counted; those shown may be fewer.
 
-    given: whether the entities are those of the annotation, so that their scores say nothing.
+    tallies: of what the pipeline predicts and the documents have annotated. given: whether the
+    entities are those of the annotation, and not among them.
     """
 
     title: str
     meta: list[tuple[str, str]]
     n_docs: int
     documents: list[Shown]
-    total: Counts
-    labels: dict[str, Counts]
+    tallies: list[Tally]
     bars: list[Bar]
     given: bool = False
 
@@ -142,31 +107,28 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
     limit: most documents shown, 0 for all. Raises ConfigError where the pipeline writes nothing
     that the page shows.
     """
-    page = Page(title, _meta(nlp), len(examples), [], Counts(), {}, [])
+    page = Page(title, _meta(nlp), len(examples), [], [], [])
     if not _finds_entities(nlp):
         page.given = True
         preset_gold(examples, nlp)
     compare = any(relation_offsets(eg.reference) for eg in examples)
-    said = _said(nlp)
+    written = said(nlp)
     scored: list[tuple[float, bool]] = []
+    entities = Tally("entities")
     found = nlp.pipe([eg.predicted for eg in examples])
     bar = tqdm(found, "predict", total=len(examples), leave=False, disable=None)
-    for number, (doc, example) in enumerate(zip(bar, examples), start=1):
-        gold = gold_entities(example.reference)
+    answered = [Example(doc, eg.reference) for doc, eg in zip(bar, examples)]
+    for number, example in enumerate(answered, start=1):
+        doc, reference = example.predicted, example.reference
+        gold = gold_entities(reference)
         predicted = predicted_entities(doc)
         if not limit or number <= limit:
-            page.documents.append(
-                show(doc, example.reference, predicted, gold, number, compare, said)
-            )
-        if gold is None:
-            continue
-        keys = {entity.key for entity in gold}
-        scored += [(e.score, e.key in keys) for e in predicted if e.score is not None]
-        for label in sorted({entity.label for entity in (*predicted, *gold)}):
-            part = count(of_label(predicted, label), of_label(gold, label))
-            page.labels.setdefault(label, Counts()).add(part)
-            page.total.add(part)
-    page.labels = dict(sorted(page.labels.items(), key=lambda item: (-item[1].gold, item[0])))
+            page.documents.append(show(doc, reference, predicted, gold, number, compare, written))
+        if gold is not None:
+            keys = {entity.key for entity in gold}
+            scored += [(e.score, e.key in keys) for e in predicted if e.score is not None]
+            count_labels(entities, predicted, gold)
+    page.tallies = ([] if page.given else [entities]) + count_rest(nlp, answered)
     page.bars = histogram(scored)
     return page
 
@@ -192,17 +154,6 @@ def predicted_entities(doc: Doc) -> list[Entity]:
     ]
 
 
-def of_label(entities: Iterable[Entity], label: str) -> list[Entity]:
-    return [entity for entity in entities if entity.label == label]
-
-
-def count(predicted: Iterable[Entity], gold: Iterable[Entity]) -> Counts:
-    """An entity agrees if both ends and the label do."""
-    ours, theirs = Counter(e.key for e in predicted), Counter(e.key for e in gold)
-    agreed = (ours & theirs).total()
-    return Counts(agreed, ours.total() - agreed, theirs.total() - agreed)
-
-
 def show(
     doc: Doc,
     reference: Doc,
@@ -210,19 +161,19 @@ def show(
     gold: Sequence[Entity] | None,
     number: int,
     compare: bool = False,
-    said: Collection[str] = (RELATIONS, TYPES),
+    written: Collection[str] = (RELATIONS, TYPES),
 ) -> Shown:
     """One document, cut into pieces at every end of an entity.
 
-    compare: whether relations are annotated; one that this document lacks is then spurious. said:
-    what the pipeline writes.
+    compare: whether relations are annotated; one that this document lacks is then spurious.
+    written: what the pipeline writes.
     """
     title = str(reference.user_data.get("title") or f"Document {number}")
     counts = None if gold is None else count(predicted, gold)
-    chips = type_chips(doc, reference) if TYPES in said else {}
+    chips = type_chips(doc, reference) if TYPES in written else {}
     pieces = cut(doc.text, predicted, gold, chips)
     drawn = Drawn([], [])
-    if RELATIONS in said:
+    if RELATIONS in written:
         drawn = draw_relations(doc, reference, compare, f"relations-{number}")
     return Shown(title, pieces, counts, len(doc), drawn)
 
@@ -243,7 +194,10 @@ def render(page: Page) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     environment.filters["percent"] = _percent
-    labels = {entity for shown in page.documents for entity in _labels(shown)} | set(page.labels)
+    labels = {label for shown in page.documents for label in _labels(shown)}
+    labels |= {
+        label for tally in page.tallies if tally.what == "entities" for label in tally.labels
+    }
     hues = {
         label: round(25 + i * 360 / len(labels)) % 360 for i, label in enumerate(sorted(labels))
     }
@@ -265,15 +219,10 @@ def _percent(value: float | None) -> str:
     return "\N{EN DASH}" if value is None else f"{100 * value:.1f}"
 
 
-def _said(nlp: Language) -> set[str]:
-    """What the components of a pipeline write."""
-    return {what for name in nlp.pipe_names for what in nlp.get_pipe_meta(name).assigns}
-
-
 def _finds_entities(nlp: Language) -> bool:
     """Whether the pipeline writes ``Doc.ents``, or only what is said of given entities."""
     predicted = bool(predicts_entities(nlp))
-    if not predicted and not _said(nlp) & {RELATIONS, TYPES}:
+    if not predicted and not said(nlp) & {RELATIONS, TYPES}:
         raise ConfigError(
             f"No component of the pipeline ({', '.join(nlp.pipe_names) or 'empty'}) writes "
             "Doc.ents, which the page shows; a luke_ner with nested = true does not."

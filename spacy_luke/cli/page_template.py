@@ -34,7 +34,8 @@ h3 { font-size: 1.15rem; margin: 0; }
   align-items: start; }
 .two > * { min-width: 0; }
 @media (max-width: 46rem) { .two { grid-template-columns: 1fr; gap: 0; } }
-.big { display: flex; flex-wrap: wrap; gap: 1.25rem 2.25rem; }
+.big { display: flex; flex-wrap: wrap; gap: 1.25rem 2.25rem; align-items: baseline; }
+.big h2 { margin: 0; flex: 0 0 6rem; }
 .big div { line-height: 1.15; }
 .big b { display: block; font-size: 1.9rem; font-weight: 600; font-variant-numeric: tabular-nums; }
 .big span { color: var(--soft); font-size: .85rem; }
@@ -107,7 +108,12 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 <body>
 <main>
 <h1>{{ page.title }}</h1>
-<p class="lead">Predicted and annotated entities of
+<p class="lead">
+{% if page.tallies %}
+Predicted and annotated {{ page.tallies | map(attribute="what") | join(", ") }} of
+{% else %}
+Predictions for
+{% endif %}
 {% if page.documents | length < page.n_docs %}
 {{ page.n_docs }} documents; the first {{ page.documents | length }} are shown, all are counted.
 {% else %}
@@ -117,30 +123,37 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 The entities are given, not predicted.
 {% endif %}</p>
 
-{% if not page.given %}
-<section class="card big" aria-label="Scores of all documents">
-<div><b>{{ page.total.f | percent }}</b><span>F</span></div>
-<div><b>{{ page.total.p | percent }}</b><span>precision</span></div>
-<div><b>{{ page.total.r | percent }}</b><span>recall</span></div>
-<div><b>{{ page.total.agreed }}</b><span>agreements</span></div>
-<div><b>{{ page.total.spurious }}</b><span>spurious</span></div>
-<div><b>{{ page.total.missed }}</b><span>missed</span></div>
+{% for tally in page.tallies %}
+<section class="card big" aria-label="Scores of all documents: {{ tally.what }}">
+{% set total = tally.total %}
+<h2>{{ tally.what | capitalize }}</h2>
+<div><b>{{ total.f | percent }}</b><span>F</span></div>
+<div><b>{{ total.p | percent }}</b><span>precision</span></div>
+<div><b>{{ total.r | percent }}</b><span>recall</span></div>
+<div><b>{{ total.agreed }}</b><span>agreements</span></div>
+<div><b>{{ total.spurious }}</b><span>spurious</span></div>
+<div><b>{{ total.missed }}</b><span>missed</span></div>
 </section>
-{% endif %}
+{% endfor %}
 
 <div class="two">
+<div>
+{% for tally in page.tallies %}
 <section class="card">
-<h2>Labels</h2>
+<h2>Labels of {{ tally.what }}</h2>
 <table>
 <tr><th></th><th>gold</th><th>found</th><th>right</th><th>P</th><th>R</th><th>F</th></tr>
-{% for label, counts in page.labels.items() %}
-<tr><td class="name"><span class="swatch" style="--hue:{{ hues[label] }}"></span>{{ label }}</td>
+{% for label, counts in tally.in_order() %}
+<tr><td class="name">{% if tally.what == "entities" %}
+<span class="swatch" style="--hue:{{ hues[label] }}"></span>{% endif %}{{ label }}</td>
 <td>{{ counts.gold }}</td><td>{{ counts.predicted }}</td><td>{{ counts.agreed }}</td>
 <td>{{ counts.p | percent }}</td><td>{{ counts.r | percent }}</td>
 <td>{{ counts.f | percent }}</td></tr>
 {% endfor %}
 </table>
 </section>
+{% endfor %}
+</div>
 <div>
 {% if page.bars %}
 <section class="card">
@@ -183,6 +196,11 @@ The entities are given, not predicted.
 
 <section class="card" style="--hue:210;--gold:210">
 <h2>Legend</h2>
+{% if page.given %}
+<p class="legend">
+<span><mark class="agreed">text</mark><span class="tag">LABEL</span> an entity, as annotated</span>
+</p>
+{% else %}
 <p class="legend">
 <span><mark class="agreed">text</mark><span class="tag">LABEL <b>0.98</b></span> predicted and
 annotated alike</span>
@@ -193,6 +211,7 @@ spurious: only predicted</span>
 <p class="note">The number is the probability of the label. An entity agrees where both its ends
 and its label do: one with another label or another end is spurious, and what it should have been
 is missed.</p>
+{% endif %}
 {% if types %}
 <p class="legend">
 <span><span class="type agreed">type <b>0.93</b></span> type of the entity before it, annotated

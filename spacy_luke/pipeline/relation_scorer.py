@@ -78,20 +78,13 @@ def relation_score(
     tail must be right as well) and ``rels_per_type``, label -> p, r, f. All are None where the
     data has no gold relation at all.
     """
-    micro, strict = PRFScore(), PRFScore()
-    per_type: dict[str, PRFScore] = {}
-    in_gold: set[str] = set()
+    examples = list(examples)
+    per_type = count_relations(examples, symmetric=symmetric, spans_key=spans_key)
+    micro, strict = sum(per_type.values(), PRFScore()), PRFScore()
     for example in examples:
-        predicted, gold = _pairs(example, symmetric, spans_key)
-        strict.score_set(predicted, gold)
-        # Sides of the same characters have the same label: no two pairs share their places.
-        ours, theirs = ({pair.places for pair in pairs} for pairs in (predicted, gold))
-        micro.score_set(ours, theirs)
-        in_gold.update(label for *_, label in theirs)
-        for label in {label for *_, label in ours | theirs}:
-            score = per_type.setdefault(label, PRFScore())
-            score.score_set(*({key for key in keys if key[-1] == label} for keys in (ours, theirs)))
-    of_gold = [per_type[label].to_dict() for label in sorted(in_gold)]
+        strict.score_set(*_pairs(example, symmetric, spans_key))
+    in_gold = [label for label, score in sorted(per_type.items()) if score.tp + score.fn]
+    of_gold = [per_type[label].to_dict() for label in in_gold]
     parts = {"": micro.to_dict(), "macro_": mean(of_gold), "strict_": strict.to_dict()}
     found: dict[str, Any] = {
         f"{prefix}_{part}{figure}": values[figure] if in_gold else None
@@ -99,6 +92,25 @@ def relation_score(
         for figure in FIGURES
     }
     found[f"{prefix}_per_type"] = by_type(per_type, labels) if in_gold else None
+    return found
+
+
+def count_relations(
+    examples: Iterable[Example],
+    *,
+    symmetric: Collection[str] = (),
+    spans_key: str | None = None,
+    **kwargs: Any,
+) -> dict[str, PRFScore]:
+    """label -> how many relations are right, wrong and missed; see :func:`relation_score`."""
+    found: dict[str, PRFScore] = {}
+    for example in examples:
+        predicted, gold = _pairs(example, symmetric, spans_key)
+        # Sides of the same characters have the same label: no two pairs share their places.
+        ours, theirs = ({pair.places for pair in pairs} for pairs in (predicted, gold))
+        for label in {label for *_, label in ours | theirs}:
+            score = found.setdefault(label, PRFScore())
+            score.score_set(*({key for key in keys if key[-1] == label} for keys in (ours, theirs)))
     return found
 
 

@@ -70,14 +70,10 @@ def typing_score(
     Values without a denominator in the annotation are None: all where no mention is annotated,
     all but the accuracy where every mention is annotated as having no type.
     """
-    least = threshold if multi_label else None
-    mentions = [
-        mention
-        for example in examples
-        for mention in _mentions(example, least, ancestors, spans_key)
-    ]
+    mentions = _all_mentions(examples, threshold, multi_label, ancestors, spans_key)
     annotated = [mention for mention in mentions if mention.gold is not None]
-    micro, per_type = _count(mentions)
+    per_type = _count(mentions)
+    micro = sum(per_type.values(), PRFScore())
     parts = {"micro": micro.to_dict(), "macro": _loose_macro(mentions)}
     scored = any(mention.gold for mention in annotated)
     found: dict[str, Any] = {f"{prefix}_acc": None}
@@ -89,6 +85,34 @@ def typing_score(
             found[f"{prefix}_{part}_{figure}"] = values[figure] if scored else None
     found[f"{prefix}_per_type"] = by_type(per_type, labels) if scored else None
     return found
+
+
+def count_types(
+    examples: Iterable[Example],
+    *,
+    threshold: float | None = None,
+    multi_label: bool = True,
+    ancestors: bool = False,
+    spans_key: str | None = None,
+    **kwargs: Any,
+) -> dict[str, PRFScore]:
+    """type -> of how many mentions it is right, wrong and missed; see :func:`typing_score`."""
+    return _count(_all_mentions(examples, threshold, multi_label, ancestors, spans_key))
+
+
+def _all_mentions(
+    examples: Iterable[Example],
+    threshold: float | None,
+    multi_label: bool,
+    ancestors: bool,
+    spans_key: str | None,
+) -> list[Mention]:
+    least = threshold if multi_label else None
+    return [
+        mention
+        for example in examples
+        for mention in _mentions(example, least, ancestors, spans_key)
+    ]
 
 
 def _mentions(
@@ -130,17 +154,15 @@ def _place(span: Span) -> Place:
     return span.start_char, span.end_char
 
 
-def _count(mentions: Iterable[Mention]) -> tuple[PRFScore, dict[str, PRFScore]]:
+def _count(mentions: Iterable[Mention]) -> dict[str, PRFScore]:
     """Loose micro: every pair of a mention and a type counts alike."""
-    micro = PRFScore()
     per_type: dict[str, PRFScore] = {}
     for predicted, gold in mentions:
         gold = gold or frozenset()
-        micro.score_set(set(predicted), set(gold))
         for name in predicted | gold:
             score = per_type.setdefault(name, PRFScore())
             score.score_set(set(predicted) & {name}, set(gold) & {name})
-    return micro, per_type
+    return per_type
 
 
 def _loose_macro(mentions: Collection[Mention]) -> dict[str, float]:

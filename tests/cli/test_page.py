@@ -7,8 +7,11 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
-from spacy_luke.cli.page import Counts, Entity, count, cut, histogram, make_page, render
+from spacy_luke.cli.page import Entity, cut, histogram, make_page, render
+from spacy_luke.cli.page_counts import Counts, count
 from spacy_luke.errors import ConfigError
+from spacy_luke.pipeline.relation_scorer import relation_score
+from spacy_luke.pipeline.typing_scorer import typing_score
 from tests.cli.page_data import FAMILY, read, related, texts
 from tests.pipeline.conftest import fit, make_examples, make_ner
 
@@ -78,13 +81,15 @@ def test_totals_are_those_of_the_scorer_and_all_documents_count(nlp):
     examples[1].reference.set_ents([], default="outside")
     page = make_page(nlp, examples, limit=2, title="Test")
     expected = nlp.evaluate(examples)
-    assert page.total.p == expected["ents_p"] < 1.0
-    assert (page.total.r, page.total.f) == (expected["ents_r"], expected["ents_f"])
-    assert {label: part.f for label, part in page.labels.items()} == {
+    (tally,) = page.tallies
+    total = tally.total
+    assert total.p == expected["ents_p"] < 1.0
+    assert (total.r, total.f) == (expected["ents_r"], expected["ents_f"])
+    assert {label: part.f for label, part in tally.labels.items()} == {
         label: part["f"] for label, part in expected["ents_per_type"].items()
     }
     assert (len(page.documents), page.n_docs) == (2, 5)
-    assert sum(bar.agreed + bar.spurious for bar in page.bars) == page.total.predicted
+    assert sum(bar.agreed + bar.spurious for bar in page.bars) == total.predicted
     assert "5 documents; the first 2 are shown" in read(render(page))
 
 
@@ -92,7 +97,7 @@ def test_a_document_without_annotation_is_shown_and_not_counted(nlp):
     (example, *_) = make_examples(nlp)
     bare = spacy.training.Example(example.predicted, Doc(nlp.vocab, words=["Ada"]))
     page = make_page(nlp, [bare], limit=0, title="Test")
-    assert page.documents[0].counts is None and page.total == Counts()
+    assert page.documents[0].counts is None and page.tallies[0].total == Counts()
     assert "not annotated" in read(render(page))
 
 
@@ -113,7 +118,7 @@ def test_other_components_without_scores_are_shown():
     reference = nlp("Ada left.")
     example = spacy.training.Example(nlp.make_doc(reference.text), reference)
     page = make_page(nlp, [example], limit=0, title="Test")
-    assert page.total == Counts(agreed=1) and page.bars == []
+    assert page.tallies[0].total == Counts(agreed=1) and page.bars == []
     assert "Ada" in read(render(page)) and "Histogram" not in render(page)
 
 
@@ -206,6 +211,25 @@ def test_gold_relations_anywhere_make_predictions_elsewhere_spurious():
     assert texts(page.documents[0].relations.pictures[0])[1][0][0] == "plain"
 
 
+def test_relations_and_types_are_counted_as_by_their_scorers():
+    relations = [("Ada", "Byron", "child"), ("Ada", "Babbage", "knows")]
+    predicted = related(relations[:1], types={"Ada": {"poet": 0.5, "countess": 1.0}})
+    gold = related(relations, types={"Ada": {"countess": 1.0}})
+    page = page_of([(predicted, gold)])
+    counts = {tally.what: tally.labels for tally in page.tallies}
+    assert set(counts) == {"entities", "relations", "types"}
+    assert counts["relations"] == {"child": Counts(1), "knows": Counts(missed=1)}
+    assert counts["types"] == {"countess": Counts(1), "poet": Counts(spurious=1)}
+    example = spacy.training.Example(predicted, gold)
+    for tally, scores, name in (
+        (page.tallies[1], relation_score([example]), "rels"),
+        (page.tallies[2], typing_score([example]), "types_micro"),
+    ):
+        assert [tally.total.p, tally.total.r] == [scores[f"{name}_{x}"] for x in "pr"]
+    page = page_of([(predicted, related([]))])
+    assert [tally.what for tally in page.tallies] == ["entities"]  # nothing else is annotated
+
+
 def test_a_pipeline_that_takes_entities_is_given_those_of_the_annotation():
     nlp = spacy.blank("en")
     nlp.add_pipe("test_relations")
@@ -218,7 +242,9 @@ def test_a_pipeline_that_takes_entities_is_given_those_of_the_annotation():
         ent.text for ent in gold.ents
     ]
     text = read(render(page))
-    assert "entities are given" in text and "spurious: only" in text and "precision" not in text
+    assert "entities are given" in text and "an entity, as annotated" in text
+    assert [tally.what for tally in page.tallies] == ["relations"]
+    assert page.tallies[0].labels == {"child": Counts(missed=1)} and "Labels of relations" in text
     with pytest.raises(ConfigError, match="writes Doc.ents"):
         make_page(spacy.blank("en"), [example], limit=0, title="Test")
 
