@@ -1,7 +1,7 @@
 """``spacy luke page``: documents with predicted and gold annotation as one HTML page."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -23,7 +23,17 @@ from .loading import (
     preset_gold,
     use_device,
 )
-from .page_counts import RELATIONS, TYPES, Counts, Tally, count, count_labels, count_rest, said
+from .page_counts import (
+    RELATIONS,
+    TYPES,
+    Counts,
+    Tally,
+    Written,
+    count,
+    count_labels,
+    count_rest,
+    what_is_written,
+)
 from .page_relations import Drawn, draw_relations
 from .page_template import TEMPLATE
 from .page_text import Entity, Piece, cut, type_chips
@@ -108,11 +118,11 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
     that the page shows.
     """
     page = Page(title, _meta(nlp), len(examples), [], [], [])
-    if not _finds_entities(nlp):
+    written = what_is_written(nlp)
+    if not _finds_entities(nlp, written):
         page.given = True
         preset_gold(examples, nlp)
     compare = any(relation_offsets(eg.reference) for eg in examples)
-    written = said(nlp)
     scored: list[tuple[float, bool]] = []
     entities = Tally("entities")
     found = nlp.pipe([eg.predicted for eg in examples])
@@ -128,7 +138,7 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
             keys = {entity.key for entity in gold}
             scored += [(e.score, e.key in keys) for e in predicted if e.score is not None]
             count_labels(entities, predicted, gold)
-    page.tallies = ([] if page.given else [entities]) + count_rest(nlp, answered)
+    page.tallies = ([] if page.given else [entities]) + count_rest(written, answered)
     page.bars = histogram(scored)
     return page
 
@@ -160,17 +170,19 @@ def show(
     predicted: Sequence[Entity],
     gold: Sequence[Entity] | None,
     number: int,
-    compare: bool = False,
-    written: Collection[str] = (RELATIONS, TYPES),
+    compare: bool,
+    written: Written,
 ) -> Shown:
     """One document, cut into pieces at every end of an entity.
 
     compare: whether relations are annotated; one that this document lacks is then spurious.
-    written: what the pipeline writes.
+    written: what the pipeline writes, with settings.
     """
     title = str(reference.user_data.get("title") or f"Document {number}")
     counts = None if gold is None else count(predicted, gold)
-    chips = type_chips(doc, reference) if TYPES in written else {}
+    chips = {}
+    if TYPES in written:
+        chips = type_chips(doc, reference, bool(written[TYPES].get("ancestors")))
     pieces = cut(doc.text, predicted, gold, chips)
     drawn = Drawn([], [])
     if RELATIONS in written:
@@ -219,10 +231,10 @@ def _percent(value: float | None) -> str:
     return "\N{EN DASH}" if value is None else f"{100 * value:.1f}"
 
 
-def _finds_entities(nlp: Language) -> bool:
+def _finds_entities(nlp: Language, written: Written) -> bool:
     """Whether the pipeline writes ``Doc.ents``, or only what is said of given entities."""
     predicted = bool(predicts_entities(nlp))
-    if not predicted and not said(nlp) & {RELATIONS, TYPES}:
+    if not predicted and not written:
         raise ConfigError(
             f"No component of the pipeline ({', '.join(nlp.pipe_names) or 'empty'}) writes "
             "Doc.ents, which the page shows; a luke_ner with nested = true does not."

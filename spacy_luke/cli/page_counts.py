@@ -12,6 +12,8 @@ from spacy.training import Example
 from .page_text import Entity
 
 RELATIONS, TYPES = "doc._.relations", "span._.types"
+Written = dict[str, dict[str, Any]]
+"""Which of these a pipeline writes, and the settings of the component that does."""
 
 
 @dataclass
@@ -85,9 +87,9 @@ def count_labels(tally: Tally, predicted: Sequence[Entity], gold: Sequence[Entit
         tally.add(label, count(*parts))
 
 
-def count_rest(nlp: Language, examples: Sequence[Example]) -> list[Tally]:
-    """Relations and types where the pipeline writes them and the documents have some annotated,
-    counted as by the scorers of its components."""
+def count_rest(written: Written, examples: Sequence[Example]) -> list[Tally]:
+    """Relations and types that the pipeline writes and the documents have annotated, counted as by
+    the scorers of the components."""
     from ..pipeline.relation_scorer import count_relations
     from ..pipeline.typing_scorer import count_types
 
@@ -96,25 +98,20 @@ def count_rest(nlp: Language, examples: Sequence[Example]) -> list[Tally]:
         TYPES: ("types", count_types),
     }
     found = []
-    for attribute, (what, counter) in counters.items():
-        settings = _settings(nlp, attribute)
-        if settings is not None:
-            tally = Tally(what)
-            for label, score in counter(examples, **settings).items():
-                tally.add(label, Counts(score.tp, score.fp, score.fn))
-            if tally.total.gold:
-                found.append(tally)
+    for attribute, settings in written.items():
+        what, counter = counters[attribute]
+        tally = Tally(what)
+        for label, score in counter(examples, **settings).items():
+            tally.add(label, Counts(score.tp, score.fp, score.fn))
+        if tally.total.gold:
+            found.append(tally)
     return found
 
 
-def said(nlp: Language) -> set[str]:
-    """What the components of a pipeline write."""
-    return {what for name in nlp.pipe_names for what in nlp.get_pipe_meta(name).assigns}
-
-
-def _settings(nlp: Language, attribute: str) -> dict[str, Any] | None:
-    """Those of the last component that writes an attribute; None where none does."""
-    for name, pipe in reversed(nlp.pipeline):
-        if attribute in nlp.get_pipe_meta(name).assigns:
-            return dict(getattr(pipe, "cfg", None) or {})
-    return None
+def what_is_written(nlp: Language) -> Written:
+    found: Written = {}
+    for attribute in (RELATIONS, TYPES):
+        for name, pipe in nlp.pipeline:
+            if attribute in nlp.get_pipe_meta(name).assigns:
+                found[attribute] = dict(getattr(pipe, "cfg", None) or {})
+    return found

@@ -30,7 +30,7 @@ h3 { font-size: 1.15rem; margin: 0; }
 .lead { color: var(--soft); margin: 0 0 1.5rem; }
 .card { background: var(--paper); border: 1px solid var(--line); border-radius: .6rem;
   padding: 1.25rem 1.4rem; margin: 0 0 1.25rem; }
-.two { display: grid; grid-template-columns: 1fr 1fr; gap: 0 1.25rem;
+.two { display: grid; grid-template-columns: 4fr 3fr; gap: 0 1.25rem;
   align-items: start; }
 .two > * { min-width: 0; }
 @media (max-width: 46rem) { .two { grid-template-columns: 1fr; gap: 0; } }
@@ -44,7 +44,8 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th { color: var(--soft); font-weight: 500; text-align: right; padding: .2rem .4rem; }
 td { text-align: right; padding: .3rem .4rem; border-top: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
-td.name { overflow-wrap: anywhere; }
+td.name { overflow-wrap: anywhere; min-width: 8rem; }
+.long { max-height: 26rem; overflow: hidden auto; scrollbar-gutter: stable; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: 0;
   font-size: .92rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
@@ -102,7 +103,8 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .histogram { display: block; width: 100%; height: auto; }
 .histogram text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif;
   fill: var(--soft); }
-@media print { body { background: #fff; } .card { break-inside: avoid; } }
+@media print { body { background: #fff; } .card { break-inside: avoid; }
+  .long { max-height: none; } }
 </style>
 </head>
 <body>
@@ -141,6 +143,7 @@ The entities are given, not predicted.
 {% for tally in page.tallies %}
 <section class="card">
 <h2>Labels of {{ tally.what }}</h2>
+<div class="long" tabindex="0">
 <table>
 <tr><th></th><th>gold</th><th>found</th><th>right</th><th>P</th><th>R</th><th>F</th></tr>
 {% for label, counts in tally.in_order() %}
@@ -151,6 +154,7 @@ The entities are given, not predicted.
 <td>{{ counts.f | percent }}</td></tr>
 {% endfor %}
 </table>
+</div>
 </section>
 {% endfor %}
 </div>

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from spacy.tokens import Doc
 
-from ..annotations.types import get_types, has_types
+from ..annotations.types import get_types, has_types, with_ancestors
 
 Place = tuple[int, int]
 
@@ -91,10 +91,12 @@ def cut(
     return pieces
 
 
-def type_chips(doc: Doc, reference: Doc) -> dict[Place, list[Chip]]:
-    """Types of the entities of both sides, by characters: predicted ones, then missed ones."""
-    predicted = _entity_types(doc)
-    gold = _entity_types(reference)
+def type_chips(doc: Doc, reference: Doc, ancestors: bool = False) -> dict[Place, list[Chip]]:
+    """Types of the entities of both sides, by characters: predicted ones, then missed ones.
+
+    ancestors: ``/person/artist`` implies ``/person``, as a setting of luke_entity_typing has it."""
+    predicted = _entity_types(doc, ancestors)
+    gold = _entity_types(reference, ancestors)
     chips: dict[Place, list[Chip]] = {}
     for place in {**predicted, **gold}:
         ours, theirs = predicted.get(place, {}), gold.get(place)
@@ -110,5 +112,6 @@ def _kind(right: bool) -> str:
     return "agreed" if right else "spurious"
 
 
-def _entity_types(doc: Doc) -> dict[Place, dict[str, float]]:
-    return {(e.start_char, e.end_char): get_types(e) for e in doc.ents if has_types(e)}
+def _entity_types(doc: Doc, ancestors: bool) -> dict[Place, dict[str, float]]:
+    found = {(e.start_char, e.end_char): get_types(e) for e in doc.ents if has_types(e)}
+    return {at: with_ancestors(x) for at, x in found.items()} if ancestors else found

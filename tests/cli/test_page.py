@@ -139,6 +139,7 @@ class Annotate:
 
     def __init__(self, docs):
         self.docs = {doc.text: doc for doc in docs}
+        self.cfg = {"ancestors": True}
 
     def __call__(self, doc):
         done = self.docs[doc.text]
@@ -226,6 +227,10 @@ def test_relations_and_types_are_counted_as_by_their_scorers():
         (page.tallies[2], typing_score([example]), "types_micro"),
     ):
         assert [tally.total.p, tally.total.r] == [scores[f"{name}_{x}"] for x in "pr"]
+    implied = related([], types={"Ada": {"/person": 0.5, "/person/poet": 0.5}})
+    page = page_of([(implied, related([], types={"Ada": {"/person/poet": 1.0}}))])
+    chips = [chip.kind for piece in page.documents[0].pieces for chip in piece.types]
+    assert chips == ["agreed", "agreed"] and page.tallies[1].total == Counts(2)
     page = page_of([(predicted, related([]))])
     assert [tally.what for tally in page.tallies] == ["entities"]  # nothing else is annotated
 

@@ -122,3 +122,13 @@ def test_types_are_compared_where_they_are_annotated():
     assert (chips[byron], chips[london]) == ([("missed", "e", None)], [("plain", "c", 1.0)])
     (piece,) = cut("Ada", [Entity(0, 3, "X")], [Entity(0, 3, "Y")], {(0, 3): chips[ada]})
     assert len(piece.tags) == 2 and piece.types == chips[ada]
+
+
+def test_a_type_that_a_path_implies_is_right_where_the_component_implies_it():
+    predicted = related([], types={"Ada": {"/person": 0.9, "/person/poet": 0.75}})
+    gold = related([], types={"Ada": {"/person/poet": 1.0}})
+    place = (0, 3)
+    kinds = [kind for kind, *_ in type_chips(predicted, gold)[place]]
+    assert kinds == ["spurious", "agreed"]
+    kinds = [kind for kind, *_ in type_chips(predicted, gold, ancestors=True)[place]]
+    assert kinds == ["agreed", "agreed"]
