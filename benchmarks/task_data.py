@@ -85,7 +85,7 @@ RELATION_SETS = {
     "redocred": TaskSet(redocred, epochs=10, batch_size=4),
 }
 TYPING_SETS = {
-    name: TaskSet(crossner(name), epochs=20) for name in ("politics", "ai", "literature")
+    name: TaskSet(crossner(name), epochs=10) for name in ("politics", "ai", "literature")
 }
 
 
