@@ -7,13 +7,14 @@ as published for relations and entity types.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from spacy.tokens import Doc
 from torch.utils.checkpoint import checkpoint
 
+from ..errors import ConfigError
 from ..inputs.alignment import Pieces
 from ..inputs.batch import pack, piece_rows, span_pieces
 from ..inputs.marked import Marked, Markers, View, marker_ids, pack_marked, views
@@ -22,7 +23,29 @@ from ..model.packing import Array, Entities, LukeInputs
 from .session import Session, bounded
 
 Way = Literal["probe", "markers"]
-WAYS = ("probe", "markers")
+
+
+@dataclass
+class AskSettings:
+    """How a scorer asks; its architecture says what each setting means."""
+
+    mode: Way = "probe"
+    view: View = "document"
+    typed_markers: bool = False
+    max_mention_pieces: int | None = None
+
+    scorer: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for name, known in (("mode", get_args(Way)), ("view", get_args(View))):
+            value = getattr(self, name)
+            if value not in known:
+                raise ConfigError(f"{self.scorer}.{name} is {value!r}; use one of {known}.")
+        if self.max_mention_pieces is not None and self.max_mention_pieces < 1:
+            raise ConfigError(
+                f"{self.scorer}.max_mention_pieces is {self.max_mention_pieces}; at least 1, or "
+                "null."
+            )
 
 
 @dataclass

@@ -16,11 +16,9 @@ from thinc.api import Model
 from thinc.util import torch2xp
 from torch import nn
 
-from ..errors import ConfigError
-from ..inputs.marked import View
 from ..model.heads import EntityTypingHead
 from ..model.packing import Array
-from .asking import WAYS, Asking, GivenSpans, Way
+from .asking import Asking, AskSettings, GivenSpans
 from .head_module import HeadModule, fresh_weights, head_of, task_node
 from .session import Session
 from .shim import LearnRates
@@ -43,24 +41,10 @@ class EntityScores(NamedTuple):
 
 
 @dataclass
-class EntitySettings:
+class EntitySettings(AskSettings):
     """The settings of ``spacy-luke.EntityScorer.v1``; see there."""
 
-    mode: Way = "probe"
-    view: View = "document"
-    typed_markers: bool = False
-    max_mention_pieces: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.mode not in WAYS:
-            raise ConfigError(f"EntityScorer.mode is {self.mode!r}; use one of {WAYS}.")
-        if self.view not in ("document", "sentence"):
-            raise ConfigError(f"EntityScorer.view is {self.view!r}; use 'document' or 'sentence'.")
-        if self.max_mention_pieces is not None and self.max_mention_pieces < 1:
-            raise ConfigError(
-                f"EntityScorer.max_mention_pieces is {self.max_mention_pieces}; at least 1, or "
-                "null."
-            )
+    scorer: ClassVar[str] = "EntityScorer"
 
     @property
     def head_type(self) -> type["EntityModule"]:

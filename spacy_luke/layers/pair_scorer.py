@@ -18,11 +18,9 @@ from thinc.util import torch2xp
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from ..errors import ConfigError
-from ..inputs.marked import View
 from ..model.heads import PairHead, RelationHead
 from ..model.packing import Array
-from .asking import WAYS, Asking, GivenSpans, Way
+from .asking import Asking, AskSettings, GivenSpans
 from .head_module import HeadModule, fresh_weights, has_published_bias, head_of, task_node
 from .session import Session
 from .shim import LearnRates
@@ -52,23 +50,10 @@ class PairScores(NamedTuple):
 
 
 @dataclass
-class PairSettings:
+class PairSettings(AskSettings):
     """The settings of ``spacy-luke.PairScorer.v1``; see there."""
 
-    mode: Way = "probe"
-    view: View = "document"
-    typed_markers: bool = False
-    max_mention_pieces: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.mode not in WAYS:
-            raise ConfigError(f"PairScorer.mode is {self.mode!r}; use one of {WAYS}.")
-        if self.view not in ("document", "sentence"):
-            raise ConfigError(f"PairScorer.view is {self.view!r}; use 'document' or 'sentence'.")
-        if self.max_mention_pieces is not None and self.max_mention_pieces < 1:
-            raise ConfigError(
-                f"PairScorer.max_mention_pieces is {self.max_mention_pieces}; at least 1, or null."
-            )
+    scorer: ClassVar[str] = "PairScorer"
 
     @property
     def head_type(self) -> type["PairModule"]:
