@@ -34,6 +34,7 @@ def task_tables(records: Sequence[Record], n_samples: int) -> Iterator[tuple[str
             yield f"{title}: {data}", "\n\n".join(parts)
         if kind == "relation":
             yield from speed_tables(records)
+            yield from crowd_tables(records)
         if runs:
             yield f"{title}: every run", tuning_table(records, kind)
 
@@ -107,3 +108,23 @@ def speed_tables(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
         )
         header = ["row", "seconds a document", "time against probe"]
         yield f"Relations: time of prediction, {data}", f"{text}\n\n{table(header, body)}"
+
+
+def crowd_tables(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """Documents of many entities; of every mode and size the latest measurement."""
+    found = [x for x in records if x["kind"] == "relation-crowd"]
+    latest = {(x["mode"], x["n_entities"]): x for x in found}
+    if latest:
+        figures = ("predict_seconds", "predict_mib", "update_seconds", "update_mib")
+        body = [
+            [
+                mode,
+                f"{n}",
+                f"{x['n_words']}",
+                f"{x['n_pairs']:,}",
+                *(f"{x[y]:,.1f}" for y in figures),
+            ]
+            for (mode, n), x in latest.items()
+        ]
+        header = ["row", "entities", "words", "pairs", "predict s", "MiB", "learn s", "MiB"]
+        yield "Relations: documents of many entities", table(header, body)

@@ -1,6 +1,6 @@
 """The benchmark of documents with many entities asks about every pair of them."""
 
-from benchmarks import relation_crowd, results
+from benchmarks import relation_crowd, results, tables
 
 
 def test_every_pair_is_asked_about_and_learned_from(bert_dir, tmp_path):
@@ -14,4 +14,6 @@ def test_every_pair_is_asked_about_and_learned_from(bert_dir, tmp_path):
         ("markers", 3, 3),
         ("markers", 6, 15),
     ]
+    text = tables.render([*found, *found], n_samples=10)
+    assert text.count("| probe | 6 |") == 1 and "| markers | 3 |" in text
     assert all(x["predict_seconds"] > 0 and x["update_mib"] >= x["predict_mib"] for x in found)
