@@ -2,8 +2,7 @@
 
     python -m benchmarks.checkpoint_load --size luke-base --work build/checkpoint_load
 
-Random weights in the published layout and sizes, pieces learned from the project's own articles
-and filled up to the published number, titles that are numbers. Both sides answer the same question,
+The checkpoint is described in ``fabricated.py``. Both sides answer the same question,
 the vectors of two known entities in a sentence, each in a process of its own and in turns: ours
 from a pipeline that ``spacy luke import`` made (its table trained, stored, and in half precision),
 theirs from the directory, as ``from_pretrained`` reads it. The libraries are imported before the
@@ -24,7 +23,7 @@ import numpy as np
 from spacy_luke.vocab.entity_index import EntityIndex
 
 from . import results
-from .peer_data import ARTICLES
+from .fabricated import SIZES, fabricate, title
 
 SIDES = ("trained", "stored", "half", "transformers")
 PRECISE = {"trained": 1e-4, "stored": 1e-4, "half": 5e-2, "transformers": 0.0}
@@ -42,82 +41,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     args = p.parse_args(argv)
     args.results = args.results or args.work / "results.jsonl"
     return args
-
-
-_BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
-SIZES: dict[str, dict[str, Any]] = {
-    "tiny": {
-        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "intermediate_size": 64, "vocab_size": 2000, "entity_vocab_size": 5000,
-        "entity_emb_size": 16,
-    },
-    "luke-base": {**_BASE, "vocab_size": 50_267, "entity_vocab_size": 500_000},
-    "mluke-base": {
-        **_BASE, "vocab_size": 250_004, "entity_vocab_size": 1_200_000,
-        "use_entity_aware_attention": False, "language": "en:",
-    },
-}  # fmt: skip
-
-
-def fabricate(folder: Path, size: str) -> Path:
-    """A directory of random weights in the published layout."""
-    import torch
-    from safetensors.torch import save_file
-    from tokenizers import ByteLevelBPETokenizer
-
-    path = folder / "published"
-    if path.exists():
-        return path
-    path.mkdir(parents=True)
-    values = dict(SIZES[size])
-    language = values.pop("language", "")
-    n_pieces = values["vocab_size"] - 2
-    tokenizer = ByteLevelBPETokenizer()
-    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    lines = ARTICLES.read_text("utf8").split("\n")
-    tokenizer.train_from_iterator(lines, vocab_size=min(n_pieces, 2000), special_tokens=specials)
-    tokenizer.save_model(str(path))
-    pieces = json.loads((path / "vocab.json").read_text("utf8"))
-    for i in range(len(pieces), n_pieces):  # never met in text
-        pieces[f"piece{i}"] = i
-    _write(path / "vocab.json", pieces)
-    _write(path / "added_tokens.json", {"<ent>": n_pieces, "<ent2>": n_pieces + 1})
-    names = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}
-    n = values["entity_vocab_size"]
-    names |= {f"{language}Title of the entity {i}": i for i in range(3, n - 1)}
-    _write(path / "entity_vocab.json", {**names, "[MASK2]": n - 1})
-    config = {
-        "model_type": "luke",
-        "architectures": ["LukeModel"],
-        "intermediate_size": 3072,
-        "entity_emb_size": 256,
-        "max_position_embeddings": 514,
-        "type_vocab_size": 1,
-        "layer_norm_eps": 1e-5,
-        "pad_token_id": 1,
-        "use_entity_aware_attention": True,
-        **values,
-    }
-    _write(path / "config.json", config)
-    import transformers
-
-    with torch.device("meta"):
-        network = transformers.LukeModel(transformers.LukeConfig(**config))
-    torch.manual_seed(0)
-    tensors = {
-        name: torch.ones(x.shape) if "LayerNorm.weight" in name else torch.randn(x.shape) * 0.02
-        for name, x in network.state_dict().items()
-    }
-    save_file(tensors, path / "model.safetensors", {"format": "pt"})
-    return path
-
-
-def _write(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False), "utf8")
-
-
-def title(size: str, number: int) -> str:
-    return f"{SIZES[size].get('language', '')}Title of the entity {number}"
 
 
 # One side, in a process of its own
@@ -198,7 +121,9 @@ def _theirs(directory: Path, size: str) -> _Side:
     import transformers
 
     torch.set_num_threads(1)
-    kinds = transformers.LukeTokenizer, transformers.LukeModel  # imported when they are named
+    multilingual = "language" in SIZES[size]
+    tokenizer_type = transformers.MLukeTokenizer if multilingual else transformers.LukeTokenizer
+    kinds = tokenizer_type, transformers.LukeModel  # imported when they are named
 
     def load() -> Any:
         tokenizer, model = (kind.from_pretrained(directory) for kind in kinds)

@@ -7,10 +7,11 @@ from benchmarks import checkpoint_load, results
 pytest.importorskip("transformers")
 
 
-@pytest.fixture(scope="module")
-def records(tmp_path_factory):
+@pytest.fixture(scope="module", params=["tiny", "tiny-multilingual"])
+def records(tmp_path_factory, request):
+    pytest.importorskip("sentencepiece", reason="the multilingual one has a SentencePiece model")
     folder = tmp_path_factory.mktemp("load")
-    arguments = ["--size", "tiny", "--work", str(folder), "--rounds", "1"]
+    arguments = ["--size", request.param, "--work", str(folder), "--rounds", "1"]
     assert checkpoint_load.main(arguments) == 0
     return results.read([checkpoint_load.parse(arguments).results])
 
