@@ -9,8 +9,8 @@ from safetensors.torch import load_file
 
 from ..errors import CheckpointError
 from ..json_file import read_object
+from .names import Weights, strip_prefix
 
-Weights = dict[str, torch.Tensor]
 _PRECISIONS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _NAMES = ("model.safetensors", "pytorch_model.bin")
 
@@ -31,12 +31,14 @@ def weight_files(directory: Path) -> list[Path]:
     return [directory / part for part in sorted(set(parts.values()))] or [file]
 
 
-def file_of(directory: Path, tensor: str) -> Path:
-    """The weight file that holds a tensor, for an error about it. Of weights in parts it is the
-    index where that does not say: there names are as in the file."""
+def file_of(directory: Path, *tensors: str) -> Path:
+    """The weight file that holds tensors, for an error about them; of weights in parts the index,
+    where several hold them, or none. tensors: their names by :func:`.names.strip_prefix`."""
     file, parts = _listed(directory)
-    found = {part for name, part in parts.items() if name.endswith(tensor)}
-    return directory / found.pop() if len(found) == 1 else file
+    short = strip_prefix(parts)
+    holders = {part for name, part in parts.items() if short[name] in tensors}
+    alone = len(holders) == 1 and set(tensors) <= set(short.values())
+    return directory / holders.pop() if alone else file
 
 
 def _listed(directory: Path) -> tuple[Path, dict[str, str]]:

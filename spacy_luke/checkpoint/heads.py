@@ -76,7 +76,7 @@ def check_heads(
     missing = sorted(head_tensors(architecture, config).keys() - others.keys())
     if missing:
         raise CheckpointError(
-            f"{file_of(directory, missing[0])}: missing weights of a {architecture}: "
+            f"{file_of(directory, *missing)}: missing weights of a {architecture}: "
             f"{', '.join(missing)}."
         )
     known = _known(config)

@@ -87,7 +87,7 @@ def read_checkpoint(
         entities = _entity_vocab(directory, config, legacy.cut_vocabulary(raw) if old else None)
     else:
         entities = EntityVocab.specials_only()
-        add_entities(published, config, pieces)
+        add_entities(published, config, pieces, directory)
     others, encoder = _split(published, config)
     filled = _fill_extra_queries(encoder, config)
     if is_luke:
@@ -179,7 +179,7 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
     unknown = sorted(set(published) - set(wanted))
     if missing or unknown:
         raise CheckpointError(
-            f"{file_of(directory, (missing or unknown)[0])}: "
+            f"{file_of(directory, *missing, *unknown)}: "
             + "; ".join(
                 f"{what} weights: {_list(names)}"
                 for what, names in (("missing", missing), ("unknown", unknown))
@@ -199,7 +199,7 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
     weights = {name: tensor.float() for name, tensor in to_ours(published, shapes).items()}
     for name, tensor in weights.items():
         if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
-            bad = next(x for x in sources(name) if not torch.isfinite(published[x]).all())
+            bad = next(x for x in sources(name) if not torch.isfinite(published[x].float()).all())
             raise CheckpointError(
                 f"{file_of(directory, bad)}: {bad} holds values that are no numbers."
             )

@@ -1,11 +1,14 @@
 """A plain BERT, RoBERTa or XLM-R encoder becomes a LUKE that has seen no entities."""
 
+from pathlib import Path
+
 import torch
 
 from ..errors import CheckpointError
 from ..model.config import LukeConfig
 from ..vocab.entities import EntityVocab
 from ..vocab.pieces import PieceTokenizer
+from .files import file_of
 
 _WORDS = "embeddings.word_embeddings.weight"
 _POSITIONS = "embeddings.position_embeddings.weight"
@@ -13,9 +16,13 @@ _COPIED = ("token_type_embeddings.weight", "LayerNorm.weight", "LayerNorm.bias")
 
 
 def add_entities(
-    published: dict[str, torch.Tensor], config: LukeConfig, pieces: PieceTokenizer
+    published: dict[str, torch.Tensor],
+    config: LukeConfig,
+    pieces: PieceTokenizer,
+    directory: Path,
 ) -> None:
-    """Add the entity tables to the tensors of a plain encoder, in place.
+    """Add the entity tables to the tensors of a plain encoder, in place. Raises CheckpointError
+    where one is missing; directory: of what file, for the error.
 
     [MASK] and [MASK2] start as the word [MASK], [UNK] as the word [UNK], [PAD] as zeros;
     entity positions as word positions (counted from 0), type and LayerNorm as the words'.
@@ -23,7 +30,10 @@ def add_entities(
     needed = [_WORDS, _POSITIONS, *(f"embeddings.{name}" for name in _COPIED)]
     missing = [name for name in needed if name not in published]
     if missing:
-        raise CheckpointError(f"The plain encoder lacks the weights {', '.join(missing)}.")
+        raise CheckpointError(
+            f"{file_of(directory, *missing)} lacks weights of a plain encoder: "
+            f"{', '.join(missing)}."
+        )
     words, positions = published[_WORDS], published[_POSITIONS]
     vocab = EntityVocab.specials_only()
     table = words.new_zeros((len(vocab), words.shape[1]))

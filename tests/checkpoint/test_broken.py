@@ -17,6 +17,7 @@ from spacy_luke.errors import LukeError
 
 WEIGHTS, CONFIG, ENTITIES = "model.safetensors", "config.json", "entity_vocab.json"
 TABLE = "luke.entity_embeddings.entity_embeddings.weight"
+POSITIONS = "luke.embeddings.position_embeddings.weight"
 Break = Callable[[Path], None]
 
 
@@ -205,6 +206,22 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
         in_parts(lambda x: {**x, TABLE: x[TABLE][:, :7]}),
         ("a.safetensors", "entity_embeddings.entity_embeddings.weight", "[23, 7]"),
     ),
+    "misshapen positions of words, beside those of entities": (
+        in_parts(lambda x: {**x, POSITIONS: x[POSITIONS][:, :7]}),
+        ("/b.safetensors", "embeddings.position_embeddings.weight", "[130, 7]"),
+    ),
+    "missing positions of words, beside those of entities": (
+        in_parts(lambda x: {k: v for k, v in x.items() if k != POSITIONS}),
+        ("index.json", "missing", ": embeddings.position_embeddings.weight"),
+    ),
+    "unknown tensors in two parts": (
+        in_parts(lambda x: {**x, "luke.entity": torch.ones(2), "luke.colour": torch.ones(2)}),
+        ("index.json", "unknown", "colour, entity"),
+    ),
+    "a number too large for float32": (
+        weights(lambda x: {**x, TABLE: torch.full(x[TABLE].shape, 1e300, dtype=torch.float64)}),
+        (WEIGHTS, "entity_embeddings.entity_embeddings.weight", "no numbers"),
+    ),
     "a missing tensor of a part": (
         in_parts(lambda x: {k: v for k, v in x.items() if k != TABLE}),
         ("index.json", "missing", "entity_embeddings.entity_embeddings.weight"),
@@ -334,3 +351,11 @@ def test_it_is_one_clear_error(what, copy_of, make_checkpoint, tmp_path):
     result = CliRunner().invoke(app, ["import", str(path), str(tmp_path / "out")])
     assert result.exit_code == 1 and "Traceback" not in result.output
     assert not (tmp_path / "out").exists()
+
+
+def test_a_plain_encoder_that_lacks_a_tensor_is_one_clear_error(copy_of, bert_dir):
+    path = copy_of(bert_dir)
+    weights(lambda x: {k: v for k, v in x.items() if k != "embeddings.LayerNorm.bias"})(path)
+    with pytest.raises(LukeError, match="lacks weights .*: embeddings.LayerNorm.bias") as caught:
+        read_checkpoint(path)
+    assert str(path / WEIGHTS) in str(caught.value)
