@@ -17,7 +17,8 @@ HOW = "95 %, mean of the seeds"
 def chosen_runs(records: Iterable[Record], kind: str = "run") -> dict[str, Rows]:
     """data set -> row -> one run a seed, with the settings that won on dev.
 
-    Of a row's settings those count that most seeds have; among equals those with the best dev F1.
+    Of a row's settings those count that most seeds have; among equals those that were asked about
+    most documents, then those with the best dev F1.
     """
     groups: dict[tuple[str, str], dict[str, dict[int, Record]]] = defaultdict(dict)
     for record in records:
@@ -27,7 +28,10 @@ def chosen_runs(records: Iterable[Record], kind: str = "run") -> dict[str, Rows]
             seeds[record["seed"]] = record
     chosen: dict[str, Rows] = defaultdict(dict)
     for (data, row), by_settings in groups.items():
-        best = max(by_settings.values(), key=lambda x: (len(x), mean(x.values(), "dev")))
+        best = max(
+            by_settings.values(),
+            key=lambda x: (len(x), min(y["n_docs"] for y in x.values()), mean(x.values(), "dev")),
+        )
         chosen[data][row] = [best[seed] for seed in sorted(best)]
     return chosen
 
@@ -56,10 +60,12 @@ def difference_table(rows: Rows, pairs: Iterable[tuple[str, str]], n_samples: in
     """Test F1 of ``a`` over that of ``b``, for pairs (b, a), in the documents scored in both."""
     body = []
     for b, a in pairs:
-        n_docs = min(run["n_docs"] for row in (b, a) for run in rows[row])
+        n_docs = _common_docs([*rows[b], *rows[a]])
         found = paired_bootstrap(counts(rows[b], n_docs), counts(rows[a], n_docs), n_samples)
         interval = f"[{found.low:+.2f}, {found.high:+.2f}]"
-        body.append([f"{a} - {b}", f"{found.difference:+.2f}", interval])
+        some = any(n_docs < run["n_docs"] for run in (*rows[b], *rows[a]))
+        where = f" (first {n_docs} documents)" if some else ""
+        body.append([f"{a} - {b}{where}", f"{found.difference:+.2f}", interval])
     return table(["difference", "test F1", "interval"], body)
 
 
@@ -76,11 +82,23 @@ def circumstances(rows: Rows, unit: str = "documents") -> str:
     )
 
 
+def _common_docs(runs: Sequence[Record]) -> int:
+    """How many test documents all were asked about: all, or the first ones where a run says so."""
+    whole = {run["n_docs"] for run in runs if not run["settings"].get("scored")}
+    if len(whole) > 1:
+        raise ValueError(f"Runs on test sets of {sorted(whole)} documents cannot be compared.")
+    return min(run["n_docs"] for run in runs)
+
+
 def settings_text(run: Record) -> str:
     settings = run["settings"]
     parts = [f"rate {settings['learn_rate']:g}"]
     if settings.get("negative_weight") is not None:
         parts.append(f"negative_weight {settings['negative_weight']:g}")
+    if settings.get("pairs"):
+        parts.append(f"{settings['pairs']} pairs a document")
+    if settings.get("scored"):
+        parts.append(f"{run['n_docs']} test documents")
     for name, value in settings.get("overrides", {}).items():
         parts.append(f"{name.rpartition('.')[2]} {value}")
     return ", ".join(parts)

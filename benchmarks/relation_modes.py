@@ -44,6 +44,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--speed-docs", type=int, default=0, help="only time prediction of so many")
     p.add_argument("--rounds", type=int, default=3, help="of timing")
     args = p.parse_args(argv)
+    if args.score_docs < 0:
+        p.error(f"--score-docs is {args.score_docs}; a number from 0 (all)")
     args.results = args.results or args.work / "results.jsonl"
     return args
 

@@ -67,12 +67,13 @@ def score_table(rows: Rows) -> str:
 
 
 def _name(runs: Sequence[Record]) -> str:
+    """What a row is, and the limits that its table has to tell."""
     settings = runs[0]["settings"]
     limits = []
     if settings.get("pairs"):
         limits.append(f"learned from {settings['pairs']} pairs a document")
     if settings.get("scored"):
-        limits.append(f"asked about {runs[0]['n_docs']} documents of the test set")
+        limits.append(f"scored on the first {runs[0]['n_docs']} of dev and of test")
     return runs[0]["row"] + (f" ({', '.join(limits)})" if limits else "")
 
 

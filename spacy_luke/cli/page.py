@@ -27,7 +27,7 @@ from .page_counts import (
     RELATIONS,
     TYPES,
     Counts,
-    Tally,
+    Labels,
     Written,
     count,
     count_labels,
@@ -73,7 +73,7 @@ class Page:
     meta: list[tuple[str, str]]
     n_docs: int
     documents: list[Shown]
-    tallies: list[Tally]
+    tallies: list[Labels]
     bars: list[Bar]
     given: bool = False
 
@@ -124,7 +124,7 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
         preset_gold(examples, nlp)
     compare = any(relation_offsets(eg.reference) for eg in examples)
     scored: list[tuple[float, bool]] = []
-    entities = Tally("entities")
+    entities, annotated = Labels("entities"), False
     found = nlp.pipe([eg.predicted for eg in examples])
     bar = tqdm(found, "predict", total=len(examples), leave=False, disable=None)
     answered = [Example(doc, eg.reference) for doc, eg in zip(bar, examples)]
@@ -138,7 +138,10 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
             keys = {entity.key for entity in gold}
             scored += [(e.score, e.key in keys) for e in predicted if e.score is not None]
             count_labels(entities, predicted, gold)
-    page.tallies = ([] if page.given else [entities]) + count_rest(written, answered)
+            annotated = True
+    page.tallies = count_rest(written, answered)
+    if annotated and not page.given:
+        page.tallies.insert(0, entities)
     page.bars = histogram(scored)
     return page
 
@@ -182,11 +185,15 @@ def show(
     counts = None if gold is None else count(predicted, gold)
     chips = {}
     if TYPES in written:
-        chips = type_chips(doc, reference, bool(written[TYPES].get("ancestors")))
+        settings = written[TYPES]
+        chips = type_chips(
+            doc, reference, settings.get("ancestors", False), settings.get("spans_key")
+        )
     pieces = cut(doc.text, predicted, gold, chips)
     drawn = Drawn([], [])
     if RELATIONS in written:
-        drawn = draw_relations(doc, reference, compare, f"relations-{number}")
+        symmetric = written[RELATIONS].get("symmetric", ())
+        drawn = draw_relations(doc, reference, compare, f"relations-{number}", symmetric)
     return Shown(title, pieces, counts, len(doc), drawn)
 
 

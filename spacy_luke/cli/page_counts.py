@@ -12,8 +12,13 @@ from spacy.training import Example
 from .page_text import Entity
 
 RELATIONS, TYPES = "doc._.relations", "span._.types"
+# What their scorers have to know of a component.
+_SETTINGS = {
+    RELATIONS: ("symmetric", "spans_key"),
+    TYPES: ("threshold", "multi_label", "ancestors", "spans_key"),
+}
 Written = dict[str, dict[str, Any]]
-"""Which of these a pipeline writes, and the settings of the component that does."""
+"""Which of these a pipeline writes, and settings of the (last) component that does."""
 
 
 @dataclass
@@ -52,7 +57,7 @@ class Counts:
 
 
 @dataclass
-class Tally:
+class Labels:
     """The counts of each label. what: entities, relations or types."""
 
     what: str
@@ -80,14 +85,14 @@ def count(predicted: Iterable[Entity], gold: Iterable[Entity]) -> Counts:
     return Counts(agreed, ours.total() - agreed, theirs.total() - agreed)
 
 
-def count_labels(tally: Tally, predicted: Sequence[Entity], gold: Sequence[Entity]) -> None:
+def count_labels(tally: Labels, predicted: Sequence[Entity], gold: Sequence[Entity]) -> None:
     """Add the entities of a document."""
     for label in sorted({entity.label for entity in (*predicted, *gold)}):
         parts = ([e for e in entities if e.label == label] for entities in (predicted, gold))
         tally.add(label, count(*parts))
 
 
-def count_rest(written: Written, examples: Sequence[Example]) -> list[Tally]:
+def count_rest(written: Written, examples: Sequence[Example]) -> list[Labels]:
     """Relations and types that the pipeline writes and the documents have annotated, counted as by
     the scorers of the components."""
     from ..pipeline.relation_scorer import count_relations
@@ -100,7 +105,7 @@ def count_rest(written: Written, examples: Sequence[Example]) -> list[Tally]:
     found = []
     for attribute, settings in written.items():
         what, counter = counters[attribute]
-        tally = Tally(what)
+        tally = Labels(what)
         for label, score in counter(examples, **settings).items():
             tally.add(label, Counts(score.tp, score.fp, score.fn))
         if tally.total.gold:
@@ -110,8 +115,9 @@ def count_rest(written: Written, examples: Sequence[Example]) -> list[Tally]:
 
 def what_is_written(nlp: Language) -> Written:
     found: Written = {}
-    for attribute in (RELATIONS, TYPES):
+    for attribute, known in _SETTINGS.items():
         for name, pipe in nlp.pipeline:
             if attribute in nlp.get_pipe_meta(name).assigns:
-                found[attribute] = dict(getattr(pipe, "cfg", None) or {})
+                cfg: Any = getattr(pipe, "cfg", None) or {}
+                found[attribute] = {x: cfg[x] for x in known if cfg.get(x) is not None}
     return found

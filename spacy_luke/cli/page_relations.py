@@ -1,12 +1,12 @@
 """Relations on the page: displaCy's arcs, one picture for each stretch that relations span."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
 from spacy.tokens import Doc
 
-from ..annotations.relations import relation_offsets
+from ..annotations.relations import Offsets, relation_offsets
 from .page_arcs import Arc, Word, draw
 from .page_text import Place
 
@@ -48,17 +48,20 @@ class Drawn(NamedTuple):
     lines: list[Line]
 
 
-def draw_relations(doc: Doc, reference: Doc, compare: bool, name: str) -> Drawn:
+def draw_relations(
+    doc: Doc, reference: Doc, compare: bool, name: str, symmetric: Collection[str] = ()
+) -> Drawn:
     """Pictures of the predicted relations of a document, beside those of its reference.
 
     A picture shows a sentence, or the neighbouring sentences that relations join; where sentences
     are not set, the words around relations. compare: whether relations are annotated; else none
-    is right or wrong. name: what the ids of this document's pictures begin with.
+    is right or wrong. name: what the ids of this document's pictures begin with. symmetric: labels
+    whose head and tail may be exchanged.
     """
     drawn = Drawn([], [])
     found = [
         (link, _tokens(doc, link.head), _tokens(doc, link.tail))
-        for link in links(doc, reference, compare)
+        for link in links(doc, reference, compare, symmetric)
     ]
     merged = _merge(side for _, *sides in found for side in sides if side is not None)
     word_of = {i: number for number, tokens in enumerate(merged) for i in range(*tokens)}
@@ -83,10 +86,16 @@ def draw_relations(doc: Doc, reference: Doc, compare: bool, name: str) -> Drawn:
     return drawn
 
 
-def links(doc: Doc, reference: Doc, compare: bool) -> list[Link]:
+def links(doc: Doc, reference: Doc, compare: bool, symmetric: Collection[str] = ()) -> list[Link]:
     """Predicted relations, then those that are only annotated; each once."""
-    ours = {item[:3]: item.score for item in sorted(relation_offsets(doc), key=lambda x: x.score)}
-    theirs = {item[:3] for item in relation_offsets(reference)} if compare else set(ours)
+
+    def key_of(item: Offsets) -> tuple[Place, Place, str]:
+        head, tail, label = item[:3]
+        return (tail, head, label) if label in symmetric and tail < head else (head, tail, label)
+
+    found_here = sorted(relation_offsets(doc), key=lambda x: x.score)
+    ours = {key_of(item): item.score for item in found_here}
+    theirs = {key_of(item) for item in relation_offsets(reference)} if compare else set(ours)
     found = []
     for key, score in sorted(ours.items()):
         kind = ("agreed" if key in theirs else "spurious") if compare else "plain"

@@ -45,7 +45,7 @@ th { color: var(--soft); font-weight: 500; text-align: right; padding: .2rem .4r
 td { text-align: right; padding: .3rem .4rem; border-top: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 td.name { overflow-wrap: anywhere; min-width: 8rem; }
-.long { max-height: 26rem; overflow: hidden auto; scrollbar-gutter: stable; }
+.long { max-height: 26rem; overflow: auto; scrollbar-gutter: stable; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: 0;
   font-size: .92rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
@@ -104,7 +104,7 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .histogram text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif;
   fill: var(--soft); }
 @media print { body { background: #fff; } .card { break-inside: avoid; }
-  .long { max-height: none; } }
+  .long { max-height: none; overflow: visible; } }
 </style>
 </head>
 <body>
@@ -143,9 +143,13 @@ The entities are given, not predicted.
 {% for tally in page.tallies %}
 <section class="card">
 <h2>Labels of {{ tally.what }}</h2>
-<div class="long" tabindex="0">
+<div class="long" tabindex="0" role="region" aria-label="Labels of {{ tally.what }}">
 <table>
-<tr><th></th><th>gold</th><th>found</th><th>right</th><th>P</th><th>R</th><th>F</th></tr>
+<tr><th scope="col">label</th>
+{% for name in ("gold", "found", "right", "P", "R", "F") %}
+<th scope="col">{{ name }}</th>
+{% endfor %}
+</tr>
 {% for label, counts in tally.in_order() %}
 <tr><td class="name">{% if tally.what == "entities" %}
 <span class="swatch" style="--hue:{{ hues[label] }}"></span>{% endif %}{{ label }}</td>
@@ -203,6 +207,8 @@ The entities are given, not predicted.
 {% if page.given %}
 <p class="legend">
 <span><mark class="agreed">text</mark><span class="tag">LABEL</span> an entity, as annotated</span>
+<span><mark class="missed">text</mark><span class="tag missed">LABEL</span> one that does not fit
+the tokens, and could not be given</span>
 </p>
 {% else %}
 <p class="legend">

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
 from ..annotations.types import get_types, has_types, with_ancestors
 
@@ -64,17 +64,21 @@ def cut(
     gold: Sequence[Entity] | None,
     types: Mapping[Place, Sequence[Chip]] | None = None,
 ) -> list[Piece]:
-    """The text in pieces; entities of one side do not overlap, those of the two sides may."""
+    """The text in pieces; entities of one side do not overlap, those of the two sides may.
+
+    types: of entities, and of other places, behind which they stand too."""
+    types = types or {}
     if gold is None:  # nothing to compare with: no prediction is right or wrong
         gold = predicted
     keys, theirs = {e.key for e in predicted}, {e.key for e in gold}
     kinds = [(e, "agreed" if e.key in theirs else "spurious") for e in predicted]
     kinds += [(e, "missed") for e in gold if e.key not in keys]
-    bounds = sorted({0, len(text), *(at for e, _ in kinds for at in (e.start, e.end))})
+    ends = {at for e, _ in kinds for at in (e.start, e.end)} | {end for _, end in types}
+    bounds = sorted({0, len(text), *ends})
     pieces = []
     for start, end in zip(bounds, bounds[1:]):
         piece = Piece(text[start:end])
-        ended = []
+        ended = [place for place in types if place[1] == end]
         for entity, kind in kinds:
             if entity.start <= start and end <= entity.end:
                 piece.kind = "both" if piece.kind else kind
@@ -84,22 +88,28 @@ def cut(
                     piece.label = entity.label
             if entity.end == end and entity.start <= start:
                 piece.tags.append(Tag(kind, entity.label, entity.score))
-                ended.append((entity.start, entity.end))
-        for place in dict.fromkeys(ended):  # two entities of one place share their types
-            piece.types += (types or {}).get(place, ())
+        for place in ended:
+            piece.types += types[place]
         pieces.append(piece)
     return pieces
 
 
-def type_chips(doc: Doc, reference: Doc, ancestors: bool = False) -> dict[Place, list[Chip]]:
-    """Types of the entities of both sides, by characters: predicted ones, then missed ones.
+def type_chips(
+    doc: Doc, reference: Doc, ancestors: bool = False, spans_key: str | None = None
+) -> dict[Place, list[Chip]]:
+    """Types of the spans of both sides, by characters: predicted ones, then missed ones.
 
-    ancestors: ``/person/artist`` implies ``/person``, as a setting of luke_entity_typing has it."""
-    predicted = _entity_types(doc, ancestors)
-    gold = _entity_types(reference, ancestors)
+    ancestors: ``/person/artist`` implies ``/person``. spans_key: the group that has types, by
+    default the entities. Both are settings of luke_entity_typing."""
+    predicted = _types(doc, ancestors, spans_key)
+    gold = _types(reference, ancestors, spans_key)
+    known = {_place(span) for span in _spans(reference, spans_key) or ()}
+    complete = _spans(reference, spans_key) is not None
     chips: dict[Place, list[Chip]] = {}
     for place in {**predicted, **gold}:
         ours, theirs = predicted.get(place, {}), gold.get(place)
+        if theirs is None and complete and place not in known:
+            theirs = {}  # where nothing is, everything is wrong
         chips[place] = [
             Chip("plain" if theirs is None else _kind(name in theirs), name, score)
             for name, score in ours.items()
@@ -112,6 +122,19 @@ def _kind(right: bool) -> str:
     return "agreed" if right else "spurious"
 
 
-def _entity_types(doc: Doc, ancestors: bool) -> dict[Place, dict[str, float]]:
-    found = {(e.start_char, e.end_char): get_types(e) for e in doc.ents if has_types(e)}
+def _types(doc: Doc, ancestors: bool, spans_key: str | None) -> dict[Place, dict[str, float]]:
+    """Of the spans that say something."""
+    spans = _spans(doc, spans_key) or ()
+    found = {_place(span): get_types(span) for span in spans if has_types(span)}
     return {at: with_ancestors(x) for at, x in found.items()} if ancestors else found
+
+
+def _spans(doc: Doc, spans_key: str | None) -> Sequence[Span] | None:
+    """None where they are not annotated."""
+    if spans_key is not None:
+        return list(doc.spans[spans_key]) if spans_key in doc.spans else None
+    return doc.ents if doc.has_annotation("ENT_IOB") else None
+
+
+def _place(span: Span) -> Place:
+    return span.start_char, span.end_char

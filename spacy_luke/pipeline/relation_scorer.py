@@ -78,11 +78,11 @@ def relation_score(
     tail must be right as well) and ``rels_per_type``, label -> p, r, f. All are None where the
     data has no gold relation at all.
     """
-    examples = list(examples)
-    per_type = count_relations(examples, symmetric=symmetric, spans_key=spans_key)
+    compared = [_pairs(example, symmetric, spans_key) for example in examples]
+    per_type = _count(compared)
     micro, strict = sum(per_type.values(), PRFScore()), PRFScore()
-    for example in examples:
-        strict.score_set(*_pairs(example, symmetric, spans_key))
+    for both in compared:
+        strict.score_set(*both)
     in_gold = [label for label, score in sorted(per_type.items()) if score.tp + score.fn]
     of_gold = [per_type[label].to_dict() for label in in_gold]
     parts = {"": micro.to_dict(), "macro_": mean(of_gold), "strict_": strict.to_dict()}
@@ -100,12 +100,15 @@ def count_relations(
     *,
     symmetric: Collection[str] = (),
     spans_key: str | None = None,
-    **kwargs: Any,
 ) -> dict[str, PRFScore]:
     """label -> how many relations are right, wrong and missed; see :func:`relation_score`."""
+    return _count(_pairs(example, symmetric, spans_key) for example in examples)
+
+
+def _count(compared: Iterable[tuple[set[Pair], set[Pair]]]) -> dict[str, PRFScore]:
+    """Of each label, by what is predicted and what is gold in each document."""
     found: dict[str, PRFScore] = {}
-    for example in examples:
-        predicted, gold = _pairs(example, symmetric, spans_key)
+    for predicted, gold in compared:
         # Sides of the same characters have the same label: no two pairs share their places.
         ours, theirs = ({pair.places for pair in pairs} for pairs in (predicted, gold))
         for label in {label for *_, label in ours | theirs}:

@@ -94,7 +94,6 @@ def count_types(
     multi_label: bool = True,
     ancestors: bool = False,
     spans_key: str | None = None,
-    **kwargs: Any,
 ) -> dict[str, PRFScore]:
     """type -> of how many mentions it is right, wrong and missed; see :func:`typing_score`."""
     return _count(_all_mentions(examples, threshold, multi_label, ancestors, spans_key))

@@ -5,6 +5,7 @@ import spacy
 from spacy.training import Example
 
 from benchmarks import relation_modes, results, tables, task_data
+from benchmarks.chosen import chosen_runs, difference_table
 from benchmarks.datasets import load, unanswered
 from benchmarks.task_rows import RELATION, ROWS, sampled_pairs
 from spacy_luke.annotations.relations import relation_offsets
@@ -91,8 +92,9 @@ def test_document_level_relations_and_their_time(tmp_path, bert_dir, monkeypatch
     assert {x["clock"] for x in measured} == {"process", "wall"}
     assert all(x["n_pairs"] == 12 and set(x["seconds"]) == set(found) for x in measured)
     text = tables.render(records(tmp_path), n_samples=50)
-    assert "(learned from 3 pairs a document, asked about 1 documents of the test set)" in text
-    assert "| probe - markers |" in text and "6 pairs" in text
+    limits = "learned from 3 pairs a document, scored on the first 1 of dev and of test"
+    assert limits in text and "3 pairs a document, 1 test documents" in text
+    assert "| probe - markers (first 1 documents) |" in text and "6 pairs" in text
 
 
 def test_the_tables_have_macro_scores_and_intervals_against_the_baseline(work):
@@ -107,3 +109,46 @@ def test_pairs_are_drawn_anew_every_time():
     seen = {tuple(map(tuple, draw(None, [0, 1, 2, 3]).tolist())) for _ in range(8)}
     assert len(seen) > 1
     assert all(len(set(pairs)) == 4 and all(a != b for a, b in pairs) for pairs in seen)
+
+
+def made_up(row, right, n_docs, scored=0, seed=0):
+    """A record of a run that finds the relation in the documents ``right``."""
+    gold = [[i, 0, 1, 0] for i in range(n_docs)]
+    return {
+        "kind": "relation",
+        "data": "redocred",
+        "row": row,
+        "seed": seed,
+        "settings": {"learn_rate": 1e-4, "scored": scored},
+        "dev": {"f": 100.0 * bool(scored)},
+        "n_docs": n_docs,
+        "labels": ["in"],
+        "gold": gold,
+        "predicted": [gold[i] for i in right],
+    }
+
+
+def test_a_difference_is_that_of_the_documents_scored_in_both():
+    rows = {
+        "markers": [made_up("markers", [0], 2, scored=2)],
+        "probe": [made_up("probe", [0, 1], 6)],
+    }
+    table = difference_table(rows, [("markers", "probe")], n_samples=100)
+    # 100 against 2 / 3 of the first two documents; of all it would be 50 against 28.6
+    assert "| probe - markers (first 2 documents) | +33.33 |" in table
+    with pytest.raises(ValueError, match="cannot be compared"):
+        difference_table(
+            {**rows, "markers": [made_up("markers", [0], 2)]}, [("markers", "probe")], 9
+        )
+
+
+def test_runs_on_more_documents_go_before_runs_with_a_better_score():
+    few, all_of_them = made_up("probe", [0], 2, scored=2), made_up("probe", [0], 6)
+    chosen = chosen_runs([few, all_of_them], "relation")["redocred"]["probe"]
+    assert chosen == [all_of_them]
+
+
+def test_less_than_no_documents_is_an_error(capsys):
+    with pytest.raises(SystemExit):
+        relation_modes.parse(["--encoder", "x", "--score-docs", "-1"])
+    assert "--score-docs is -1" in capsys.readouterr().err

@@ -97,7 +97,7 @@ def test_a_document_without_annotation_is_shown_and_not_counted(nlp):
     (example, *_) = make_examples(nlp)
     bare = spacy.training.Example(example.predicted, Doc(nlp.vocab, words=["Ada"]))
     page = make_page(nlp, [bare], limit=0, title="Test")
-    assert page.documents[0].counts is None and page.tallies[0].total == Counts()
+    assert page.documents[0].counts is None and page.tallies == []
     assert "not annotated" in read(render(page))
 
 
@@ -139,7 +139,13 @@ class Annotate:
 
     def __init__(self, docs):
         self.docs = {doc.text: doc for doc in docs}
-        self.cfg = {"ancestors": True}
+        self.cfg = {
+            "ancestors": True,
+            "threshold": 0.5,
+            "multi_label": True,
+            "symmetric": ["knows"],
+            "examples": "a setting that is nobody's",
+        }
 
     def __call__(self, doc):
         done = self.docs[doc.text]
@@ -227,12 +233,22 @@ def test_relations_and_types_are_counted_as_by_their_scorers():
         (page.tallies[2], typing_score([example]), "types_micro"),
     ):
         assert [tally.total.p, tally.total.r] == [scores[f"{name}_{x}"] for x in "pr"]
-    implied = related([], types={"Ada": {"/person": 0.5, "/person/poet": 0.5}})
-    page = page_of([(implied, related([], types={"Ada": {"/person/poet": 1.0}}))])
-    chips = [chip.kind for piece in page.documents[0].pieces for chip in piece.types]
-    assert chips == ["agreed", "agreed"] and page.tallies[1].total == Counts(2)
     page = page_of([(predicted, related([]))])
     assert [tally.what for tally in page.tallies] == ["entities"]  # nothing else is annotated
+
+
+def test_settings_of_the_component_count():
+    types = {"/person": 0.75, "/person/poet": 0.75, "/place": 0.25}
+    predicted = related([("Ada", "Byron", "knows")], types={"Ada": types})
+    gold = related([("Byron", "Ada", "knows")], types={"Ada": {"/person/poet": 1.0}})
+    page = page_of([(predicted, gold)])
+    counts = {tally.what: tally.labels for tally in page.tallies}
+    assert counts["relations"] == {"knows": Counts(1)}
+    assert counts["types"] == {"/person": Counts(1), "/person/poet": Counts(1)}
+    (shown,) = page.documents
+    assert [kind for kind, _ in texts(shown.relations.pictures[0])[1]] == ["agreed"]
+    chips = [chip.kind for piece in shown.pieces for chip in piece.types]
+    assert chips == ["agreed", "agreed", "spurious"]
 
 
 def test_a_pipeline_that_takes_entities_is_given_those_of_the_annotation():

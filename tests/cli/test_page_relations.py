@@ -20,6 +20,18 @@ def test_relations_that_agree_are_missed_or_spurious_are_told_apart():
     assert [x.kind for x in links(predicted, gold, compare=False)] == ["plain", "plain"]
 
 
+def test_heads_and_tails_of_symmetric_labels_may_be_exchanged():
+    relations = [("Ada", "Byron", "met", 0.5), ("Ada", "Byron", "child", 0.5)]
+    predicted = related(relations)
+    gold = related([("Byron", "Ada", "met"), ("Byron", "Ada", "child")])
+    found = links(predicted, gold, compare=True, symmetric=["met"])
+    assert sorted((x.kind, x.label) for x in found) == [
+        ("agreed", "met"),
+        ("missed", "child"),
+        ("spurious", "child"),
+    ]
+
+
 def test_a_sentence_with_relations_is_one_picture_and_others_are_none():
     relations = [("Ada", "Byron", "child"), ("Babbage", "London", "in")]
     first, second = draw_relations(related(relations), related([]), True, "x").pictures
@@ -132,3 +144,24 @@ def test_a_type_that_a_path_implies_is_right_where_the_component_implies_it():
     assert kinds == ["spurious", "agreed"]
     kinds = [kind for kind, *_ in type_chips(predicted, gold, ancestors=True)[place]]
     assert kinds == ["agreed", "agreed"]
+
+
+def test_types_where_the_annotation_has_no_span_are_wrong():
+    predicted = related([], types={"Ada": {"a": 0.75}})
+    gold = related([])
+    assert [x.kind for x in type_chips(predicted, gold)[0, 3]] == ["plain"]
+    gold.ents = [ent for ent in gold.ents if ent.text != "Ada"]
+    assert [x.kind for x in type_chips(predicted, gold)[0, 3]] == ["spurious"]
+
+
+def test_types_of_a_group_stand_behind_its_spans():
+    predicted, gold = related([]), related([])
+    for doc, types in ((predicted, {"a": 0.5}), (gold, {"a": 1.0, "b": 1.0})):
+        doc.spans["things"] = [doc[2:6]]  # the daughter of Byron: no entity
+        doc[2:6]._.types = types
+    assert type_chips(predicted, gold) == {}
+    chips = type_chips(predicted, gold, spans_key="things")
+    assert chips == {(7, 28): [("agreed", "a", 0.5), ("missed", "b", None)]}
+    pieces = cut(predicted.text, [], None, chips)
+    assert [len(x.types) for x in pieces] == [2, 0]
+    assert pieces[0].text == "Ada is the daughter of Byron"
