@@ -188,7 +188,8 @@ class Luke(KeepsEncoderApart):
         one without a ``kb_id_``, if that is in the entity vocabulary; else [MASK] or [UNK].
         """
         vocab = module_of(self.model).entities
-        # Of the pipeline that the document is from: this component may come from another one.
+        # Of the pipeline that the document is from: this component may come from another one. A
+        # document without a language has that of the component.
         language = span.doc.vocab.lang or self.vocab.lang or None
         names = [span.kb_id_, self.cfg["titles"].get(span.kb_id_, "")]
         if self.cfg["link_by_text"] and not span.kb_id_:

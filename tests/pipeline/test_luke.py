@@ -9,6 +9,7 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
+from spacy.vocab import Vocab
 
 from spacy_luke.errors import InputError
 from tests.pipeline.conftest import ANNOTATED, WORDS
@@ -83,6 +84,10 @@ def test_titles_are_looked_up_in_the_language_of_the_document(luke_dir, tmp_path
         assert nlp.get_pipe("luke").entity_id(doc.ents[0]) == names["de:Halden"]
     doc = with_entities(spacy.blank("en"), (5, 6, "LOC", "Halden"))
     assert luke.entity_id(doc.ents[0]) == names["en:Halden"]
+    doc = Doc(Vocab(), words=["Halden"])  # of no language: that of the component's own pipeline
+    doc.ents = [Span(doc, 0, 1, "LOC", kb_id="Halden")]
+    own = make_luke(tmp_path / "luke").get_pipe("luke")
+    assert own.entity_id(doc.ents[0]) == names["en:Halden"]
 
 
 def test_what_an_unknown_entity_enters_as_is_a_setting(luke_dir):
