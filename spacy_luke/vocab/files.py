@@ -61,7 +61,7 @@ def _write_sentencepiece(
     names: dict[int, str],
     specials: dict[str, str],
 ) -> None:
-    further = {name: index for index, name in sorted(names.items()) if index >= len(model.vocab)}
+    further = {name: index for index, name in sorted(names.items()) if index >= model.n_ids}
     kind = "MLukeTokenizer" if set(MARKERS) <= set(further) else "XLMRobertaTokenizer"
     config: dict[str, Any] = {**settings, "tokenizer_class": kind, **_names(specials)}
     config["additional_special_tokens"] = [x for x in further if x not in specials.values()]

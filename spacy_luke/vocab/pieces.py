@@ -157,8 +157,8 @@ class PieceTokenizer:
     def from_dict(cls, values: dict[str, Any]) -> "PieceTokenizer":
         special_ids, added = dict(values["special_ids"]), dict(values["added"])
         if "sentencepiece" in values:
-            model = SentencePieceModel(base64.b64decode(values["sentencepiece"]))
-            tokenizer = _tokenizer(model.serialised(), added)
+            model, data = SentencePieceModel.read(base64.b64decode(values["sentencepiece"]))
+            tokenizer = _tokenizer(data, added)
             return cls(tokenizer, special_ids, added, model, settings=values.get("settings"))
         data = {**values["tokenizer"]}
         data["pre_tokenizer"] = copy.deepcopy(data["pre_tokenizer"])
@@ -185,15 +185,13 @@ class PieceTokenizer:
         model = None
         if config.get("tokenizer_class") == "MLukeTokenizer" and (path / MODEL_FILE).exists():
             # What that tokenizer reads; a tokenizer.json beside it holds less (sentencepiece.py).
-            model = SentencePieceModel.from_file(path / MODEL_FILE)
-            data = model.serialised()
+            model, data = SentencePieceModel.from_file(path / MODEL_FILE)
         elif (path / "tokenizer.json").exists():
             data = _read_json(path / "tokenizer.json")
         elif (path / "vocab.json").exists() and (path / "merges.txt").exists():
             data = _byte_level_bpe(path)
         elif (path / MODEL_FILE).exists():
-            model = SentencePieceModel.from_file(path / MODEL_FILE)
-            data = model.serialised()
+            model, data = SentencePieceModel.from_file(path / MODEL_FILE)
         elif (path / "vocab.txt").exists():
             data = _wordpiece(path, config)
         else:
@@ -248,8 +246,16 @@ def _tokenizer(data: dict[str, Any], hidden: Iterable[str]) -> Tokenizer:
     hidden: names of pieces that are not to be found in text.
     """
     data.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
-    _hide_from_unigram(data, set(hidden))
-    return Tokenizer.from_str(json.dumps(data))
+    model = data["model"]
+    if model.get("type") != "Unigram":
+        return Tokenizer.from_str(json.dumps(data))
+    # Through JSON, a quarter of a million pieces would take twice the time and memory.
+    settings = {**model, "vocab": [["<unk>", 0.0]], "unk_id": 0}
+    tokenizer = Tokenizer.from_str(json.dumps({**data, "model": settings}))
+    vocab = _hidden_from_unigram(model["vocab"], set(hidden))
+    fallback = bool(model.get("byte_fallback"))
+    tokenizer.model = models.Unigram(vocab, unk_id=model.get("unk_id"), byte_fallback=fallback)
+    return tokenizer
 
 
 def _offsets(encoding: Encoding, origin: Array | None) -> Array:
@@ -335,17 +341,13 @@ def _piece_ids(data: dict[str, Any]) -> dict[str, int]:
     return vocab if isinstance(vocab, dict) else {piece: i for i, (piece, _) in enumerate(vocab)}
 
 
-def _hide_from_unigram(data: dict[str, Any], names: set[str]) -> None:
+def _hidden_from_unigram(vocab: list[Any], names: set[str]) -> list[tuple[str, float]]:
     """Unigram would find ``</s>`` in a user's text: give special pieces a string no text has.
 
     Scores stay as they are, because unknown characters are scored by the lowest of them. No
     text reaches the model with a space in it: it is a ``\u2581`` by then.
     """
-    model = data["model"]
-    if model.get("type") == "Unigram":
-        model["vocab"] = [
-            [f" {piece} " if piece in names else piece, score] for piece, score in model["vocab"]
-        ]
+    return [(f" {piece} " if piece in names else piece, score) for piece, score in vocab]
 
 
 def _byte_level(data: dict[str, Any]) -> dict[str, Any] | None:

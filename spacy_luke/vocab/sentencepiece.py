@@ -31,24 +31,34 @@ _KINDS = {1: "Unigram", 2: "BPE", 3: "word", 4: "character"}
 
 
 class SentencePieceModel:
-    """A Unigram model and its normaliser.
+    """A Unigram model's file and its normaliser.
 
-    raw: the content of the file. source: its name, for errors.
-    vocab: (piece, score) by id. Pieces that no text has (special, control and unused ones) stand
-        there as strings that no text has either; unmatched: their ids by name.
-    charsmap: what is to be done to a text before the library sees it.
-    add_dummy_prefix: whether a text's first word is written like those after a space.
-
-    Raises CheckpointError where the content is damaged, or a kind of model that XLM-R's tokenizer
-    cannot be.
+    raw: the content of the file. charsmap: what is to be done to a text before the ``tokenizers``
+    library sees it. add_dummy_prefix: whether a text's first word is written like those after a
+    space. n_ids: one more than the highest id.
     """
 
-    def __init__(self, raw: bytes, source: str = MODEL_FILE):
+    def __init__(self, raw: bytes, charsmap: "Charsmap", add_dummy_prefix: bool, n_ids: int):
         self.raw = raw
+        self.charsmap = charsmap
+        self.add_dummy_prefix = add_dummy_prefix
+        self.n_ids = n_ids
+
+    @classmethod
+    def read(
+        cls, raw: bytes, source: str = MODEL_FILE
+    ) -> tuple["SentencePieceModel", dict[str, Any]]:
+        """The model, and what ``tokenizer.json`` would say of text that ``charsmap`` has been over.
+
+        The pieces are in the latter alone: a quarter of a million of them take 60 MB.
+
+        source: the file's name, for errors. Raises CheckpointError where the content is damaged,
+        or a kind of model that XLM-R's tokenizer cannot be.
+        """
         try:
             pieces, trainer, normalizer = _read_model(raw)
             kept = [piece for piece, _, kind in pieces if kind == _USER_DEFINED]
-            self.charsmap = Charsmap(normalizer.get(2, b""), kept)
+            charsmap = Charsmap(normalizer.get(2, b""), kept)
         except (ValueError, TypeError, IndexError, struct.error) as err:
             raise CheckpointError(
                 f"{source} cannot be read as a SentencePiece model ({err}); fetch it again."
@@ -59,51 +69,59 @@ class SentencePieceModel:
                 f"{source} {problem}, as no tokenizer of XLM-R's kind does; a tokenizer.json is "
                 "needed."
             )
-        self.add_dummy_prefix = bool(normalizer.get(3, 1))
-        self._strip = bool(normalizer.get(4, 1))
-        self.unmatched = {name: at for at, name in enumerate(_BEFORE)}
-        self.vocab = [(f" {at} ", 0.0) for at in range(len(_BEFORE))]
-        highest = max(score for _, score, kind in pieces if kind == _NORMAL)
-        for at, (piece, score, kind) in enumerate(pieces[3:], len(_BEFORE)):
-            if kind == _USER_DEFINED:
-                score = len(piece.encode()) * highest - 0.1  # as the library scores them
-            elif kind != _NORMAL:
-                # No text has a space in it by then. The score must not become the lowest, from
-                # which unknown characters get theirs.
-                self.unmatched[piece], piece, score = at, f" {at} ", 0.0
-            self.vocab.append((piece, score))
-        self.unmatched[_AFTER] = len(self.vocab)
-        self.vocab.append((f" {len(self.vocab)} ", 0.0))
-        # What may be cut at spaces before pieces are found: pieces that never reach over one.
-        strings = [piece for piece, _, kind in pieces if kind in (_NORMAL, _USER_DEFINED)]
-        self._cut = SPACE in strings and not any(SPACE in piece[1:] for piece in strings)
+        prefix, strip = bool(normalizer.get(3, 1)), bool(normalizer.get(4, 1))
+        vocab, unmatched = _by_id(pieces)
+        return cls(raw, charsmap, prefix, len(vocab)), {
+            "version": "1.0",
+            "added_tokens": [{"content": name, "id": at} for name, at in unmatched.items()],
+            **_around_pieces(pieces, prefix, strip),
+            "model": {"type": "Unigram", "unk_id": _BEFORE.index("<unk>"), "vocab": vocab},
+        }
 
     @classmethod
-    def from_file(cls, path: Path) -> "SentencePieceModel":
+    def from_file(cls, path: Path) -> tuple["SentencePieceModel", dict[str, Any]]:
+        """:meth:`read` of a file."""
         try:
             raw = path.read_bytes()
         except OSError as err:
             raise CheckpointError(f"{path} cannot be read: {err}.") from err
-        return cls(raw, str(path))
+        return cls.read(raw, str(path))
 
-    def serialised(self) -> dict[str, Any]:
-        """What ``tokenizer.json`` would say of text that ``charsmap`` has been over."""
-        steps = [_replace({"String": " "}, SPACE)]
-        if self._strip:
-            steps = [_replace({"Regex": r"\A +"}, ""), _replace({"Regex": " {2,}"}, " "), *steps]
-        if self.add_dummy_prefix:
-            steps.append({"type": "Prepend", "prepend": SPACE})
-        if self._strip:  # with the prefix, where there is nothing else
-            steps.append(_replace({"Regex": SPACE + r"+\z"}, ""))
-        space = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "never"}
-        return {
-            "version": "1.0",
-            "added_tokens": [{"content": name, "id": at} for name, at in self.unmatched.items()],
-            "normalizer": {"type": "Sequence", "normalizers": steps},
-            "pre_tokenizer": {**space, "split": self._cut},
-            "decoder": {**space, "split": self._cut},
-            "model": {"type": "Unigram", "unk_id": _BEFORE.index("<unk>"), "vocab": self.vocab},
-        }
+
+def _by_id(pieces: list[Piece]) -> tuple[list[tuple[str, float]], dict[str, int]]:
+    """(piece, score) by id, and the ids of pieces that no text has (special, control and unused
+    ones) by their names: in the list they are strings that no text has either."""
+    unmatched = {name: at for at, name in enumerate(_BEFORE)}
+    vocab = [(f" {at} ", 0.0) for at in range(len(_BEFORE))]
+    highest = max(score for _, score, kind in pieces if kind == _NORMAL)
+    for at, (piece, score, kind) in enumerate(pieces[3:], len(_BEFORE)):
+        if kind == _USER_DEFINED:
+            score = len(piece.encode()) * highest - 0.1  # as the library scores them
+        elif kind != _NORMAL:
+            # No text has a space in it by then. The score must not become the lowest, from
+            # which unknown characters get theirs.
+            unmatched[piece], piece, score = at, f" {at} ", 0.0
+        vocab.append((piece, score))
+    unmatched[_AFTER] = len(vocab)
+    vocab.append((f" {len(vocab)} ", 0.0))
+    return vocab, unmatched
+
+
+def _around_pieces(pieces: list[Piece], prefix: bool, strip: bool) -> dict[str, Any]:
+    """What is done to a text before its pieces are found, and after."""
+    # What may be cut at spaces before pieces are found: pieces that never reach over one.
+    strings = [piece for piece, _, kind in pieces if kind in (_NORMAL, _USER_DEFINED)]
+    cut = SPACE in strings and not any(SPACE in piece[1:] for piece in strings)
+    steps = [_replace({"String": " "}, SPACE)]
+    if strip:
+        steps = [_replace({"Regex": r"\A +"}, ""), _replace({"Regex": " {2,}"}, " "), *steps]
+    if prefix:
+        steps.append({"type": "Prepend", "prepend": SPACE})
+    if strip:  # with the prefix, where there is nothing else
+        steps.append(_replace({"Regex": SPACE + r"+\z"}, ""))
+    space = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "never", "split": cut}
+    normalizer = {"type": "Sequence", "normalizers": steps}
+    return {"normalizer": normalizer, "pre_tokenizer": dict(space), "decoder": dict(space)}
 
 
 def _replace(pattern: dict[str, str], content: str) -> dict[str, Any]:
