@@ -58,7 +58,7 @@ def crowd(nlp: Language, n: int) -> Doc:
     return doc
 
 
-def build(encoder: str, mode: str, gpu_id: int) -> Language:
+def build(encoder: str, mode: str) -> Language:
     """``luke_relation`` of the project's config, asked about all pairs."""
     component = block_of(base_config("relation"), "luke_relation")
     component.update(candidates=dict(EVERYTHING), symmetric=[])
@@ -81,7 +81,7 @@ def measure(args: argparse.Namespace) -> results.Record:
     """One mode, one number of entities, in this process."""
     runtime.start(args.gpu_id, args.threads)
     (mode,), (n,) = args.modes, args.entities
-    nlp = build(args.encoder, mode, args.gpu_id)
+    nlp = build(args.encoder, mode)
     pipe: Any = nlp.get_pipe(RELATION)
     pipe.predict([given(nlp, 2)])
     doc = given(nlp, n)

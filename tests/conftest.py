@@ -115,14 +115,6 @@ def xlmr_dir(make_checkpoint: CheckpointMaker) -> Path:
     return make_checkpoint("xlm-roberta")
 
 
-def close(one: Any, other: Any) -> bool:
-    """Whether two networks of the same weights gave these. Not bit for bit: where in memory numbers
-    lie decides with which instructions they are multiplied."""
-    import numpy as np
-
-    return one.shape == other.shape and np.allclose(one, other, rtol=0.0, atol=1e-5)
-
-
 def write_checkpoint(path: Path, kind: str, model: str | None, **settings: Any) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")

@@ -5,6 +5,7 @@ configuration, its tensors and its texts (JSON), and is read without running cod
 """
 
 import json
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ..errors import CheckpointError
 
 VERSION = "2"
 _TEXT = "text:"
+_ALIGNMENT = 64
 
 
 @dataclass
@@ -36,7 +38,8 @@ class Blob:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}")
         save_file(self._tensors(), temporary, metadata=self._header())
-        temporary.replace(path)
+        _align(temporary, path)
+        temporary.unlink()
 
     @classmethod
     def from_bytes(cls, kind: str, data: bytes) -> "Blob":
@@ -88,6 +91,19 @@ class Blob:
             raise CheckpointError(f"{source} is damaged: {err!r}.") from err
         tensors = {name: x for name, x in found.items() if not name.startswith(_TEXT)}
         return cls(kind, config, tensors, texts)
+
+
+def _align(source: Path, target: Path) -> None:
+    """Replace ``target`` by the file, its header filled up with spaces (as the format allows), so
+    that tensors begin at a multiple of 64 bytes, where torch allocates them too. Mapped from
+    anywhere else, the same weights give other last bits."""
+    aligned = source.with_name(f"{source.name}.aligned")
+    with source.open("rb") as old, aligned.open("wb") as new:
+        length = int.from_bytes(old.read(8), "little")
+        header = old.read(length) + b" " * (-(8 + length) % _ALIGNMENT)
+        new.write(len(header).to_bytes(8, "little") + header)
+        shutil.copyfileobj(old, new, 1 << 20)
+    aligned.replace(target)
 
 
 def _check(kind: str, header: dict[str, str], source: str) -> None:

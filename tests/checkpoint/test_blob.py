@@ -119,3 +119,15 @@ HEADER = {"spacy-luke": "encoder", "version": "2"}
 def test_what_is_no_blob_is_refused(data):
     with pytest.raises(CheckpointError):
         Blob.from_bytes("encoder", data)
+
+
+@pytest.mark.parametrize("name", ["a", "abc", "a name that makes the header longer", "ü" * 40])
+def test_tensors_of_a_file_begin_where_torch_would_put_them(tmp_path, name):
+    tensors = {"weight": torch.arange(64.0), name: torch.arange(32.0)}
+    path = tmp_path / "blob.safetensors"
+    Blob("test", {}, tensors, {"text": "x"}).to_file(path)
+    assert [x.name for x in tmp_path.iterdir()] == [path.name]
+    found = Blob.from_file("test", path)
+    assert all(torch.equal(found.tensors[x], tensors[x]) for x in tensors)
+    assert all(x.data_ptr() % 64 == 0 for x in found.tensors.values())
+    assert found.texts == {"text": "x"}

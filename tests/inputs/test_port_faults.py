@@ -13,7 +13,6 @@ from spacy.tokens import Doc, Span
 
 from spacy_luke.model.encoder import LukeModel
 from spacy_luke.pipeline.published import import_checkpoint
-from tests.conftest import close
 
 TEXT = "Ada Lovelace was born in London ."
 
@@ -89,7 +88,7 @@ def test_words_that_come_split_are_the_words_of_the_text(luke):
         luke.vocab, words=[x.text for x in parsed], spaces=[bool(x.whitespace_) for x in parsed]
     )
     one, other = (vectors(luke, doc).token_vectors for doc in (luke.make_doc(text), split))
-    assert close(one, other)
+    assert np.array_equal(one, other)
 
 
 def test_no_spans_at_all_are_no_error(luke):

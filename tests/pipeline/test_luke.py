@@ -12,7 +12,6 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from spacy_luke.errors import InputError
-from tests.conftest import close
 from tests.pipeline.conftest import ANNOTATED, WORDS
 
 
@@ -38,7 +37,7 @@ def test_words_and_entities_have_vectors_from_one_pass(kind, request):
     doc = nlp(with_entities(nlp, (0, 2, "PER", ""), (5, 6, "LOC", "London")))
     assert doc._.luke.token_vectors.shape == (7, 32)
     assert doc._.luke.entity_vectors.shape == (2, 32)
-    assert close(doc.ents[1]._.luke_vector, doc._.luke.entity_vectors[1])
+    assert np.array_equal(doc.ents[1]._.luke_vector, doc._.luke.entity_vectors[1])
 
 
 def test_vectors_are_of_the_entities_present_at_first_access_and_follow_changes(luke_dir):
@@ -154,8 +153,8 @@ def test_a_document_no_component_has_seen_has_no_vectors(luke_dir):
 def test_vector_hooks_serve_spacys_own_vectors_and_similarity(luke_dir):
     nlp = make_luke(luke_dir, vector_hooks=True)
     doc = nlp(with_entities(nlp, (0, 2, "PER", "")))
-    assert close(doc[0:2].vector, doc.ents[0]._.luke_vector)
-    assert close(doc[3].vector, doc._.luke.token_vectors[3])
+    assert np.array_equal(doc[0:2].vector, doc.ents[0]._.luke_vector)
+    assert np.array_equal(doc[3].vector, doc._.luke.token_vectors[3])
     assert doc[0:2].similarity(doc[0:2]) == pytest.approx(1.0, abs=1e-5)
     assert -1.0 <= doc[0:2].similarity(doc[5:6]) < 1.0
     assert doc.similarity(doc) == pytest.approx(1.0, abs=1e-5)
@@ -230,8 +229,8 @@ def test_a_saved_component_gives_the_same_vectors(luke_dir, tmp_path, way):
     else:
         other = pickle.loads(pickle.dumps(nlp))
     one, two = (n(with_entities(n, (0, 2, "PER", "")))._.luke for n in (nlp, other))
-    assert close(one.token_vectors, two.token_vectors)
-    assert close(one.entity_vectors, two.entity_vectors)
+    assert np.array_equal(one.token_vectors, two.token_vectors)
+    assert np.array_equal(one.entity_vectors, two.entity_vectors)
 
 
 # What vectors depend on
