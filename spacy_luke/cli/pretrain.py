@@ -68,6 +68,13 @@ def pretrain_cli(
     log_every: Annotated[int, typer.Option(help="Steps.")] = 10,
     evaluate_every: Annotated[int, typer.Option(help="Steps.")] = 1000,
     save_every: Annotated[int, typer.Option(help="Steps.")] = 1000,
+    peak: Annotated[
+        float,
+        typer.Option(
+            help="1e12 operations a second of a device at this precision, by its maker: the log "
+            "then has the share of it that is used."
+        ),
+    ] = 0.0,
     verify: Annotated[bool, typer.Option(help="Compare the shards with their manifest.")] = True,
     hook: Annotated[
         list[str] | None,
@@ -113,6 +120,7 @@ def pretrain_cli(
             log_every=log_every,
             evaluate_every=evaluate_every,
             save_every=save_every,
+            peak=peak,
         )
         if attention not in ("full", "probe"):
             raise ConfigError(f"--attention is {attention!r}; use full or probe.")

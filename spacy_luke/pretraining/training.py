@@ -25,15 +25,16 @@ from ..errors import ConfigError
 from .checkpoints import load_latest, save_checkpoint
 from .masking import Masking, Sample, Vocabularies, mask_batch
 from .objective import MaskedBatch, Outcome, PretrainingModel
+from .operations import operations
 from .optimizer import UncorrectedAdamW, linear_schedule, parameter_groups
 from .samples import Samples
 from .sharding import load_optimizer, shard, unreduced, whole_optimizer, whole_weights
 
 Log = Callable[[dict[str, Any]], None]
 
-_FREE = ("micro_batch", "sharded", "log_every", "evaluate_every", "save_every", "keep")
+_FREE = ("micro_batch", "sharded", "log_every", "evaluate_every", "save_every", "keep", "peak")
 """Settings that may change when a training goes on."""
-_SUMS = 7
+_SUMS = 8
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class TrainingSettings:
     AdamW (clip 0: none). dropout: of embeddings and layers. attention_dropout: of weights.
     evaluate_every, save_every, log_every: steps. keep: checkpoints that are kept. precision: ``no``
     or ``bf16``. sharded: weights, gradients and optimizer are spread over the processes (FSDP2)
-    instead of copied to each (DDP). seed: of order, masks and dropout.
+    instead of copied to each (DDP). seed: of order, masks and dropout. peak: 1e12 operations a
+    second that a device can do at this precision, by its maker; 0: unknown.
     """
 
     phases: tuple[Phase, ...]
@@ -77,6 +79,7 @@ class TrainingSettings:
     evaluate_every: int = 1000
     save_every: int = 1000
     keep: int = 2
+    peak: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.phases or any(x.steps < 1 for x in self.phases):
@@ -86,6 +89,8 @@ class TrainingSettings:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it has to be at least 1.")
         if self.precision not in ("no", "bf16"):
             raise ConfigError(f"precision is {self.precision!r}; use 'no' or 'bf16'.")
+        if not 0.0 <= self.peak < math.inf:
+            raise ConfigError(f"peak is {self.peak}; use a positive number, or 0 (unknown).")
 
     @property
     def n_steps(self) -> int:
@@ -231,7 +236,7 @@ class Trainer:
 
     def _step(self, samples: list[Sample]) -> np.ndarray:
         """One update. Returns (word loss, entity loss, words right, entities right, words,
-        entities, pieces), sums of this process."""
+        entities, pieces, operations), sums of this process."""
         settings, accelerator = self.settings, self.accelerator
         mine = samples[accelerator.process_index :: accelerator.num_processes]
         parts = [
@@ -255,7 +260,7 @@ class Trainer:
                 loss = outcome.word_loss / max(n_words, 1)
                 loss = loss + outcome.entity_loss / max(n_entities, 1)
                 accelerator.backward(loss * accelerator.num_processes)
-            totals += _sums(outcome, batch)
+            totals += _sums(outcome, batch, operations(self.plain, batch))
         if settings.clip:
             accelerator.clip_grad_norm_(self.model.parameters(), settings.clip)
         self.optimizer.step()
@@ -278,9 +283,10 @@ class Trainer:
     ) -> dict[str, Any]:
         """Means of the steps since the last record, over all processes."""
         sums = torch.from_numpy(totals).to(self.accelerator.device)
-        word_loss, entity_loss, words_right, entities_right, words, entities, pieces = (
+        word_loss, entity_loss, words_right, entities_right, words, entities, pieces, work = (
             self.accelerator.reduce(sums, "sum").tolist()
         )
+        tflops = work / seconds / 1e12
         record = {
             "kind": "step",
             "step": done,
@@ -292,7 +298,11 @@ class Trainer:
             "word_accuracy": words_right / max(words, 1),
             "entity_accuracy": entities_right / max(entities, 1),
             "pieces_per_second": pieces / seconds,
+            "tflops": tflops,
         }
+        if self.settings.peak:
+            devices = self.accelerator.num_processes
+            record["share_of_peak"] = tflops / (self.settings.peak * devices)
         if self.accelerator.device.type == "cuda":
             record["gpu_bytes"] = torch.cuda.max_memory_allocated()  # at most, so far
         return record
@@ -320,10 +330,11 @@ class Trainer:
         self.accelerator.wait_for_everyone()
 
 
-def _sums(outcome: Outcome, batch: MaskedBatch) -> np.ndarray:
-    """(word loss, entity loss, words right, entities right, words, entities, pieces)."""
+def _sums(outcome: Outcome, batch: MaskedBatch, work: float) -> np.ndarray:
+    """(word loss, entity loss, words right, entities right, words, entities, pieces,
+    operations)."""
     n_pieces = len(batch.inputs.words.piece_ids)
-    counts = (len(batch.words), len(batch.entities), n_pieces)
+    counts = (len(batch.words), len(batch.entities), n_pieces, work)
     return np.asarray([*(float(x.detach()) for x in outcome[:4]), *counts])
 
 

@@ -83,12 +83,13 @@ def test_neither_micro_batches_nor_their_number_change_the_step(world, bert_dir,
 def test_speed_does_not_count_saving_and_evaluation(world, bert_dir, tmp_path, monkeypatch):
     ticks = itertools.count()
     monkeypatch.setattr(training.time, "perf_counter", lambda: float(next(ticks)))
-    values = {"phases": [(6, 1e-3, False)], "log_every": 3}
+    values = {"phases": [(6, 1e-3, False)], "log_every": 3, "peak": 0.5}
     run(world, bert_dir, tmp_path / "rarely", {**values, "save_every": 6, "evaluate_every": 6})
     run(world, bert_dir, tmp_path / "often", {**values, "save_every": 1, "evaluate_every": 1})
     rarely, often = (steps(tmp_path / x) for x in ("rarely", "often"))
     assert [x["pieces_per_second"] for x in rarely] == [x["pieces_per_second"] for x in often]
     assert len(rarely) == 2 and rarely[0]["pieces_per_second"] > 0
+    assert rarely[0]["tflops"] > 0 and rarely[0]["share_of_peak"] == rarely[0]["tflops"] / 0.5
 
 
 def test_every_step_is_in_the_log(world, bert_dir, tmp_path):
@@ -108,7 +109,8 @@ def test_a_training_that_goes_on_ends_where_it_would_have(world, bert_dir, tmp_p
 
     def told(name):
         records = read_log(tmp_path / name / LOG)
-        return [{k: v for k, v in x.items() if k != "pieces_per_second"} for x in records]
+        timed = ("pieces_per_second", "tflops")
+        return [{k: v for k, v in x.items() if k not in timed} for x in records]
 
     assert told("again") == told("whole")
 
@@ -379,3 +381,5 @@ def test_settings_that_cannot_work_are_refused():
         TrainingSettings(phases=(Phase(1, 0.1),), precision="fp8")
     with pytest.raises(ConfigError, match="batch_size is 0"):
         TrainingSettings(phases=(Phase(1, 0.1),), batch_size=0)
+    with pytest.raises(ConfigError, match="peak is nan"):
+        TrainingSettings(phases=(Phase(1, 0.1),), peak=float("nan"))
