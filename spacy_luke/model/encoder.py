@@ -1,6 +1,6 @@
 """The LUKE encoder on packed sequences (Yamada et al. 2020, section 3)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,17 @@ from torch.utils.checkpoint import checkpoint
 from .attention import Rows, attend_full, attend_probe, attend_words
 from .config import LukeConfig
 from .embeddings import EntityEmbeddings, WordEmbeddings
-from .packing import Array, Block, Entities, LukeInputs, LukeStates, Plan, Words, inverse
+from .packing import (
+    Array,
+    Block,
+    Entities,
+    LukeInputs,
+    LukeStates,
+    Plan,
+    Words,
+    inverse,
+    padded,
+)
 
 AttentionPattern = Literal["full", "probe"]
 
@@ -55,14 +65,17 @@ class Layer(nn.Module):
         q, k, v = self.qkv(words).chunk(3, -1)
         to_entities = q if self.word_to_entity is None else self.word_to_entity(words)
         e_words, e_entities, e_k, e_v = self._entity_projections(entities)
+        word_blocks, entity_blocks = [x for x, _ in blocks], [x for _, x in blocks]
+        word_rows = self._rows(word_blocks, q, to_entities, k, v)
+        entity_rows = self._rows(entity_blocks, e_words, e_entities, e_k, e_v)
         word_contexts, entity_contexts = [], []
-        for word_block, entity_block in blocks:
-            block_words = self._rows(word_block, q, to_entities, k, v)
+        for word_block, entity_block, of_words, of_entities in zip(
+            word_blocks, entity_blocks, word_rows, entity_rows
+        ):
             if entity_block.width == 0:
-                word_contexts.append(self._unpad(word_block, attend_words(block_words, dropout)))
+                word_contexts.append(self._unpad(word_block, attend_words(of_words, dropout)))
                 continue
-            block_entities = self._rows(entity_block, e_words, e_entities, e_k, e_v)
-            on_words, on_entities = attend_full(block_words, block_entities, dropout)
+            on_words, on_entities = attend_full(of_words, of_entities, dropout)
             word_contexts.append(self._unpad(word_block, on_words))
             entity_contexts.append(self._unpad(entity_block, on_entities))
         if word_contexts:
@@ -77,8 +90,8 @@ class Layer(nn.Module):
         """Words alone. Returns their states, keys and values, each (n_pieces, hidden)."""
         q, k, v = self.qkv(words).chunk(3, -1)
         contexts = [
-            self._unpad(block, attend_words(self._rows(block, q, q, k, v), dropout))
-            for block in blocks
+            self._unpad(block, attend_words(rows, dropout))
+            for block, rows in zip(blocks, self._rows(blocks, q, q, k, v))
         ]
         return self._finish(words, torch.cat(contexts)) if contexts else words, k, v
 
@@ -91,12 +104,15 @@ class Layer(nn.Module):
         dropout: float,
     ) -> torch.Tensor:
         """Entities on the kept keys and values of the words; -> (n_entities, hidden)."""
-        projections = self._entity_projections(entities)
+        word_blocks, entity_blocks = [x for x, _ in blocks], [x for _, x in blocks]
+        all_rows = self._rows(entity_blocks, *self._entity_projections(entities))
+        all_keys = self._split(word_blocks, word_keys)
+        all_values = self._split(word_blocks, word_values)
         contexts = []
-        for word_block, entity_block in blocks:
+        for (word_block, entity_block), rows, keys, values in zip(
+            blocks, all_rows, all_keys, all_values
+        ):
             if entity_block.width:
-                rows = self._rows(entity_block, *projections)
-                keys, values = self._split(word_block, word_keys, word_values)
                 context = attend_probe(rows, keys, values, word_block.keep, dropout)
                 contexts.append(self._unpad(entity_block, context))
         return self._finish(entities, torch.cat(contexts)) if contexts else entities
@@ -113,18 +129,25 @@ class Layer(nn.Module):
             *F.linear(entities, weight, bias).chunk(2, -1),
         )
 
-    def _split(self, block: Block, *packed: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """(packed rows, hidden) -> (n_sequences, heads, width, head_size) of one block."""
-        return tuple(
-            block.pad(rows).unflatten(-1, (self.heads, -1)).transpose(1, 2) for rows in packed
-        )
+    def _split(self, blocks: list[Block], packed: torch.Tensor) -> Iterator[torch.Tensor]:
+        """(packed rows, hidden) -> of each block (n_sequences, heads, width, head_size)."""
+        for rows in padded(blocks, packed):
+            yield rows.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-    def _rows(self, block: Block, to_words, to_entities, keys, values) -> Rows:  # type: ignore[no-untyped-def]
-        if to_words is to_entities:
-            q, k, v = self._split(block, to_words, keys, values)
-            return Rows(q, q, k, v, block.keep)
-        q_words, q_entities, k, v = self._split(block, to_words, to_entities, keys, values)
-        return Rows(q_words, q_entities, k, v, block.keep)
+    def _rows(
+        self,
+        blocks: list[Block],
+        to_words: torch.Tensor,
+        to_entities: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+    ) -> Iterator[Rows]:
+        """Of each block; with one query for both where they are the same tensor."""
+        queries = (to_words,) if to_words is to_entities else (to_words, to_entities)
+        parts = [self._split(blocks, packed) for packed in (*queries, keys, values)]
+        for block, first, *others in zip(blocks, *parts):
+            *second, k, v = others
+            yield Rows(first, second[0] if second else first, k, v, block.keep)
 
     def _unpad(self, block: Block, context: torch.Tensor) -> torch.Tensor:
         return block.unpad(context.transpose(1, 2).flatten(2))

@@ -4,6 +4,7 @@ Nothing is padded outside attention: the pieces of all sequences stand end to en
 their entities. Inside attention, sequences of similar length share a padded block.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -99,12 +100,11 @@ class LukeStates:
 class Block:
     """Consecutive sequences (in plan order) whose attention is computed together.
 
-    Rows ``start:end`` of the packed tensor, laid out as (n_sequences, width). ``scatter`` says
+    ``n_rows`` rows of the packed tensor, laid out as (n_sequences, width). ``scatter`` says
     where in that layout each row goes; None means that nothing is padded.
     """
 
-    start: int
-    end: int
+    n_rows: int
     n_sequences: int
     width: int
     scatter: torch.Tensor | None
@@ -112,8 +112,7 @@ class Block:
     """(n_sequences, width): True where a row is real; None where all are."""
 
     def pad(self, rows: torch.Tensor) -> torch.Tensor:
-        """(packed, ...) -> (n_sequences, width, ...); padding is zero."""
-        rows = rows[self.start : self.end]
+        """(n_rows, ...) -> (n_sequences, width, ...); padding is zero."""
         shape = (self.n_sequences, self.width, *rows.shape[1:])
         if self.scatter is None:
             return rows.reshape(shape)
@@ -121,18 +120,28 @@ class Block:
         return padded.index_copy(0, self.scatter, rows).reshape(shape)
 
     def unpad(self, padded: torch.Tensor) -> torch.Tensor:
-        """(n_sequences, width, ...) -> (end - start, ...)."""
+        """(n_sequences, width, ...) -> (n_rows, ...)."""
         rows = padded.reshape(self.n_sequences * self.width, *padded.shape[2:])
         return rows if self.scatter is None else rows.index_select(0, self.scatter)
 
 
-def _block(lengths: Array, start: int, device: torch.device) -> Block:
+def padded(blocks: Sequence[Block], packed: torch.Tensor) -> Iterator[torch.Tensor]:
+    """(packed rows, ...) -> of each block, in order, (n_sequences, width, ...).
+
+    Cut at once, because the gradient of a slice is as large as all rows, and there may be as many
+    blocks as sequences.
+    """
+    parts = packed.split([block.n_rows for block in blocks])
+    return (block.pad(rows) for block, rows in zip(blocks, parts))
+
+
+def _block(lengths: Array, device: torch.device) -> Block:
     n, width, total = len(lengths), int(lengths.max(initial=0)), int(lengths.sum())
     if n * width == total:
-        return Block(start, start + total, n, width, None, None)
+        return Block(total, n, width, None, None)
     keep = np.arange(width)[None, :] < lengths[:, None]
     scatter = torch.from_numpy(np.flatnonzero(keep)).to(device)
-    return Block(start, start + total, n, width, scatter, torch.from_numpy(keep).to(device))
+    return Block(total, n, width, scatter, torch.from_numpy(keep).to(device))
 
 
 class Plan:
@@ -159,8 +168,7 @@ class Plan:
     def blocks(self, lengths: Array) -> list[Block]:
         """The blocks of rows of which sequence ``i`` has ``lengths[i]``."""
         ordered = lengths[self.order]
-        starts = np.concatenate([[0], np.cumsum(ordered)])
-        return [_block(ordered[a:b], int(starts[a]), self.device) for a, b in self.groups]
+        return [_block(ordered[a:b], self.device) for a, b in self.groups]
 
     def rows(self, offsets: Array) -> Array:
         """Indices that bring packed rows of the caller into plan order."""
