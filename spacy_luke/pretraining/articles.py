@@ -43,9 +43,10 @@ def read_dump(
         raise CorpusError(f"There is no export among {', '.join(map(str, paths)) or 'no files'}.")
     found = sorted({part.site.language for part in parts})
     if not language and len(found) > 1:
+        names = ", ".join(name or "one unsaid" for name in found)
         raise CorpusError(
-            f"The exports are in several languages ({', '.join(found)}): read each into a folder "
-            "of its own, or name one with --language."
+            f"The exports are in several languages ({names}): read each into a folder of its own, "
+            "or name one with --language."
         )
     language = language or found[0]
     if not language:

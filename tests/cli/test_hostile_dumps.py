@@ -104,11 +104,15 @@ def test_where_a_file_ends_does_not_decide_what_is_a_disambiguation(tmp_path):
 
 
 def test_dumps_of_several_languages_are_not_taken_for_one(tmp_path):
-    for language in ("de", "en"):
-        (tmp_path / f"{language}.xml").write_text(export(GOOD, language=language), "utf8")
+    for language in ("de", "en", ""):
+        text = export(GOOD, language=language).replace('xml:lang=""', "")
+        (tmp_path / f"{language}.xml").write_text(text, "utf8")
     files = [tmp_path / "de.xml", tmp_path / "en.xml"]
     output = failed(run("articles", *files, "-o", tmp_path / "out", "--no-progress"))
     assert "several languages (de, en)" in output
+    files = [tmp_path / "de.xml", tmp_path / ".xml"]
+    output = failed(run("articles", *files, "-o", tmp_path / "out", "--no-progress"))
+    assert "several languages (one unsaid, de)" in output
     result = run("articles", *files, "-o", tmp_path / "out", "--no-progress", "--language", "de")
     assert result.exit_code == 0
 
