@@ -1,8 +1,13 @@
 """The configs are complete: they build without data, weights or a network."""
 
+import re
+import shlex
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
+from spacy.cli._util import parse_config_overrides
 from spacy.schemas import ConfigSchemaTraining
 from spacy.util import load_config, load_model_from_config, registry, resolve_dot_names
 
@@ -73,20 +78,22 @@ def test_sentences_are_set_in_training(name):
     assert config_of(name)["training"]["annotating_components"] == ["sentencizer"]
 
 
-def test_the_documented_overrides_build(name):
-    encoder = ENCODERS[name]
-    overrides = [
-        {"paths.encoder": "some/encoder"},
-        {f"{encoder}.mixed_precision": True},
-        {f"{encoder}.word_shapes": False},
-        {"training.optimizer.learn_rate.initial_rate": 0.00002},
-    ]
-    if name in ("ner", "relation", "entity_typing"):
-        mode = "full" if name == "ner" else "markers"
-        overrides.append({f"components.luke_{name}.model.mode": mode})
-    for override in overrides:
-        config = config_of(name, **override)
-        load_model_from_config(config, auto_fill=False, validate=True)
+def documented(name: str) -> list[str]:
+    """The arguments that a file's head tells to give, one after the other."""
+    head = (FOLDER / f"{name}.cfg").read_text("utf8").split("\n[", 1)[0]
+    return shlex.split(" ".join(re.findall(r"^#   (--.*)$", head, re.MULTILINE)))
+
+
+def test_the_overrides_of_the_head_build(name):
+    arguments = documented(name)
+    at = arguments.index("--gpu-id")  # of the command, not of the config
+    overrides = parse_config_overrides(arguments[:at] + arguments[at + 2 :])
+    assert f"{ENCODERS[name]}.freeze_word_embeddings" in overrides and len(overrides) > 8
+    config = config_of(name)
+    for key in overrides:
+        *sections, value = key.split(".")
+        assert value in reduce(getitem, sections, config), key
+    load_model_from_config(config_of(name, **overrides), auto_fill=False, validate=True)
 
 
 def test_consumers_of_entities_train_on_gold_ones():
