@@ -36,9 +36,9 @@ def runs_of(records: Sequence[Record]) -> Runs:
 
 def comparable(by_name: dict[str, Runs], rows: Sequence[str]) -> tuple[list[Column], list[str]]:
     """Columns that all encoders have under the same settings and seeds; and why others are not."""
-    first, *others = by_name.values()
+    found = dict.fromkeys(column for runs in by_name.values() for column in runs)
     columns, left_out = [], []
-    for column in [x for x in first if x[2] in rows]:
+    for column in [x for x in found if x[2] in rows]:
         name = " ".join(column)
         known = [runs.get(column) for runs in by_name.values()]
         if any(runs is None for runs in known):

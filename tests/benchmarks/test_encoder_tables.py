@@ -58,10 +58,12 @@ def test_encoders_are_told_apart_by_task_and_data_set(write, capsys):
     [{"learn_rate": 2e-4}, {"seed": 1}],
 )
 def test_runs_that_differ_otherwise_are_left_out(write, capsys, other):
-    files = write("a", run("x", 5), run("x", 5, data="ai")), write("b", run("y", 8, **other))
+    a = write("a", run("x", 5), run("x", 5, data="ai"))
+    files = a, write("b", run("y", 8, **other), run("y", 8, data="literature"))
     text = rendered(capsys, "--of", "a", files[0], "--of", "b", files[1], "--row", "probe")
     assert "types politics probe: other settings or seeds" in text
     assert "types ai probe: not run with every encoder" in text
+    assert "types literature probe: not run with every encoder" in text
     assert "| a |\n" in text
 
 
