@@ -39,7 +39,7 @@ Scored = list[tuple[Item, float]]
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p = experiment.parser("relation_modes", __doc__, "build/relation", list(RELATION_SETS), ROWS)
     experiment.add_epochs(p)
-    p.add_argument("--pairs", type=int, default=0, help="markers learns from; 0: all of a document")
+    p.add_argument("--pairs", type=int, default=0, help="markers learns from, half related; 0: all")
     p.add_argument("--score-docs", type=int, default=0, help="of dev and of test; 0: all")
     p.add_argument("--speed-docs", type=int, default=0, help="only time prediction of so many")
     p.add_argument("--rounds", type=int, default=3, help="of timing")

@@ -6,6 +6,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Config
 
-from .datasets import GIVEN_READER, Corpora
+from spacy_luke.annotations.relations import relation_offsets
+
+from .datasets import GIVEN_READER, Corpora, load
 from .marker_baseline import ENTITIES, PAIRS
 from .training import (
     HEAD_FACTOR,
@@ -64,22 +67,30 @@ RELATION_TASKS = {"semeval": SEMEVAL, "redocred": REDOCRED}
 @dataclass(frozen=True)
 class RelationSettings(EpochSettings):
     """Of a run of relations. pairs: how many pairs of a document are learned from each time it is
-    seen, drawn anew. scored: how many documents of dev and of test are asked about, the first ones.
-    0 for all."""
+    seen, drawn anew, half of them related. scored: how many documents of dev and of test are asked
+    about, the first ones. 0 for all."""
 
     pairs: int = 0
     scored: int = 0
 
 
 @registry.misc(SAMPLED)
-def sampled_pairs(n: int, seed: int) -> Callable[[Doc, Any], Array]:
-    """Candidates for training alone: n of a document's ordered pairs of entities."""
+def sampled_pairs(n: int, seed: int, path: Path) -> Callable[[Doc, Any], Array]:
+    """Candidates for training alone: n of a document's ordered pairs of entities, drawn anew each
+    time; half of them stand in a relation in the documents of ``path``, if so many do. (Drawn
+    evenly they would hardly ever be related, and one sequence a pair can afford few.)"""
     rng = np.random.default_rng(seed)
+    related = {doc.text: {x[:2] for x in relation_offsets(doc)} for doc in load(path)}
 
     def candidates(doc: Doc, entities: Any) -> Array:
         pairs = np.argwhere(~np.eye(len(entities), dtype=bool))
-        kept = rng.permutation(len(pairs))[:n]
-        return pairs[np.sort(kept)]
+        order = rng.permutation(len(pairs))
+        owner = {(x.start_char, x.end_char): i for i, own in enumerate(entities) for x in own}
+        gold = {(owner[head], owner[tail]) for head, tail in related[doc.text]}
+        positive = np.asarray([tuple(pair) in gold for pair in pairs[order].tolist()], dtype=bool)
+        kept = order[positive][: n // 2]
+        rest = order[~np.isin(order, kept)][: n - len(kept)]
+        return pairs[np.sort(np.concatenate([kept, rest]))]
 
     return candidates
 
@@ -91,7 +102,12 @@ def relation_config(
     component = block_of(base, "luke_relation")
     component.update(RELATION_TASKS[data], candidates=dict(EVERYTHING))
     if settings.pairs:
-        component["candidates"] = {"@misc": SAMPLED, "n": settings.pairs, "seed": seed}
+        component["candidates"] = {
+            "@misc": SAMPLED,
+            "n": settings.pairs,
+            "seed": seed,
+            "path": str(corpora.train),
+        }
     component["model"] = _model(row, component["model"], PAIRS, settings)
     return training_config(
         base,

@@ -71,7 +71,7 @@ def _name(runs: Sequence[Record]) -> str:
     settings = runs[0]["settings"]
     limits = []
     if settings.get("pairs"):
-        limits.append(f"learned from {settings['pairs']} pairs a document")
+        limits.append(f"learned from {settings['pairs']} pairs a document, half related")
     if settings.get("scored"):
         limits.append(f"scored on the first {runs[0]['n_docs']} of dev and of test")
     return runs[0]["row"] + (f" ({', '.join(limits)})" if limits else "")

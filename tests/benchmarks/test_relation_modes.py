@@ -92,7 +92,8 @@ def test_document_level_relations_and_their_time(tmp_path, bert_dir, monkeypatch
     assert {x["clock"] for x in measured} == {"process", "wall"}
     assert all(x["n_pairs"] == 12 and set(x["seconds"]) == set(found) for x in measured)
     text = tables.render(records(tmp_path), n_samples=50)
-    limits = "learned from 3 pairs a document, scored on the first 1 of dev and of test"
+    sampled = "learned from 3 pairs a document, half related"
+    limits = f"{sampled}, scored on the first 1 of dev and of test"
     assert limits in text and "3 pairs a document, 1 test documents" in text
     assert "| probe - markers (first 1 documents) |" in text and "6 pairs" in text
 
@@ -104,11 +105,19 @@ def test_the_tables_have_macro_scores_and_intervals_against_the_baseline(work):
     assert all(f"| {row} - baseline |" in text for row in ("probe", "markers"))
 
 
-def test_pairs_are_drawn_anew_every_time():
-    draw = sampled_pairs(4, seed=0)
-    seen = {tuple(map(tuple, draw(None, [0, 1, 2, 3]).tolist())) for _ in range(8)}
-    assert len(seen) > 1
-    assert all(len(set(pairs)) == 4 and all(a != b for a, b in pairs) for pairs in seen)
+def test_pairs_are_drawn_anew_every_time_and_half_are_related(tmp_path):
+    write_redocred(tmp_path, 1)
+    corpora = task_data.prepare("redocred", task_data.RELATION_SETS["redocred"], tmp_path, tmp_path)
+    # The only document is of the part that is trained on: three entities, two related pairs.
+    draw = sampled_pairs(3, seed=0, path=corpora.train)
+    (doc,) = load(corpora.train)
+    entities: dict[str, list] = {}
+    for span in doc.spans["luke_ner"]:
+        entities.setdefault(span.kb_id_, []).append(span)
+    drawn = [list(map(tuple, draw(doc, list(entities.values())).tolist())) for _ in range(20)]
+    assert all(len(set(pairs)) == 3 and all(a != b for a, b in pairs) for pairs in drawn)
+    assert all({(0, 1), (1, 2)} & set(pairs) for pairs in drawn)
+    assert {(0, 1), (1, 2), (2, 1), (1, 0), (0, 2), (2, 0)} == set(sum(drawn, []))
 
 
 def made_up(row, right, n_docs, scored=0, seed=0):
