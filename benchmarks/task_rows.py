@@ -78,7 +78,8 @@ class RelationSettings(EpochSettings):
 def sampled_pairs(n: int, seed: int, path: Path) -> Callable[[Doc, Any], Array]:
     """Candidates for training alone: n of a document's ordered pairs of entities, drawn anew each
     time; half of them stand in a relation in the documents of ``path``, if so many do. (Drawn
-    evenly they would hardly ever be related, and one sequence a pair can afford few.)"""
+    evenly they would hardly ever be related, and one sequence a pair can afford few.) Of other
+    documents, those that training evaluates, any n."""
     rng = np.random.default_rng(seed)
     related = {doc.text: {x[:2] for x in relation_offsets(doc)} for doc in load(path)}
 
@@ -86,7 +87,7 @@ def sampled_pairs(n: int, seed: int, path: Path) -> Callable[[Doc, Any], Array]:
         pairs = np.argwhere(~np.eye(len(entities), dtype=bool))
         order = rng.permutation(len(pairs))
         owner = {(x.start_char, x.end_char): i for i, own in enumerate(entities) for x in own}
-        gold = {(owner[head], owner[tail]) for head, tail in related[doc.text]}
+        gold = {(owner[head], owner[tail]) for head, tail in related.get(doc.text, ())}
         positive = np.asarray([tuple(pair) in gold for pair in pairs[order].tolist()], dtype=bool)
         kept = order[positive][: n // 2]
         rest = order[~np.isin(order, kept)][: n - len(kept)]

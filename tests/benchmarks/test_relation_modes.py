@@ -2,6 +2,7 @@
 
 import pytest
 import spacy
+from spacy.tokens import Doc
 from spacy.training import Example
 
 from benchmarks import relation_modes, results, tables, task_data
@@ -118,6 +119,8 @@ def test_pairs_are_drawn_anew_every_time_and_half_are_related(tmp_path):
     assert all(len(set(pairs)) == 3 and all(a != b for a, b in pairs) for pairs in drawn)
     assert all({(0, 1), (1, 2)} & set(pairs) for pairs in drawn)
     assert {(0, 1), (1, 2), (2, 1), (1, 0), (0, 2), (2, 0)} == set(sum(drawn, []))
+    other = Doc(doc.vocab, words=["Someone", "else"])
+    assert len(draw(other, [[other[:1]], [other[1:]]])) == 2
 
 
 def made_up(row, right, n_docs, scored=0, seed=0):
