@@ -21,7 +21,8 @@ class Upstream:
     ``spacy train`` finishes all components after their updates. ``nlp.update`` with an optimizer
     finishes each right after its own update, that is before any listener has run: then the
     step is owed, and taken when the listeners are done. A listener that was absent from the last
-    batch (excluded, disabled) is not waited for again until it comes back.
+    batch (excluded, disabled) is not waited for again until it comes back; in the batch in which
+    it does, its gradient may arrive after the step, and is part of the next.
     """
 
     def __init__(self, model: Model) -> None:
@@ -29,6 +30,7 @@ class Upstream:
         self.listener_map: dict[str, list[Model]] = {}
         self._waiting: set[int] = set()
         self._absent: set[int] = set()
+        self._heard = False
         self._owed: Optimizer | None = None
         self._word_states: WordStates | None = None
 
@@ -96,6 +98,7 @@ class Upstream:
         at_rest: dict[str, Any] = {
             "_waiting": set(),
             "_absent": set(),
+            "_heard": False,
             "_owed": None,
             "_word_states": None,
         }
@@ -109,6 +112,7 @@ class Upstream:
         self._flush()
         self._step_if_owed()
         self._waiting = set()
+        self._heard = False
         if not any(len(doc) for doc in docs):
             return
         for node in self._ours():
@@ -122,11 +126,10 @@ class Upstream:
                 node.receive(node.get_batch_id(docs), self._word_states.doc_data, receive)
 
     def finish(self, sgd: Optimizer) -> None:
-        """Take the step, once for all listeners, or owe it where none has run yet."""
+        """Take the step, once for all listeners, or owe it where none has run yet. (Gradients do
+        not tell: some may be left from a batch before, which failed, say.)"""
         self._flush()
-        module = self.model.shims[0].module  # type: ignore[attr-defined]
-        has_gradient = module is not None and any(p.grad is not None for p in module.parameters())
-        if self._waiting and not has_gradient:
+        if self._waiting and not self._heard:
             self._owed = sgd
         else:
             self.model.finish_update(sgd)
@@ -141,6 +144,7 @@ class Upstream:
 
     def _reported(self, node: Model) -> None:
         """A listener's gradients have arrived."""
+        self._heard = True
         self._waiting.discard(id(node))
         self._absent.discard(id(node))
         if not self._waiting - self._absent:

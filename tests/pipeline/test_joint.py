@@ -11,6 +11,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import SGD, Adam, fix_random_seed
 
+from spacy_luke.errors import ConfigError
 from spacy_luke.layers.transformer_data import WordStates
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import GOLD, annotate, found, make_examples, make_pipeline
@@ -210,6 +211,45 @@ def test_the_others_go_on_without_a_disabled_component(bert_dir, absent, direct)
     train(nlp, examples, sgd, direct)
     assert np.abs(weights(encoder(nlp)) - before).max() > 0
     assert not np.array_equal(weights(head(nlp, absent)), own)
+    steps_follow_their_batches(nlp, examples, sgd, direct)
+
+
+def steps_follow_their_batches(nlp: Language, examples: list[Example], sgd: Any, direct: bool):
+    """Whatever was left over is part of one step; after that each batch is its own."""
+    train(nlp, examples, sgd, direct)
+    for _ in range(2):
+        before = weights(encoder(nlp))
+        train(nlp, examples, sgd, direct)
+        assert not gradients(encoder(nlp)).any()
+        assert np.abs(weights(encoder(nlp)) - before).max() > 0
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("failing", TASKS)
+def test_a_batch_that_fails_does_not_shift_the_steps_after_it(bert_dir, failing, direct):
+    nlp, examples = initialized(bert_dir)
+    sgd = SGD(0.05, use_averages=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nlp.get_pipe(failing), "update", raising)
+        with pytest.raises(ConfigError, match="broken"):
+            train(nlp, examples, sgd, direct)
+    steps_follow_their_batches(nlp, examples, sgd, direct)
+
+
+def raising(*args: Any, **kwargs: Any) -> None:
+    raise ConfigError("broken")
+
+
+def test_gradients_that_were_added_up_do_not_shift_the_steps_after_them(bert_dir):
+    nlp, examples = initialized(bert_dir)
+    sgd = SGD(0.05, grad_clip=0.0, use_averages=False)
+    before = weights(encoder(nlp))
+    nlp.update(examples, sgd=False)
+    assert np.array_equal(weights(encoder(nlp)), before)
+    one = gradients(encoder(nlp))
+    nlp.update(examples, sgd=sgd)
+    assert np.allclose(weights(encoder(nlp)), before - 2 * 0.05 * one, atol=1e-6)
+    steps_follow_their_batches(nlp, examples, sgd, direct=True)
 
 
 # Moving between pipelines
@@ -328,8 +368,10 @@ def test_gold_entities_reach_neither_entity_prediction_nor_the_words_served_to_o
 def test_predicted_entities_are_what_relations_and_types_are_evaluated_on(bert_dir):
     nlp, examples = initialized(bert_dir)
     assert nlp.evaluate(examples)["ents_f"] < 1.0  # untrained: preset entities score nothing
-    doc = nlp(examples[0].predicted.copy())
-    places = {(ent.start_char, ent.end_char) for ent in doc.ents}
-    for relation in doc._.relations:
-        for side in (relation.head, relation.tail):
-            assert (side.start_char, side.end_char) in places
+    fit(nlp, examples, 60)
+    docs = list(nlp.pipe(nlp.make_doc(eg.reference.text) for eg in examples))
+    relations = [relation for doc in docs for relation in doc._.relations]
+    assert relations and any(ent._.types for doc in docs for ent in doc.ents)
+    for relation in relations:
+        ents = {(ent.start, ent.end) for ent in relation.head.doc.ents}
+        assert {(side.start, side.end) for side in relation[:2]} <= ents
