@@ -192,8 +192,8 @@ def show(
     pieces = cut(doc.text, predicted, gold, chips)
     drawn = Drawn([], [])
     if RELATIONS in written:
-        symmetric = written[RELATIONS].get("symmetric", ())
-        drawn = draw_relations(doc, reference, compare, f"relations-{number}", symmetric)
+        name, settings = f"relations-{number}", written[RELATIONS]
+        drawn = draw_relations(doc, reference, compare, name, **settings)
     return Shown(title, pieces, counts, len(doc), drawn)
 
 

@@ -14,7 +14,7 @@ from .page_text import Entity
 RELATIONS, TYPES = "doc._.relations", "span._.types"
 # What their scorers have to know of a component.
 _SETTINGS = {
-    RELATIONS: ("symmetric", "spans_key"),
+    RELATIONS: ("symmetric", "spans_key", "merge_entities"),
     TYPES: ("threshold", "multi_label", "ancestors", "spans_key"),
 }
 Written = dict[str, dict[str, Any]]

@@ -1,12 +1,12 @@
 """Relations on the page: displaCy's arcs, one picture for each stretch that relations span."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from spacy.tokens import Doc
 
-from ..annotations.relations import Offsets, relation_offsets
+from ..annotations.relations import relation_offsets
 from .page_arcs import Arc, Word, draw
 from .page_text import Place
 
@@ -48,20 +48,18 @@ class Drawn(NamedTuple):
     lines: list[Line]
 
 
-def draw_relations(
-    doc: Doc, reference: Doc, compare: bool, name: str, symmetric: Collection[str] = ()
-) -> Drawn:
+def draw_relations(doc: Doc, reference: Doc, compare: bool, name: str, **settings: Any) -> Drawn:
     """Pictures of the predicted relations of a document, beside those of its reference.
 
     A picture shows a sentence, or the neighbouring sentences that relations join; where sentences
     are not set, the words around relations. compare: whether relations are annotated; else none
-    is right or wrong. name: what the ids of this document's pictures begin with. symmetric: labels
-    whose head and tail may be exchanged.
+    is right or wrong. name: what the ids of this document's pictures begin with. settings: what
+    else :func:`links` has to know.
     """
     drawn = Drawn([], [])
     found = [
         (link, _tokens(doc, link.head), _tokens(doc, link.tail))
-        for link in links(doc, reference, compare, symmetric)
+        for link in links(doc, reference, compare, **settings)
     ]
     merged = _merge(side for _, *sides in found for side in sides if side is not None)
     word_of = {i: number for number, tokens in enumerate(merged) for i in range(*tokens)}
@@ -86,21 +84,38 @@ def draw_relations(
     return drawn
 
 
-def links(doc: Doc, reference: Doc, compare: bool, symmetric: Collection[str] = ()) -> list[Link]:
-    """Predicted relations, then those that are only annotated; each once."""
+def links(
+    doc: Doc,
+    reference: Doc,
+    compare: bool,
+    *,
+    symmetric: Collection[str] = (),
+    spans_key: str | None = None,
+    merge_entities: bool = False,
+) -> list[Link]:
+    """Predicted relations, then those that are only annotated; each once. The settings are those of
+    the component that predicted them."""
+    from ..pipeline.entity_task import (
+        first_mentions,
+    )  # with torch, which other commands do not need
 
-    def key_of(item: Offsets) -> tuple[Place, Place, str]:
-        head, tail, label = item[:3]
-        return (tail, head, label) if label in symmetric and tail < head else (head, tail, label)
+    def keyed(doc: Doc) -> dict[tuple[Place, Place, str], float]:
+        first = first_mentions(doc, spans_key) if merge_entities else {}
+        found = {}
+        for item in sorted(relation_offsets(doc), key=lambda x: x.score):
+            head, tail = (first.get(place, place) for place in (item.head, item.tail))
+            if item.label in symmetric and tail < head:
+                head, tail = tail, head
+            found[head, tail, item.label] = item.score
+        return found
 
-    found_here = sorted(relation_offsets(doc), key=lambda x: x.score)
-    ours = {key_of(item): item.score for item in found_here}
-    theirs = {key_of(item) for item in relation_offsets(reference)} if compare else set(ours)
+    ours = keyed(doc)
+    theirs = keyed(reference) if compare else ours
     found = []
     for key, score in sorted(ours.items()):
         kind = ("agreed" if key in theirs else "spurious") if compare else "plain"
         found.append(Link(kind, *key, score))
-    return found + [Link("missed", *key, None) for key in sorted(theirs - set(ours))]
+    return found + [Link("missed", *key, None) for key in sorted(theirs.keys() - ours.keys())]
 
 
 def stretches(doc: Doc, pairs: Iterable[tuple[Place, Place]]) -> list[Place]:

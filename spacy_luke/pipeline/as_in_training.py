@@ -8,19 +8,21 @@ from spacy.training import Example
 
 
 def as_in_training(
-    nlp: Language | None, name: str, examples: Iterable[Example]
+    nlp: Language | None, name: str, examples: Iterable[Example], gold: bool = False
 ) -> Iterator[Example]:
     """Examples whose predicted sides went through the ``annotating_components`` of
     ``[training]`` before the component ``name``, as far as these know already what they will say:
-    those that do not train, such as a sentencizer. The examples given are left as they are."""
+    those that do not train, such as a sentencizer. The examples given are left as they are.
+
+    gold: start from the references instead, with all that is annotated there."""
     annotating = _known(nlp, name) if nlp is not None else []
     for eg in examples:
+        doc = eg.reference if gold else eg.predicted
         if annotating:
-            doc = eg.predicted.copy()
+            doc = doc.copy()
             for pipe in annotating:
                 doc = pipe(doc)
-            eg = Example(doc, eg.reference)
-        yield eg
+        yield eg if doc is eg.predicted else Example(doc, eg.reference)
 
 
 def _known(nlp: Language, name: str) -> list[Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
+from spacy.pipeline import EntityLinker
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
@@ -18,6 +19,10 @@ from .card import record
 from .labelled import Labelled
 
 Array = np.ndarray
+Place = tuple[int, int]
+
+UNLINKED = ("", EntityLinker.NIL)
+"""The ``kb_id_`` of an entity that is linked to nothing."""
 
 NOT_GIVEN = (
     "Nothing predicted them there: train with the corpus reader spacy-luke.PresetEntsCorpus.v1, "
@@ -34,6 +39,25 @@ def spans_of(doc: Doc, spans_key: str | None) -> list[Span]:
         if len(span):
             found.setdefault((span.start, span.end), span)
     return [found[place] for place in sorted(found)]
+
+
+def entities_of(spans: Sequence[Span], merged: bool) -> list[list[Span]]:
+    """Mentions to entities, in the order of their first mentions. merged: those of the same
+    ``kb_id_`` are one entity; else, and where a mention is linked to nothing, each is its own."""
+    entities: dict[Any, list[Span]] = {}
+    for i, span in enumerate(spans):
+        key = span.kb_id_ if merged and span.kb_id_ not in UNLINKED else i
+        entities.setdefault(key, []).append(span)
+    return list(entities.values())
+
+
+def first_mentions(doc: Doc, spans_key: str | None) -> dict[Place, Place]:
+    """Characters of every mention -> those of the first mention of its merged entity."""
+    return {
+        (span.start_char, span.end_char): (mentions[0].start_char, mentions[0].end_char)
+        for mentions in entities_of(spans_of(doc, spans_key), merged=True)
+        for span in mentions
+    }
 
 
 def given(by_doc: Sequence[Sequence[Span]]) -> GivenSpans:
@@ -87,9 +111,8 @@ class EntityTask(Labelled):
     def _labels_of(self, doc: Doc) -> Iterable[str]:
         raise NotImplementedError
 
-    def _report_limits(self, examples: Iterable[Example], preset: bool) -> None:
-        """Fill ``limits`` and log them. preset: the predicted side of the data has entities;
-        else the limits are those of gold entities."""
+    def _report_limits(self, examples: Iterable[Example]) -> None:
+        """Fill ``limits`` and log them. The entities are those of the predicted sides."""
         raise NotImplementedError
 
     # Prediction and training
@@ -171,17 +194,22 @@ class EntityTask(Labelled):
         classifier of this task; where there are none, ConfigError is raised.
         """
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
-        names, preset = set(labels or ()), False
-        for eg in get_examples():
-            preset = preset or bool(spans_of(eg.predicted, self.cfg["spans_key"]))
-            if labels is None:
+        names = set(labels or ())
+        if labels is None:
+            for eg in get_examples():
                 names.update(self._labels_of(eg.reference))
         self.model.layers[0].initialize()
         self._initialize_classes(
             names,
             "The training data has none, and the encoder no published classifier of this task.",
         )
-        self._report_limits(as_in_training(nlp, self.name, get_examples()), preset)
+        # Entities that a component will predict which learns beside this one are not known yet:
+        # then the limits are those of gold entities.
+        preset = any(
+            spans_of(eg.predicted, self.cfg["spans_key"])
+            for eg in as_in_training(nlp, self.name, get_examples())
+        )
+        self._report_limits(as_in_training(nlp, self.name, get_examples(), gold=not preset))
         record(nlp, self.name, self.limits)
         annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
         if self.limits["gold"] and not preset and not annotating:

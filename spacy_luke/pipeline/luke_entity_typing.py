@@ -196,12 +196,12 @@ class LukeEntityTyping(EntityTask):
             if has_types(span)
         }
 
-    def _report_limits(self, examples: Iterable[Example], preset: bool) -> None:
+    def _report_limits(self, examples: Iterable[Example]) -> None:
         """Count the typed gold spans that are not asked about, or of which not all is learned."""
         counts = dict.fromkeys(("gold", "no entity", "too long", "several types"), 0)
         for batch in minibatch(examples, 64):
             examples = list(batch)
-            asked = self._ask([eg.predicted if preset else eg.reference for eg in examples])
+            asked = self._ask([eg.predicted for eg in examples])
             fits = iter(askable(self.model, asked.query).tolist())
             for eg, spans in zip(examples, asked.spans):
                 gold = self._gold(eg.reference)

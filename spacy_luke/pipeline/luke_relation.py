@@ -17,7 +17,7 @@ from ..inputs.pairs import Candidates
 from ..layers.pair_scorer import NETWORK, PairQuery, PairScores, askable
 from ..report import LOGGER, tell
 from .class_loss import binary_loss, single_loss
-from .entity_task import EntityTask, given, spans_of
+from .entity_task import EntityTask, entities_of, given, spans_of
 from .relation_scorer import relation_score
 
 Array = np.ndarray
@@ -83,8 +83,8 @@ def make_luke_relation(
         ``text``: once, the first entity of the text being the head, with classes for relations
         that run the other way.
     symmetric: labels without a direction: their head is the first in the text.
-    merge_entities: mentions with the same ``kb_id_`` are one entity, related through all of its
-        mentions and reported on the first.
+    merge_entities: mentions with the same ``kb_id_`` (but "NIL") are one entity, related through
+        all of its mentions and reported on the first.
     """
     return LukeRelation(
         nlp.vocab,
@@ -103,11 +103,13 @@ def make_luke_relation(
 
 class AskedPairs(NamedTuple):
     """query: what the model is asked. entities: those of each document, each a list of mentions;
-    starts: (n_docs + 1,) where a document's entities begin, counted through the batch."""
+    starts: (n_docs + 1,) where a document's entities begin, counted through the batch. ways:
+    (n_pairs, 2) whether a pair is a candidate as it is asked about, and the other way round."""
 
     query: PairQuery
     entities: list[list[list[Span]]]
     starts: Array
+    ways: Array
 
 
 class LukeRelation(EntityTask):
@@ -149,39 +151,53 @@ class LukeRelation(EntityTask):
         return [item for item in relation_offsets(doc) if item.label != self.published_nil]
 
     def _ask(self, docs: Sequence[Doc]) -> AskedPairs:
-        entities = [self._merge(spans_of(doc, self.cfg["spans_key"])) for doc in docs]
+        key, merged = self.cfg["spans_key"], self.cfg["merge_entities"]
+        entities = [entities_of(spans_of(doc, key), merged) for doc in docs]
         starts = np.concatenate([[0], np.cumsum([len(x) for x in entities])]).astype(np.int64)
         sizes = [len(entity) for doc in entities for entity in doc]
         owners = np.repeat(np.arange(len(sizes)), sizes)
-        pairs = [self._pairs(doc, found) + at for doc, found, at in zip(docs, entities, starts)]
+        candidates = [self._candidates(*both) for both in zip(docs, entities)]
+        pairs = [found + at for (found, _), at in zip(candidates, starts)]
         table = np.concatenate(pairs) if pairs else np.zeros((0, 2), dtype=np.int64)
+        ways = np.concatenate([np.zeros((0, 2), dtype=bool), *(x for _, x in candidates)])
         mentions = [[span for entity in doc for span in entity] for doc in entities]
-        return AskedPairs(PairQuery(docs, given(mentions), owners, table), entities, starts)
+        return AskedPairs(PairQuery(docs, given(mentions), owners, table), entities, starts, ways)
 
     def _docs_of(self, asked: AskedPairs) -> Array:
         return np.searchsorted(asked.starts, asked.query.pairs[:, 0], side="right") - 1
 
-    def _merge(self, spans: list[Span]) -> list[list[Span]]:
-        """Mentions to entities, in the order of their first mentions."""
-        entities: dict[Any, list[Span]] = {}
-        for i, span in enumerate(spans):
-            key = span.kb_id_ if self.cfg["merge_entities"] and span.kb_id_ else i
-            entities.setdefault(key, []).append(span)
-        return list(entities.values())
-
-    def _pairs(self, doc: Doc, entities: list[list[Span]]) -> Array:
-        """(n, 2) candidates; in text order each pair once, if either direction is a candidate."""
-        pairs = np.asarray(self.candidates(doc, entities), dtype=np.int64).reshape(-1, 2)
+    def _candidates(self, doc: Doc, entities: list[list[Span]]) -> tuple[Array, Array]:
+        """((n, 2) pairs that are asked about, (n, 2) their ways, see AskedPairs). In text order
+        each pair once, if either direction is a candidate."""
+        found = np.asarray(self.candidates(doc, entities), dtype=np.int64).reshape(-1, 2)
+        keep = np.zeros((len(entities), len(entities)), dtype=bool)
+        keep[found[:, 0], found[:, 1]] = True
+        pairs = found
         if self.cfg["pair_order"] == "text":
-            pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-        return pairs
+            pairs = np.unique(np.sort(found, axis=1), axis=0)
+        heads, tails = pairs.T
+        return pairs, np.stack([keep[heads, tails], keep[tails, heads]], axis=1)
+
+    def _possible(self, ways: Array) -> Array:
+        """(n_pairs, n_classes) which classes run in a direction that is a candidate."""
+        forward, backward, either = ways[:, 0], ways[:, 1], ways.any(1)
+
+        def column(name: Any) -> Array:
+            if isinstance(name, tuple):
+                return backward
+            return either if name in self.cfg["symmetric"] else forward
+
+        columns = [column(name) for name in self._classes()]
+        if not self.cfg["multi_label"]:
+            columns[-1] = np.ones(len(ways), dtype=bool)
+        return np.stack(columns, axis=1) if columns else np.zeros((len(ways), 0), dtype=bool)
 
     # Prediction
 
     def set_annotations(self, docs: Iterable[Doc], scores: tuple[AskedPairs, PairScores]) -> None:
         """Write ``Doc._.relations``."""
         asked, values = scores
-        rows, classes, chances = self._decode(values)
+        rows, classes, chances = self._decode(values, self._possible(asked.ways[values.asked]))
         pairs = asked.query.pairs[values.asked[rows]]
         of_doc = self._docs_of(asked)[values.asked[rows]]
         for i, doc in enumerate(docs):
@@ -190,17 +206,18 @@ class LukeRelation(EntityTask):
             found = zip(table, classes[mine].tolist(), chances[mine].tolist())
             doc._.relations = self._relations(asked.entities[i], found)
 
-    def _decode(self, values: PairScores) -> tuple[Array, Array, Array]:
+    def _decode(self, values: PairScores, possible: Array) -> tuple[Array, Array, Array]:
         """Rows of ``asked``, classes and probabilities of what is likely enough."""
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
         threshold = self.cfg["threshold"]
         if self.cfg["multi_label"]:
             chances = 1 / (1 + np.exp(-np.clip(logits, -50, 50)))
-            rows, classes = np.nonzero(chances >= threshold)
+            rows, classes = np.nonzero((chances >= threshold) & possible)
             return rows, classes, chances[rows, classes]
         if not len(logits):
             nothing = np.zeros(0, dtype=np.int64)
             return nothing, nothing, np.zeros(0)
+        logits[~possible] = -np.inf
         chances = np.exp(logits - logits.max(-1, keepdims=True))
         chances /= chances.sum(-1, keepdims=True)
         best = chances.argmax(-1)
@@ -241,11 +258,12 @@ class LukeRelation(EntityTask):
         classes = {name: i for i, name in enumerate(self._classes())}
         targets = np.zeros((len(asked.query.pairs), len(classes)), dtype=np.float32)
         rows = {(a, b): i for i, (a, b) in enumerate(asked.query.pairs.tolist())}
+        possible = self._possible(asked.ways)
         lost: Counter[str] = Counter()
         for i, reference in enumerate(references):
             places = _places(asked.entities[i], int(asked.starts[i]))
             for item in self._gold(reference):
-                reason = self._mark(item, places, rows, classes, targets, fits)
+                reason = self._mark(item, places, rows, classes, possible, targets, fits)
                 if reason:
                     lost[reason] += 1
         if not self.cfg["multi_label"]:
@@ -258,6 +276,7 @@ class LukeRelation(EntityTask):
         places: dict[Place, int],
         rows: dict[tuple[int, int], int],
         classes: dict[Any, int],
+        possible: Array,
         targets: Array,
         fits: Array | None,
     ) -> str | None:
@@ -266,16 +285,17 @@ class LukeRelation(EntityTask):
             return "no entity"
         directions = self._asked_as(places[item.head], places[item.tail], item)
         found = [(rows[a, b], name) for a, b, name in directions if (a, b) in rows]
+        if any(name not in classes for _, name in found):
+            raise ConfigError(
+                f"{self.name}: the label {item.label!r} is in the data but not in the "
+                "component; add it with add_label, or initialise with all of the data."
+            )
+        found = [(row, name) for row, name in found if possible[row, classes[name]]]
         if not found:
             return "no candidate"
         if fits is not None and not any(fits[row] for row, _ in found):
             return "too long"
         for row, name in found:
-            if name not in classes:
-                raise ConfigError(
-                    f"{self.name}: the label {item.label!r} is in the data but not in the "
-                    "component; add it with add_label, or initialise with all of the data."
-                )
             if not self.cfg["multi_label"] and targets[row].any() > targets[row, classes[name]]:
                 return "second label"
             targets[row, classes[name]] = 1.0
@@ -292,7 +312,7 @@ class LukeRelation(EntityTask):
             return [(min(head, tail), max(head, tail), item.label)]
         return [(tail, head, (item.label, "reversed"))]
 
-    def _report_limits(self, examples: Iterable[Example], preset: bool) -> None:
+    def _report_limits(self, examples: Iterable[Example]) -> None:
         """Count the gold relations that cannot be predicted."""
         absent = [label for label in self.cfg["symmetric"] if label not in self.labels]
         if absent:
@@ -303,7 +323,7 @@ class LukeRelation(EntityTask):
         for batch in minibatch(examples, 64):
             examples = list(batch)
             references = [eg.reference for eg in examples]
-            asked = self._ask([eg.predicted for eg in examples] if preset else references)
+            asked = self._ask([eg.predicted for eg in examples])
             _, lost = self._targets(references, asked, askable(self.model, asked.query))
             counts["gold"] += sum(len(self._gold(doc)) for doc in references)
             for reason, number in lost.items():

@@ -12,6 +12,7 @@ from spacy.util import registry
 
 from ..annotations.relations import relation_offsets
 from ..errors import InputError
+from .entity_task import first_mentions
 
 Place = tuple[int, int]
 FIGURES = ("p", "r", "f")
@@ -56,6 +57,7 @@ def relation_score(
     symmetric: Collection[str] = (),
     prefix: str = "rels",
     spans_key: str | None = None,
+    merge_entities: bool = False,
     **kwargs: Any,
 ) -> dict[str, Any]:
     """Precision, recall and F of predicted relations, from 0 to 1.
@@ -71,6 +73,8 @@ def relation_score(
     prefix: what the names of the scores begin with.
     spans_key: the group of ``Doc.spans`` that gives a side its entity label; without it, or where
         the group has no span there, ``Doc.ents``, then any group.
+    merge_entities: mentions with the same ``kb_id_`` are one entity, whichever of them a relation
+        is written on.
 
     Returns ``rels_p``, ``rels_r``, ``rels_f`` (micro: over all relations), ``rels_macro_p``,
     ``rels_macro_r``, ``rels_macro_f`` (means over the labels that occur in gold),
@@ -78,7 +82,7 @@ def relation_score(
     tail must be right as well) and ``rels_per_type``, label -> p, r, f. All are None where the
     data has no gold relation at all.
     """
-    compared = [_pairs(example, symmetric, spans_key) for example in examples]
+    compared = [_pairs(example, symmetric, spans_key, merge_entities) for example in examples]
     per_type = _count(compared)
     micro, strict = sum(per_type.values(), PRFScore()), PRFScore()
     for both in compared:
@@ -100,9 +104,10 @@ def count_relations(
     *,
     symmetric: Collection[str] = (),
     spans_key: str | None = None,
+    merge_entities: bool = False,
 ) -> dict[str, PRFScore]:
     """label -> how many relations are right, wrong and missed; see :func:`relation_score`."""
-    return _count(_pairs(example, symmetric, spans_key) for example in examples)
+    return _count(_pairs(example, symmetric, spans_key, merge_entities) for example in examples)
 
 
 def _count(compared: Iterable[tuple[set[Pair], set[Pair]]]) -> dict[str, PRFScore]:
@@ -191,18 +196,19 @@ def common_places(example: Example, doc: Doc) -> Callable[[Place], Place]:
 
 
 def _pairs(
-    example: Example, symmetric: Collection[str], spans_key: str | None
+    example: Example, symmetric: Collection[str], spans_key: str | None, merged: bool
 ) -> tuple[set[Pair], set[Pair]]:
-    """Predicted and gold relations; those of symmetric labels in the order of the text."""
+    """Predicted and gold relations; those of symmetric labels in the order of the text, those of
+    merged entities on their first mentions."""
     found = []
     for doc in (example.predicted, example.reference):
         common = common_places(example, doc)
         entities = _entity_labels(doc, spans_key)
+        first = first_mentions(doc, spans_key) if merged else {}
         pairs = set()
         for item in relation_offsets(doc):
-            head, tail = (
-                Side(common(place), entities.get(place, "")) for place in (item.head, item.tail)
-            )
+            places = (first.get(place, place) for place in (item.head, item.tail))
+            head, tail = (Side(common(place), entities.get(place, "")) for place in places)
             if item.label in symmetric and tail < head:
                 head, tail = tail, head
             pairs.add(Pair(head, tail, item.label))

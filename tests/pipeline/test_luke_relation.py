@@ -102,6 +102,39 @@ def test_gold_out_of_reach_is_counted_by_reason(bert_dir, caplog):
     assert "of 7 gold relations 1 have a side that is no entity, 3 are no candidate" in caplog.text
 
 
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_in_text_order_too_only_candidates_are_related(bert_dir, multi_label):
+    """A pair is asked about if one direction is a candidate, and then related in no other."""
+    from_people = {"@misc": "spacy-luke.relation_candidates.v1", "label_pairs": [["PER", "LOC"]]}
+    nlp = make(
+        bert_dir,
+        pair_order="text",
+        multi_label=multi_label,
+        threshold=0.0,
+        symmetric=["borders"],
+        candidates=from_people,
+    )
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_relation")
+    # Only one gold relation is that of a person to a place.
+    assert (pipe.limits["gold"], pipe.limits["no candidate"]) == (5, 4)
+    doc = Doc(nlp.vocab, words=["London", "is", "where", "Ada", "Lovelace", "met", "Tokyo"])
+    annotate(doc, [(0, 1, "LOC", []), (3, 5, "PER", []), (6, 7, "LOC", [])])
+    asked, scores = pipe.predict([doc])
+    assert asked.query.pairs.tolist() == [[0, 1], [1, 2]]
+    assert asked.ways.tolist() == [[False, True], [True, False]]
+    for favoured in range(scores.logits.shape[1]):
+        logits = np.zeros_like(scores.logits)
+        logits[:, favoured] = 9.0
+        pipe.set_annotations([doc], (asked, scores._replace(logits=logits)))
+        directed = [x for x in doc._.relations if x.label != "borders"]
+        assert all((x.head.label_, x.tail.label_) == ("PER", "LOC") for x in directed)
+        if multi_label:  # everything that is possible, at this threshold
+            assert len(directed) == 4
+            assert {x.label for x in doc._.relations} == {"born_in", "located_in", "borders"}
+
+
 def test_training_without_entities_is_warned_of_and_changes_nothing(bert_dir, caplog):
     nlp = make(bert_dir)
     examples = make_examples(nlp, entities=False)
@@ -169,6 +202,19 @@ def test_mentions_of_one_entity_are_related_together(bert_dir):
     fit(nlp, examples, 60)
     found = nlp(doc.copy())._.relations
     assert [(r.head.start, r.tail.start) for r in found] == [(0, 7)]
+    # Gold may be written on any mention; it is the same entity, learned and scored.
+    _, second, japan = reference.ents
+    reference._.relations = [(second, japan, "located_in")]
+    pipe._report_limits([Example(doc, reference)])
+    assert pipe.limits["gold"] == 1 and not pipe.limits["no entity"]
+    assert nlp.evaluate([Example(doc.copy(), reference)])["rels_strict_f"] == 1.0
+
+
+def test_entities_that_are_linked_to_nothing_are_not_one_entity(bert_dir):
+    nlp = make(bert_dir, merge_entities=True)
+    doc = Doc(nlp.vocab, words=["Tokyo", "lies", "in", "Japan"])
+    doc.ents = [Span(doc, 0, 1, "LOC", kb_id="NIL"), Span(doc, 3, 4, "LOC", kb_id="NIL")]
+    assert nlp.get_pipe("luke_relation")._ask([doc]).query.pairs.tolist() == [[0, 1], [1, 0]]
 
 
 def test_a_document_of_many_entities_is_scored_in_bounded_chunks(bert_dir, monkeypatch):

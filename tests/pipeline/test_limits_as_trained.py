@@ -1,0 +1,45 @@
+"""What cannot be predicted is counted over the documents that training will ask about."""
+
+import pytest
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from tests.pipeline.relation_data import annotate, make_pipeline
+
+WORDS = ["Tokyo", "is", "old", ".", "Japan", "is", "new", "."]
+ONE_SENTENCE = {"@misc": "spacy-luke.relation_candidates.v1", "same_sentence": True}
+
+
+@Language.component("only_tokyo", assigns=["doc.ents"])
+def only_tokyo(doc: Doc) -> Doc:
+    doc.ents = [Span(doc, token.i, token.i + 1, "LOC") for token in doc if token.text == "Tokyo"]
+    return doc
+
+
+def limits(bert_dir, task: str, annotating: list[str]) -> dict[str, int]:
+    config = {"candidates": ONE_SENTENCE} if task == "luke_relation" else {}
+    nlp = make_pipeline(task, bert_dir, "probe", **config)
+    for name in reversed(annotating):
+        nlp.add_pipe(name, first=True)
+    nlp.config["training"]["annotating_components"] = annotating
+    reference = Doc(nlp.vocab, words=WORDS)
+    annotate(
+        reference, [(0, 1, "LOC", ["/place"]), (4, 5, "LOC", ["/place"])], [(0, 1, "located_in")]
+    )
+    nlp.initialize(lambda: [Example(Doc(nlp.vocab, words=WORDS), reference)])
+    return {reason: n for reason, n in nlp.get_pipe(task).limits.items() if n}
+
+
+@pytest.mark.parametrize(
+    "task, annotating, expected",
+    [
+        ("luke_relation", [], {"gold": 1}),
+        ("luke_relation", ["sentencizer"], {"gold": 1, "no candidate": 1}),
+        ("luke_relation", ["sentencizer", "only_tokyo"], {"gold": 1, "no entity": 1}),
+        ("luke_entity_typing", [], {"gold": 2}),
+        ("luke_entity_typing", ["only_tokyo"], {"gold": 2, "no entity": 1}),
+    ],
+)
+def test_limits_are_those_of_annotating_components(bert_dir, task, annotating, expected):
+    assert limits(bert_dir, task, annotating) == expected
