@@ -1,6 +1,6 @@
-"""Paired bootstrap of F1 differences."""
+"""Bootstrap of F1, and the paired one of its differences."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +12,9 @@ _CHUNK = 1000
 
 
 class Interval(NamedTuple):
-    """A difference of F1 in points, its 95 % interval, and how many seeds it pools."""
+    """An F1 or a difference of two, in points, its 95 % interval, and how many seeds it pools."""
 
-    difference: float
+    value: float
     low: float
     high: float
     n_seeds: int
@@ -71,14 +71,21 @@ def paired_bootstrap(a: Counts, b: Counts, n_samples: int = 10_000, seed: int = 
     Both are scored on the same draw, each as the mean F1 of its seeds; which seeds were trained
     is not drawn, so the interval does not hold their variance.
     """
-    n_docs = a.right.shape[1]
-    everything = np.ones((1, n_docs))
-    difference = float((mean_f1(b, everything) - mean_f1(a, everything))[0])
+    return _interval(lambda weights: mean_f1(b, weights) - mean_f1(a, weights), a, n_samples, seed)
+
+
+def bootstrap(a: Counts, n_samples: int = 10_000, seed: int = 0) -> Interval:
+    """The interval of F1(a), drawn in the same way."""
+    return _interval(lambda weights: mean_f1(a, weights), a, n_samples, seed)
+
+
+def _interval(value: Callable[[Array], Array], of: Counts, n_samples: int, seed: int) -> Interval:
+    n_seeds, n_docs, _ = of.right.shape
     rng = np.random.default_rng(seed)
     parts = []
     for start in range(0, n_samples, _CHUNK):
         size = min(_CHUNK, n_samples - start)
         weights = rng.multinomial(n_docs, np.full(n_docs, 1.0 / n_docs), size).astype(float)
-        parts.append(mean_f1(b, weights) - mean_f1(a, weights))
+        parts.append(value(weights))
     low, high = np.percentile(np.concatenate(parts), [2.5, 97.5])
-    return Interval(difference, float(low), float(high), len(a.right))
+    return Interval(float(value(np.ones((1, n_docs)))[0]), float(low), float(high), n_seeds)

@@ -65,7 +65,7 @@ def difference_table(rows: Rows, pairs: Iterable[tuple[str, str]], n_samples: in
         interval = f"[{found.low:+.2f}, {found.high:+.2f}]"
         some = any(n_docs < run["n_docs"] for run in (*rows[b], *rows[a]))
         where = f" (first {n_docs} documents)" if some else ""
-        body.append([f"{a} - {b}{where}", f"{found.difference:+.2f}", interval])
+        body.append([f"{a} - {b}{where}", f"{found.value:+.2f}", interval])
     return table(["difference", "test F1", "interval"], body)
 
 

@@ -3,11 +3,13 @@
 import statistics
 from collections.abc import Iterator, Sequence
 
+from .bootstrap import bootstrap
 from .chosen import (
     HOW,
     Rows,
     chosen_runs,
     circumstances,
+    counts,
     difference_table,
     over_seeds,
     settings_text,
@@ -26,7 +28,7 @@ def task_tables(records: Sequence[Record], n_samples: int) -> Iterator[tuple[str
     for kind, title in TITLES.items():
         runs = chosen_runs(records, kind)
         for data, rows in runs.items():
-            parts = [circumstances(rows), score_table(rows)]
+            parts = [circumstances(rows), score_table(rows, n_samples)]
             pairs = [(b, a) for b, a in _compared(rows)]
             if pairs:
                 parts += [f"Paired bootstrap over documents, {HOW}:"]
@@ -39,11 +41,12 @@ def task_tables(records: Sequence[Record], n_samples: int) -> Iterator[tuple[str
             yield f"{title}: every run", tuning_table(records, kind)
 
 
-def score_table(rows: Rows) -> str:
-    """Test scores, and what was chosen on dev."""
+def score_table(rows: Rows, n_samples: int) -> str:
+    """Test scores, the interval of their mean over documents, and what was chosen on dev."""
     body = []
     for row in [name for name in ROWS if name in rows]:
         runs = rows[row]
+        drawn = bootstrap(counts(runs, runs[0]["n_docs"]), n_samples)
         micro = "-"
         if "test_micro" in runs[0]:
             micro = over_seeds(runs, lambda x: x["test_micro"]["f"])
@@ -51,6 +54,7 @@ def score_table(rows: Rows) -> str:
             [
                 _name(runs),
                 over_seeds(runs, lambda x: x["test"]["f"]),
+                f"[{drawn.low:.1f}, {drawn.high:.1f}]",
                 over_seeds(runs, lambda x: x["test"]["p"])
                 + " / "
                 + over_seeds(runs, lambda x: x["test"]["r"]),
@@ -62,7 +66,15 @@ def score_table(rows: Rows) -> str:
             ]
         )
     average = next(iter(rows.values()))[0]["average"]
-    header = ["row", f"test {average} F1", "test P / R", "micro F1", "dev F1", "chosen on dev"]
+    header = [
+        "row",
+        f"test {average} F1",
+        "interval",
+        "test P / R",
+        "micro F1",
+        "dev F1",
+        "chosen on dev",
+    ]
     return table([*header, "train CPU s", "predict CPU ms a document"], body)
 
 

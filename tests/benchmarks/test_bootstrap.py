@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.bootstrap import count, mean_f1, paired_bootstrap
+from benchmarks.bootstrap import bootstrap, count, mean_f1, paired_bootstrap
 from benchmarks.scoring import Entity, Scored, choose_bias, macro_prf, prf
 
 GOLD = [Entity(i, 0, 1, "A") for i in range(40)]
@@ -23,8 +23,16 @@ def test_equal_systems_differ_by_nothing():
 
 def test_a_clear_gain_excludes_zero_and_has_the_sign_of_the_second():
     found = paired_bootstrap(count([HALF], GOLD, 40), count([GOLD], GOLD, 40), 1500)
-    assert found.difference == pytest.approx(100 - prf(HALF, GOLD).f)
-    assert 0 < found.low < found.difference < found.high
+    assert found.value == pytest.approx(100 - prf(HALF, GOLD).f)
+    assert 0 < found.low < found.value < found.high
+
+
+def test_the_interval_of_one_system_is_that_of_its_f1():
+    found = bootstrap(count([HALF], GOLD, 40), 1500)
+    assert found.value == pytest.approx(prf(HALF, GOLD).f)
+    # 20 of 40 right: recall is drawn as 0.5 +- 2 x 0.079, and F1 is 2 r / (1 + r).
+    assert found.low == pytest.approx(200 * 0.345 / 1.345, abs=3)
+    assert found.high == pytest.approx(200 * 0.655 / 1.655, abs=3)
 
 
 def test_a_wrong_label_or_document_is_wrong():
@@ -69,5 +77,5 @@ def test_the_interval_of_macro_f1_holds_its_difference():
     right = count([TWO_LABELS], TWO_LABELS, 3, classes=["A", "B"])
     half = count([HALF_OF_A], TWO_LABELS, 3, classes=["A", "B"])
     found = paired_bootstrap(half, right, 500)
-    assert found.difference == pytest.approx(25)
+    assert found.value == pytest.approx(25)
     assert found.low == 0 and found.high == 100  # of three draws of the same document
