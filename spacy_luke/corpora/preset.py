@@ -5,12 +5,13 @@ from pathlib import Path
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Corpus, Example
+from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations.types import get_types, has_types, set_types
 from ..errors import ConfigError
 from ..report import LOGGER
+from .cut import CutCorpus
 
 ExampleReader = Callable[[Language], Iterable[Example]]
 
@@ -40,8 +41,8 @@ def preset_ents_corpus(
         each span of ``spans_key``, that has no types gets its label as its one type.
 
     Types and relations of the reference are what a component has to find: they are never preset.
-    Where ``gold_preproc`` or ``max_length`` cut a document into sentences, spaCy leaves both
-    behind.
+    Where ``gold_preproc`` or ``max_length`` cut a document into sentences, those that lie within
+    one are kept, and the others counted and logged.
 
     Raises ConfigError where ``path`` is not given or does not exist.
     """
@@ -49,7 +50,7 @@ def preset_ents_corpus(
         raise ConfigError("path of spacy-luke.PresetEntsCorpus.v1 is null; give a .spacy file.")
     if not Path(path).exists():
         raise ConfigError(f"path of spacy-luke.PresetEntsCorpus.v1: {path} does not exist.")
-    corpus = Corpus(
+    corpus = CutCorpus(
         path, gold_preproc=gold_preproc, max_length=max_length, limit=limit, augmenter=augmenter
     )
     return PresetEntsCorpus(corpus, spans_key, types_from_labels)

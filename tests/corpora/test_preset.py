@@ -150,6 +150,47 @@ def test_types_and_relations_stay_on_the_reference_side(annotated_path, nlp, gol
     assert not example.predicted.user_data
 
 
+@pytest.fixture
+def sentences_path(tmp_path, nlp):
+    """Three sentences; relations within the second and from it to the first; the third is long."""
+    words = "Ada ran . In Rome Bo met Cy . Ada ran and ran and ran until dusk .".split()  # noqa: SIM905
+    doc = Doc(nlp.vocab, words=words, sent_starts=[i in (0, 3, 9) for i in range(len(words))])
+    ada, rome, bo, cy = (Span(doc, i, i + 1, label="X", kb_id=f"Q{i}") for i in (0, 4, 5, 7))
+    doc.ents = [ada, rome, bo, cy]
+    doc.spans["all"] = [*doc.ents, Span(doc, 1, 5, label="LONG")]
+    set_relations(doc, [(cy, bo, "met"), (bo, ada, "knows")])
+    set_types(rome, {"/place": 1.0})
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "sentences.spacy")
+    return tmp_path / "sentences.spacy"
+
+
+@pytest.mark.parametrize("settings", [{"max_length": 8}, {"gold_preproc": True}])
+def test_sentences_of_a_document_that_is_cut_keep_what_lies_within(
+    sentences_path, nlp, caplog, settings
+):
+    corpus = reader(sentences_path, spans_key="all", **settings)
+    for _ in range(2):
+        examples = list(corpus(nlp))
+    assert len(examples) == (2 if "max_length" in settings else 3)
+    first, second = (eg.reference for eg in examples[:2])
+    assert get_relations(first) == []
+    assert [(r.head.text, r.tail.text, r.label) for r in get_relations(second)] == [
+        ("Cy", "Bo", "met")
+    ]
+    assert [get_types(ent) for ent in second.ents] == [{"/place": 1.0}, {}, {}]
+    for doc in (second, examples[1].predicted):
+        found = [(span.text, span.kb_id_) for span in doc.spans["all"]]
+        assert found == [("Rome", "Q4"), ("Bo", "Q5"), ("Cy", "Q7")]
+    (message,) = caplog.messages
+    assert "1 gold relations and 1 spans of groups reach beyond one" in message
+    assert f"{3 - len(examples)} sentences of max_length" in message
+
+
+def test_a_long_document_without_sentences_is_left_out_and_counted(annotated_path, nlp, caplog):
+    assert list(reader(annotated_path, max_length=3)(nlp)) == []
+    assert "and 1 documents as long without sentence starts" in caplog.text
+
+
 def test_labels_become_types_where_there_are_none(annotated_path, nlp):
     (example,) = reader(annotated_path, types_from_labels=True)(nlp)
     assert [get_types(ent) for ent in example.reference.ents] == [
