@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, Span
 
 from ..errors import InputError
+from .extension import install_extension
 
 ATTRIBUTE = "luke_relations"
 Key = tuple[str, str, int, int]
@@ -31,8 +32,7 @@ class Offsets(NamedTuple):
 
 def install_relations() -> None:
     """Add the extension; called by whatever writes or reads relations."""
-    if not Doc.has_extension("relations"):
-        Doc.set_extension("relations", getter=get_relations, setter=set_relations)
+    install_extension(Doc, "relations", get_relations, set_relations)
 
 
 def get_relations(doc: Doc) -> list[Relation]:

@@ -5,14 +5,15 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 
+from .extension import install_extension
+
 ATTRIBUTE = "types"
 Key = tuple[str, str, int, int]
 
 
 def install_types() -> None:
     """Add the extension; called by whatever writes or reads types."""
-    if not Span.has_extension(ATTRIBUTE):
-        Span.set_extension(ATTRIBUTE, getter=get_types, setter=set_types)
+    install_extension(Span, ATTRIBUTE, get_types, set_types)
 
 
 def get_types(span: Span) -> dict[str, float]:

@@ -7,12 +7,14 @@ from typing import Annotated, Any
 import srsly
 import typer
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.training import Example
 from wasabi import Printer
 
 from ..errors import ConfigError, LukeError
 from . import app
 from .loading import (
+    TypesFromLabels,
     consumes_entities,
     load_examples,
     load_pipeline,
@@ -22,6 +24,7 @@ from .loading import (
 )
 
 GOLD = "gold_"
+_TRIED = 8
 _SHOWN = ("_p", "_r", "_f", "_acc")
 
 
@@ -36,6 +39,7 @@ def evaluate_cli(
         bool,
         typer.Option("--gold-sents", help="Give the pipeline the annotated sentence starts."),
     ] = False,
+    types_from_labels: TypesFromLabels = False,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
     """Score a pipeline whose components consume entities.
@@ -50,7 +54,7 @@ def evaluate_cli(
     try:
         use_device(gpu_id)
         nlp = load_pipeline(pipeline)
-        scores = evaluate(nlp, load_examples(docs, nlp), gold_sents)
+        scores = evaluate(nlp, load_examples(docs, nlp, types_from_labels), gold_sents)
         if output is not None:
             output.parent.mkdir(parents=True, exist_ok=True)
             srsly.write_json(output, scores)
@@ -84,6 +88,7 @@ def evaluate(
         preset_gold(given, nlp)
         with nlp.select_pipes(disable=predicting):
             own = {key for name in consuming for key in _keys(nlp, name, given)}
+            _check_given(nlp, given)
             found = nlp.evaluate(given)
         scores.update({GOLD + key: found[key] for key in found if key in own})
     return scores
@@ -97,6 +102,23 @@ def _bare(eg: Example, gold_sents: bool) -> Example:
         for token, starts in zip(predicted, eg.get_aligned_sent_starts()):
             token.is_sent_start = starts
     return Example(predicted, eg.reference)
+
+
+def _entities(doc: Doc) -> list[tuple[int, int, str]]:
+    return [(ent.start, ent.end, ent.label_) for ent in doc.ents]
+
+
+def _check_given(nlp: Language, given: Sequence[Example]) -> None:
+    """Raise ConfigError where the entities given are not those that are asked about, by a few
+    documents (``nlp.evaluate`` does not show its)."""
+    docs = [eg.predicted.copy() for eg in given if eg.predicted.ents][:_TRIED]
+    before = [_entities(doc) for doc in docs]
+    if [_entities(doc) for doc in nlp.pipe(docs)] != before:
+        raise ConfigError(
+            "The pipeline changed gold entities that it was given: one of its components "
+            f"({', '.join(nlp.pipe_names)}) writes Doc.ents and does not say so. Declare it with "
+            'assigns=["doc.ents"] where the component is registered.'
+        )
 
 
 def _keys(nlp: Language, name: str, examples: Sequence[Example]) -> set[str]:
@@ -113,3 +135,6 @@ def print_scores(scores: dict[str, Any], msg: Printer) -> None:
         if isinstance(value, float) and key.endswith(_SHOWN)
     ]
     msg.table(rows, header=("score", ""), aligns=("l", "r"))
+    none = [key for key, value in scores.items() if value is None and key.endswith(_SHOWN)]
+    if none:
+        msg.warn("No score, because the documents have nothing of it annotated:", ", ".join(none))

@@ -3,14 +3,20 @@
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import spacy
+import typer
 from spacy.language import Language
 from spacy.training import Corpus, Example
 
-from ..corpora.preset import Tally, preset_entities, preset_spans
+from ..corpora.preset import Tally, add_types_from_labels, preset_entities, preset_spans
 from ..errors import ConfigError, CorpusError
+
+TypesFromLabels = Annotated[
+    bool,
+    typer.Option("--types-from-labels", help="Labels are types, of entities that have none."),
+]
 
 
 def use_device(gpu_id: int) -> None:
@@ -30,10 +36,12 @@ def load_pipeline(path: Path) -> Language:
     return spacy.load(path)
 
 
-def load_examples(path: Path, nlp: Language) -> list[Example]:
+def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) -> list[Example]:
     """Annotated documents and their texts without annotation, as ``spacy evaluate`` reads them.
 
-    path: a ``.spacy`` file, or a directory of them. Raises CorpusError where nothing is read.
+    path: a ``.spacy`` file, or a directory of them. types_from_labels: the label of an entity, and
+    of a span of the groups that are consumed, is its type where it has none, as for
+    ``spacy-luke.PresetEntsCorpus.v1``. Raises CorpusError where nothing is read.
     """
     if not path.exists():
         raise CorpusError(f"{path} does not exist.")
@@ -43,6 +51,10 @@ def load_examples(path: Path, nlp: Language) -> list[Example]:
         raise CorpusError(f"{path} cannot be read as .spacy data: {err}") from err
     if not examples:
         raise CorpusError(f"{path} holds no document.")
+    if types_from_labels:
+        for example in examples:
+            for key in consumed_groups(nlp) or (None,):
+                add_types_from_labels(example.reference, key)
     return examples
 
 

@@ -17,6 +17,7 @@ from ..annotations.relations import relation_offsets
 from ..errors import ConfigError, LukeError
 from . import app
 from .loading import (
+    TypesFromLabels,
     load_examples,
     load_pipeline,
     predicts_entities,
@@ -87,6 +88,7 @@ def page_cli(
         int, typer.Option("--limit", "-n", help="Most documents shown; 0 for all.")
     ] = 20,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Entities",
+    types_from_labels: TypesFromLabels = False,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
     """Write a page of documents with predicted and annotated entities and their scores, and
@@ -100,7 +102,7 @@ def page_cli(
             raise ConfigError(f"--limit is {limit}; it has to be 0 (all) or more.")
         use_device(gpu_id)
         nlp = load_pipeline(pipeline)
-        page = make_page(nlp, load_examples(docs, nlp), limit, title)
+        page = make_page(nlp, load_examples(docs, nlp, types_from_labels), limit, title)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(render(page), encoding="utf8")
     except (LukeError, OSError) as err:

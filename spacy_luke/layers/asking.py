@@ -20,6 +20,7 @@ from ..inputs.batch import pack, piece_rows, span_pieces
 from ..inputs.marked import Marked, Markers, View, marker_ids, pack_marked, views
 from ..inputs.windows import Windows
 from ..model.packing import Array, Entities, LukeInputs
+from ..report import LOGGER
 from .session import Session, bounded
 
 Way = Literal["probe", "markers"]
@@ -45,6 +46,13 @@ class AskSettings:
             raise ConfigError(
                 f"{self.scorer}.max_mention_pieces is {self.max_mention_pieces}; at least 1, or "
                 "null."
+            )
+        unused = (self.view != "document", self.typed_markers, self.max_mention_pieces is not None)
+        if self.mode == "probe" and any(unused):
+            LOGGER.warning(
+                "%s: view, typed_markers and max_mention_pieces say how markers ask; "
+                "mode is 'probe', and they change nothing.",
+                self.scorer,
             )
 
 

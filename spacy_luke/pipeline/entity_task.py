@@ -1,6 +1,6 @@
 """What the components share that ask about the entities of a document."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ from .labelled import Labelled
 
 Array = np.ndarray
 Place = tuple[int, int]
+
+MAX_WORDS = 8192
+"""Of the documents that are asked about at a time, where there are several."""
 
 UNLINKED = ("", EntityLinker.NIL)
 """The ``kb_id_`` of an entity that is linked to nothing."""
@@ -75,6 +78,7 @@ class EntityTask(Labelled):
     has, and in which order its classifier has them (``_classes``).
 
     limits: how much of the training data cannot be predicted, by reason, once initialised.
+    n_unanswered: how many questions got no answer so far, because of their length.
     """
 
     network_name = ""
@@ -92,6 +96,7 @@ class EntityTask(Labelled):
         self.scorer = scorer
         self.cfg: dict[str, Any] = {"labels": [], **cfg}
         self.limits: dict[str, int] = {}
+        self.n_unanswered = 0
         self._warned = False
         self._reported = False
 
@@ -130,21 +135,41 @@ class EntityTask(Labelled):
     def predict(self, docs: Iterable[Doc]) -> tuple[Any, Any]:
         """What was asked, and its scores; documents are not changed."""
         self._check_classes()
-        asked = self._ask(list(docs))
-        scores = self.model.predict(asked.query)
+        docs = list(docs)
+        asked = self._ask(docs)
+        scores = self._scores(docs, asked)
         of_doc = self._docs_of(asked)
+        self.n_unanswered += len(of_doc) - len(scores.asked)
         if len(scores.asked) < len(of_doc) and not self._reported:
             self._reported = True
             lost = np.unique(np.delete(of_doc, scores.asked))
             LOGGER.warning(
                 "%s: %d of %d questions have no pieces or are longer than a window, and get no "
-                "answer (documents of this batch, counted from 0: %s). This is said once.",
+                "answer (documents of this batch, counted from 0: %s). This is said once; the "
+                "component's n_unanswered counts on.",
                 self.name,
                 len(of_doc) - len(scores.asked),
                 len(of_doc),
                 ", ".join(map(str, lost[:5].tolist())),
             )
         return asked, scores
+
+    def _scores(self, docs: Sequence[Doc], asked: Any) -> Any:
+        """A batch may be all that ``nlp.pipe`` buffers, and the states of its words are needed
+        until its last question: groups of documents bound them."""
+        groups = list(_groups(docs))
+        if len(groups) < 2:
+            return self.model.predict(asked.query)
+        rows, logits, n = [], [], 0
+        for group in groups:
+            part = self._ask(group)
+            scores = self.model.predict(part.query)
+            rows.append(scores.asked + n)
+            logits.append(scores.logits)
+            n += len(self._docs_of(part))
+        return scores._replace(
+            asked=np.concatenate(rows), logits=self.model.ops.xp.concatenate(logits)
+        )
 
     def update(
         self,
@@ -214,3 +239,14 @@ class EntityTask(Labelled):
         annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
         if self.limits["gold"] and not preset and not annotating:
             LOGGER.warning("%s: no document of the data has entities. %s", self.name, NOT_GIVEN)
+
+
+def _groups(docs: Sequence[Doc]) -> Iterator[Sequence[Doc]]:
+    """Neighbouring documents of at most MAX_WORDS words together, or one of more."""
+    start, n_words = 0, 0
+    for i, doc in enumerate(docs):
+        if i > start and n_words + len(doc) > MAX_WORDS:
+            yield docs[start:i]
+            start, n_words = i, 0
+        n_words += len(doc)
+    yield docs[start:]

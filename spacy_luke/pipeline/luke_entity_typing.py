@@ -24,6 +24,7 @@ from ..layers.entity_scorer import NETWORK, EntityQuery, EntityScores, askable
 from ..report import tell
 from .class_loss import binary_loss, single_loss
 from .entity_task import EntityTask, given, spans_of
+from .relation_scorer import common_places
 from .typing_scorer import typing_score
 
 Array = np.ndarray
@@ -172,9 +173,9 @@ class LukeEntityTyping(EntityTask):
         known = np.zeros(len(targets), dtype=bool)
         row = 0
         for eg, spans in zip(examples, asked.spans):
-            gold = self._gold(eg.reference)
+            gold, common = self._gold(eg), common_places(eg, eg.predicted)
             for span in spans:
-                types = gold.get((span.start_char, span.end_char))
+                types = gold.get(common((span.start_char, span.end_char)))
                 known[row] = types is not None
                 for name in types or ():
                     if name not in classes:
@@ -189,10 +190,12 @@ class LukeEntityTyping(EntityTask):
             targets[several] = np.eye(max(len(classes), 1))[targets[several].argmax(-1)]
         return targets, known
 
-    def _gold(self, reference: Doc) -> dict[Place, dict[str, float]]:
+    def _gold(self, eg: Example) -> dict[Place, dict[str, float]]:
+        """What a gold span is compared by -> its types."""
+        common = common_places(eg, eg.reference)
         return {
-            (span.start_char, span.end_char): self._learned(get_types(span))
-            for span in spans_of(reference, self.cfg["spans_key"])
+            common((span.start_char, span.end_char)): self._learned(get_types(span))
+            for span in spans_of(eg.reference, self.cfg["spans_key"])
             if has_types(span)
         }
 
@@ -204,8 +207,8 @@ class LukeEntityTyping(EntityTask):
             asked = self._ask([eg.predicted for eg in examples])
             fits = iter(askable(self.model, asked.query).tolist())
             for eg, spans in zip(examples, asked.spans):
-                gold = self._gold(eg.reference)
-                shown = {(span.start_char, span.end_char): next(fits) for span in spans}
+                gold, common = self._gold(eg), common_places(eg, eg.predicted)
+                shown = {common((x.start_char, x.end_char)): next(fits) for x in spans}
                 counts["gold"] += len(gold)
                 counts["no entity"] += len(set(gold) - set(shown))
                 counts["too long"] += sum(not shown.get(place, True) for place in gold)

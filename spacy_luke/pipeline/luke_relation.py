@@ -18,7 +18,7 @@ from ..layers.pair_scorer import NETWORK, PairQuery, PairScores, askable
 from ..report import LOGGER, tell
 from .class_loss import binary_loss, single_loss
 from .entity_task import EntityTask, entities_of, given, spans_of
-from .relation_scorer import relation_score
+from .relation_scorer import common_places, relation_score
 
 Array = np.ndarray
 Place = tuple[int, int]
@@ -170,17 +170,19 @@ class LukeRelation(EntityTask):
         """((n, 2) pairs that are asked about, (n, 2) their ways, see AskedPairs). In text order
         each pair once, if either direction is a candidate."""
         found = np.asarray(self.candidates(doc, entities), dtype=np.int64).reshape(-1, 2)
-        keep = np.zeros((len(entities), len(entities)), dtype=bool)
+        keep: Array = np.zeros((len(entities), len(entities)), dtype=bool)
         keep[found[:, 0], found[:, 1]] = True
         pairs = found
         if self.cfg["pair_order"] == "text":
             pairs = np.unique(np.sort(found, axis=1), axis=0)
         heads, tails = pairs.T
-        return pairs, np.stack([keep[heads, tails], keep[tails, heads]], axis=1)
+        ways: Array = np.stack([keep[heads, tails], keep[tails, heads]], axis=1)
+        return pairs, ways
 
     def _possible(self, ways: Array) -> Array:
         """(n_pairs, n_classes) which classes run in a direction that is a candidate."""
-        forward, backward, either = ways[:, 0], ways[:, 1], ways.any(1)
+        forward, backward = ways.T
+        either = forward | backward
 
         def column(name: Any) -> Array:
             if isinstance(name, tuple):
@@ -245,13 +247,13 @@ class LukeRelation(EntityTask):
     def _loss(
         self, examples: Sequence[Example], asked: AskedPairs, scores: PairScores
     ) -> tuple[float, PairScores]:
-        targets, _ = self._targets([eg.reference for eg in examples], asked)
+        targets, _ = self._targets(examples, asked)
         loss = binary_loss if self.cfg["multi_label"] else single_loss
         value, d_logits = loss(self.model.ops, scores.logits, targets[scores.asked])
         return value, scores._replace(logits=d_logits)
 
     def _targets(
-        self, references: Sequence[Doc], asked: AskedPairs, fits: Array | None = None
+        self, examples: Sequence[Example], asked: AskedPairs, fits: Array | None = None
     ) -> tuple[Array, Counter[str]]:
         """(n_pairs, n_classes) gold of each candidate; and how many gold relations no candidate
         holds, by reason. fits: (n_pairs,) which candidates a window can show; else all."""
@@ -260,9 +262,11 @@ class LukeRelation(EntityTask):
         rows = {(a, b): i for i, (a, b) in enumerate(asked.query.pairs.tolist())}
         possible = self._possible(asked.ways)
         lost: Counter[str] = Counter()
-        for i, reference in enumerate(references):
-            places = _places(asked.entities[i], int(asked.starts[i]))
-            for item in self._gold(reference):
+        for i, eg in enumerate(examples):
+            ours, theirs = (common_places(eg, doc) for doc in (eg.predicted, eg.reference))
+            places = _places(asked.entities[i], int(asked.starts[i]), ours)
+            for item in self._gold(eg.reference):
+                item = item._replace(head=theirs(item.head), tail=theirs(item.tail))
                 reason = self._mark(item, places, rows, classes, possible, targets, fits)
                 if reason:
                     lost[reason] += 1
@@ -322,10 +326,9 @@ class LukeRelation(EntityTask):
         counts = dict.fromkeys(("gold", *LOST), 0)
         for batch in minibatch(examples, 64):
             examples = list(batch)
-            references = [eg.reference for eg in examples]
             asked = self._ask([eg.predicted for eg in examples])
-            _, lost = self._targets(references, asked, askable(self.model, asked.query))
-            counts["gold"] += sum(len(self._gold(doc)) for doc in references)
+            _, lost = self._targets(examples, asked, askable(self.model, asked.query))
+            counts["gold"] += sum(len(self._gold(eg.reference)) for eg in examples)
             for reason, number in lost.items():
                 counts[reason] += number
         self.limits = counts
@@ -338,10 +341,12 @@ class LukeRelation(EntityTask):
         )
 
 
-def _places(entities: list[list[Span]], base: int) -> dict[Place, int]:
-    """Characters of every mention -> its entity, counted through the batch."""
+def _places(
+    entities: list[list[Span]], base: int, common: Callable[[Place], Place]
+) -> dict[Place, int]:
+    """What every mention is compared by -> its entity, counted through the batch."""
     return {
-        (span.start_char, span.end_char): base + i
+        common((span.start_char, span.end_char)): base + i
         for i, mentions in enumerate(entities)
         for span in mentions
     }

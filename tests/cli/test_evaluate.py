@@ -4,12 +4,15 @@ import json
 
 import pytest
 import spacy
+from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from typer.testing import CliRunner
 
+from spacy_luke.annotations.types import clear_types
 from spacy_luke.cli import app
 from spacy_luke.cli.evaluate import evaluate
+from spacy_luke.corpora.preset import preset_ents_corpus
 from spacy_luke.errors import ConfigError
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import annotate, make_examples, make_pipeline
@@ -63,6 +66,39 @@ def test_the_command_prints_and_writes(relation, tmp_path):
     assert json.loads(out.read_text())["gold_rels_f"] == 1.0
     done = CliRunner().invoke(app, ["evaluate", str(tmp_path), str(tmp_path / "test.spacy")])
     assert done.exit_code == 1
+
+
+@Language.component("writes_in_secret")
+def writes_in_secret(doc):
+    doc.ents = doc.ents[:1]
+    return doc
+
+
+def test_a_component_that_changes_given_entities_is_refused(relation):
+    relation.add_pipe("writes_in_secret", before="luke_relation")
+    with pytest.raises(ConfigError, match="writes_in_secret"):
+        evaluate(relation, make_examples(relation))
+    relation.remove_pipe("writes_in_secret")
+
+
+def test_labels_are_types_where_the_command_says_so(bert_dir, tmp_path):
+    nlp = make_pipeline("luke_entity_typing", bert_dir, "probe")
+    examples = make_examples(nlp)
+    for eg in examples:
+        clear_types(eg.reference)
+    DocBin(docs=[eg.reference for eg in examples]).to_disk(tmp_path / "ner.spacy")
+    reader = preset_ents_corpus(tmp_path / "ner.spacy", types_from_labels=True)
+    nlp.initialize(lambda: reader(nlp))
+    fit(nlp, list(reader(nlp)), 60)
+    nlp.to_disk(tmp_path / "model")
+    arguments = ["evaluate", str(tmp_path / "model"), str(tmp_path / "ner.spacy")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0 and "nothing of it annotated" in done.output
+    done = CliRunner().invoke(app, [*arguments, "--types-from-labels"])
+    assert done.exit_code == 0 and "gold_types_micro_f   100.00" in done.output
+    page = ["page", *arguments[1:], str(tmp_path / "page.html"), "--types-from-labels"]
+    assert CliRunner().invoke(app, page).exit_code == 0
+    assert ">PER<" in (tmp_path / "page.html").read_text(encoding="utf8")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from spacy.training import Example
 from thinc.api import ConfigValidationError, set_dropout_rate
 
 from spacy_luke.errors import ConfigError
+from spacy_luke.pipeline import entity_task
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import (
     GOLD,
@@ -100,6 +101,67 @@ def test_gold_out_of_reach_is_counted_by_reason(bert_dir, caplog):
     expected = {"gold": 7, "no entity": 1, "no candidate": 3, "second label": 1, "too long": 0}
     assert limits == expected
     assert "of 7 gold relations 1 have a side that is no entity, 3 are no candidate" in caplog.text
+
+
+def test_texts_that_differ_in_white_space_teach_the_same(bert_dir):
+    nlp = make(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    pipe = nlp.get_pipe("luke_relation")
+    reference = make_examples(nlp)[0].reference
+    spaced = Doc(nlp.vocab, words=["Ada", " ", "Lovelace", "was", "born", "in", " ", "London", "."])
+    annotate(spaced, [(0, 3, "PER", []), (7, 8, "LOC", [])])
+    targets = []
+    for predicted in (reference.copy(), spaced):
+        example = Example(predicted, reference)
+        targets.append(pipe._targets([example], pipe._ask([predicted]))[0])
+    assert np.array_equal(*targets) and targets[0][:, :-1].sum() == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypatch, mode):
+    nlp = make(bert_dir, mode, threshold=0.0, encoder={"window": 16, "overlap": 4})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    docs = [eg.predicted for eg in examples]
+    # Questions without an answer shift no others: a mention that no window holds.
+    long = Doc(nlp.vocab, words=["Ada"] * 40)
+    annotate(long, [(0, 30, "PER", []), (32, 33, "LOC", []), (34, 35, "LOC", [])])
+    docs.insert(2, long)
+    pipe = nlp.get_pipe("luke_relation")
+    sizes = []
+    ask = pipe._ask
+    monkeypatch.setattr(pipe, "_ask", lambda docs: sizes.append(len(docs)) or ask(docs))
+    _, whole = pipe.predict(docs)
+    assert sizes == [len(docs)] and pipe.n_unanswered == 4
+    monkeypatch.setattr(entity_task, "MAX_WORDS", 14)
+    asked, parts = pipe.predict(docs)
+    assert pipe.n_unanswered == 8 and max(sizes[2:]) < len(docs) and len(sizes) > 4
+    assert np.array_equal(whole.asked, parts.asked)
+    assert np.allclose(whole.logits, parts.logits, atol=1e-5)
+    assert len(asked.query.pairs) == len(parts.asked) + 4
+
+
+def test_an_attribute_of_that_name_from_elsewhere_is_refused(bert_dir):
+    for owner, name, factory in (
+        (Doc, "relations", "luke_relation"),
+        (Span, "types", "luke_entity_typing"),
+    ):
+        ours = owner.remove_extension(name) if owner.has_extension(name) else None
+        owner.set_extension(name, default=None)
+        try:
+            with pytest.raises(ConfigError, match=f"{owner.__name__}._.{name} is set by another"):
+                make_pipeline(factory, bert_dir, "probe")
+        finally:
+            owner.remove_extension(name)
+            if ours is not None:
+                owner.set_extension(name, getter=ours[2], setter=ours[3])
+
+
+def test_settings_of_the_other_way_to_ask_are_warned_of(bert_dir, caplog):
+    make_pipeline("luke_relation", bert_dir, "markers", typed_markers=True)
+    assert not caplog.messages
+    make_pipeline("luke_relation", bert_dir, "probe", typed_markers=True)
+    assert "PairScorer: view, typed_markers and" in caplog.text
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
@@ -328,11 +390,16 @@ def test_a_pipeline_can_be_pickled(bert_dir):
 def test_relations_reach_other_processes(bert_dir):
     nlp = make(bert_dir, threshold=0.0, pair_order="text")
     nlp.initialize(lambda: make_examples(nlp))
-    docs = [eg.predicted for eg in make_examples(nlp)]
-    one = [[r.label for r in doc._.relations] for doc in nlp.pipe(docs)]
-    docs = [eg.predicted for eg in make_examples(nlp)]
-    two = [[r.label for r in doc._.relations] for doc in nlp.pipe(docs, n_process=2)]
-    assert one == two and any(one)
+
+    def answers(**settings):
+        docs = nlp.pipe([eg.predicted for eg in make_examples(nlp)], **settings)
+        return [[(r.head.text, r.tail.text, r.label, r.score) for r in x._.relations] for x in docs]
+
+    one, two = answers(), answers(n_process=2)
+    assert [[x[:3] for x in doc] for doc in one] == [[x[:3] for x in doc] for doc in two]
+    assert any(one) and np.allclose(
+        [x[3] for doc in one for x in doc], [x[3] for doc in two for x in doc], atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
