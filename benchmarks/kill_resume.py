@@ -35,6 +35,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="python -m benchmarks.kill_resume", description=__doc__)
     p.add_argument("--encoder", default="project/assets/minilm", help="directory of the encoder")
     p.add_argument("--dump", type=Path, nargs="+", default=[_DUMP], help="exports")
+    p.add_argument("--language", default="", help="of the dumps, where they do not say one")
     p.add_argument("--work", type=Path, default=Path("build/kill"), help="folder for files")
     p.add_argument("--results", type=Path, help="default: kill.jsonl in --work")
     p.add_argument("--kills", type=int, default=20, help="of each half")
@@ -51,9 +52,10 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def preparation(args: argparse.Namespace, folder: Path) -> list[list[str]]:
     """The commands of the first half."""
     engine = ["--engine", args.engine, "--workers", str(args.workers), "--no-progress"]
+    language = ["--language", args.language] if args.language else []
     shards = ["--entities", f"{folder}/entities", "--encoder", args.encoder, "--max-pieces", "128"]
     return [
-        ["articles", *map(str, args.dump), "--out", f"{folder}/articles", *engine],
+        ["articles", *map(str, args.dump), *language, "--out", f"{folder}/articles", *engine],
         ["entities", f"{folder}/articles", "--out", f"{folder}/entities", "--no-progress"],
         ["shards", f"{folder}/articles", "--out", f"{folder}/shards", *shards, *engine],
     ]

@@ -26,6 +26,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="python -m benchmarks.preparation_speed", description=__doc__)
     p.add_argument("--encoder", default="project/assets/minilm", help="directory of the encoder")
     p.add_argument("--dump", type=Path, nargs="+", required=True, help="exports of one language")
+    p.add_argument("--language", default="", help="of the dumps, where they do not say one")
     p.add_argument("--work", type=Path, default=Path("build/preparation"), help="folder for files")
     p.add_argument("--results", type=Path, help="default: preparation.jsonl in --work")
     p.add_argument("--workers", type=int, nargs="+", default=[1, 2])

@@ -95,9 +95,8 @@ def links(
 ) -> list[Link]:
     """Predicted relations, then those that are only annotated; each once. The settings are those of
     the component that predicted them."""
-    from ..pipeline.entity_task import (
-        first_mentions,
-    )  # with torch, which other commands do not need
+    # Not above: it comes with torch, which other commands do not need.
+    from ..pipeline.entity_task import first_mentions
 
     def keyed(doc: Doc) -> dict[tuple[Place, Place, str], float]:
         first = first_mentions(doc, spans_key) if merge_entities else {}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.training import Example
 
 
@@ -14,15 +15,27 @@ def as_in_training(
     ``[training]`` before the component ``name``, as far as these know already what they will say:
     those that do not train, such as a sentencizer. The examples given are left as they are.
 
-    gold: start from the references instead, with all that is annotated there."""
+    gold: start from the references instead, with all that is annotated there but sentence starts
+    that the predicted sides do not have."""
     annotating = _known(nlp, name) if nlp is not None else []
     for eg in examples:
-        doc = eg.reference if gold else eg.predicted
+        doc = _gold(eg) if gold else eg.predicted
         if annotating:
             doc = doc.copy()
             for pipe in annotating:
                 doc = pipe(doc)
         yield eg if doc is eg.predicted else Example(doc, eg.reference)
+
+
+def _gold(eg: Example) -> Doc:
+    doc = eg.reference
+    parsed = doc.has_annotation("DEP")  # spaCy then refuses to write sentence starts
+    if eg.predicted.has_annotation("SENT_START") or parsed or not doc.has_annotation("SENT_START"):
+        return doc
+    doc = doc.copy()
+    for token in doc:
+        token.is_sent_start = None
+    return doc
 
 
 def _known(nlp: Language, name: str) -> list[Any]:

@@ -23,7 +23,8 @@ def limits(bert_dir, task: str, annotating: list[str]) -> dict[str, int]:
     for name in reversed(annotating):
         nlp.add_pipe(name, first=True)
     nlp.config["training"]["annotating_components"] = annotating
-    reference = Doc(nlp.vocab, words=WORDS)
+    # Sentences of the annotation alone are not seen in training.
+    reference = Doc(nlp.vocab, words=WORDS, sent_starts=[True, *[False] * 6, True])
     annotate(
         reference, [(0, 1, "LOC", ["/place"]), (4, 5, "LOC", ["/place"])], [(0, 1, "located_in")]
     )
