@@ -67,8 +67,8 @@ RELATION_TASKS = {"semeval": SEMEVAL, "redocred": REDOCRED}
 @dataclass(frozen=True)
 class RelationSettings(EpochSettings):
     """Of a run of relations. pairs: how many pairs of a document are learned from each time it is
-    seen, drawn anew, half of them related. scored: how many documents of dev and of test are asked
-    about, the first ones. 0 for all."""
+    seen, drawn anew, half of them or more related. scored: how many documents of dev and of test
+    are asked about, the first ones. 0 for all."""
 
     pairs: int = 0
     scored: int = 0
@@ -77,9 +77,9 @@ class RelationSettings(EpochSettings):
 @registry.misc(SAMPLED)
 def sampled_pairs(n: int, seed: int, path: Path) -> Callable[[Doc, Any], Array]:
     """Candidates for training alone: n of a document's ordered pairs of entities, drawn anew each
-    time; half of them stand in a relation in the documents of ``path``, if so many do. (Drawn
-    evenly they would hardly ever be related, and one sequence a pair can afford few.) Of other
-    documents, those that training evaluates, any n."""
+    time; at least half of them stand in a relation in the documents of ``path``, if so many do.
+    (Drawn evenly they would hardly ever be related, and one sequence a pair can afford few.) Of
+    other documents, those that training evaluates, any n."""
     rng = np.random.default_rng(seed)
     related = {doc.text: {x[:2] for x in relation_offsets(doc)} for doc in load(path)}
 

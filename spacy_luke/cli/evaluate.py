@@ -80,15 +80,17 @@ def evaluate(
         raise ConfigError(
             f"No component of this pipeline reads or writes Doc.ents: {', '.join(nlp.pipe_names)}."
         )
+    given = [_bare(eg, gold_sents) for eg in examples] if consuming else []
+    if consuming:
+        preset_gold(given, nlp)
+        with nlp.select_pipes(disable=predicting):
+            _check_given(nlp, given)
     scores: dict[str, Any] = {}
     if predicting:
         scores.update(nlp.evaluate([_bare(eg, gold_sents) for eg in examples]))
     if consuming:
-        given = [_bare(eg, gold_sents) for eg in examples]
-        preset_gold(given, nlp)
         with nlp.select_pipes(disable=predicting):
             own = {key for name in consuming for key in _keys(nlp, name, given)}
-            _check_given(nlp, given)
             found = nlp.evaluate(given)
         scores.update({GOLD + key: found[key] for key in found if key in own})
     return scores
@@ -104,21 +106,29 @@ def _bare(eg: Example, gold_sents: bool) -> Example:
     return Example(predicted, eg.reference)
 
 
-def _entities(doc: Doc) -> list[tuple[int, int, str]]:
-    return [(ent.start, ent.end, ent.label_) for ent in doc.ents]
-
-
 def _check_given(nlp: Language, given: Sequence[Example]) -> None:
     """Raise ConfigError where the entities given are not those that are asked about, by a few
     documents (``nlp.evaluate`` does not show its)."""
-    docs = [eg.predicted.copy() for eg in given if eg.predicted.ents][:_TRIED]
-    before = [_entities(doc) for doc in docs]
-    if [_entities(doc) for doc in nlp.pipe(docs)] != before:
+    keys = {_spans_key(nlp, name) for name in consumes_entities(nlp)}
+
+    def entities(doc: Doc) -> list[tuple[str | None, int, int, str]]:
+        """Of all that is consumed, by characters: tokens may be cut or joined."""
+        groups = ((key, doc.ents if key is None else doc.spans.get(key, ())) for key in keys)
+        return [(key, x.start_char, x.end_char, x.label_) for key, group in groups for x in group]
+
+    docs = [eg.predicted.copy() for eg in given if entities(eg.predicted)][:_TRIED]
+    before = [entities(doc) for doc in docs]
+    if [entities(doc) for doc in nlp.pipe(docs)] != before:
         raise ConfigError(
-            "The pipeline changed gold entities that it was given: one of its components "
-            f"({', '.join(nlp.pipe_names)}) writes Doc.ents and does not say so. Declare it with "
-            'assigns=["doc.ents"] where the component is registered.'
+            "The pipeline changed gold entities or spans that it was given: one of its components "
+            f"({', '.join(nlp.pipe_names)}) writes them and does not say so. Declare it with "
+            'assigns=["doc.ents"], or "doc.spans", where the component is registered.'
         )
+
+
+def _spans_key(nlp: Language, name: str) -> str | None:
+    cfg: dict[str, Any] = getattr(nlp.get_pipe(name), "cfg", None) or {}
+    return cfg.get("spans_key")
 
 
 def _keys(nlp: Language, name: str, examples: Sequence[Example]) -> set[str]:

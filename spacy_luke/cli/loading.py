@@ -40,7 +40,7 @@ def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) ->
     """Annotated documents and their texts without annotation, as ``spacy evaluate`` reads them.
 
     path: a ``.spacy`` file, or a directory of them. types_from_labels: the label of an entity, and
-    of a span of the groups that are consumed, is its type where it has none, as for
+    of a span of the groups that are typed, is its type where it has none, as for
     ``spacy-luke.PresetEntsCorpus.v1``. Raises CorpusError where nothing is read.
     """
     if not path.exists():
@@ -52,21 +52,23 @@ def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) ->
     if not examples:
         raise CorpusError(f"{path} holds no document.")
     if types_from_labels:
-        for example in examples:
-            for key in consumed_groups(nlp) or (None,):
+        typing = [x for x in nlp.pipe_names if "span._.types" in nlp.get_pipe_meta(x).assigns]
+        for key in [_settings(nlp.get_pipe(name)).get("spans_key") for name in typing] or [None]:
+            for example in examples:
                 add_types_from_labels(example.reference, key)
     return examples
 
 
 def predicts_entities(nlp: Language) -> list[str]:
-    """The components that write ``Doc.ents`` (a luke_ner in nested mode does not), or a spans
-    group that another component consumes."""
+    """The components that write ``Doc.ents`` (a span_ruler may, a luke_ner in nested mode not), or
+    a spans group that another component consumes."""
     groups = consumed_groups(nlp)
     found = []
     for name, pipe in nlp.pipeline:
         assigns, settings = nlp.get_pipe_meta(name).assigns, _settings(pipe)
         group = settings.get("spans_key", getattr(pipe, "key", None))
         writes_ents = "doc.ents" in assigns and not settings.get("nested")
+        writes_ents = writes_ents or getattr(pipe, "annotate_ents", False)  # of a span_ruler
         if writes_ents or ("doc.spans" in assigns and group in groups):
             found.append(name)
     return found

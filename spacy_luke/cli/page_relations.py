@@ -97,12 +97,14 @@ def links(
     the component that predicted them."""
     # Not above: it comes with torch, which other commands do not need.
     from ..pipeline.entity_task import first_mentions
+    from ..pipeline.relation_scorer import one_mention
+
+    firsts = [first_mentions(x, spans_key) if merge_entities else {} for x in (doc, reference)]
 
     def keyed(doc: Doc) -> dict[tuple[Place, Place, str], float]:
-        first = first_mentions(doc, spans_key) if merge_entities else {}
         found = {}
         for item in sorted(relation_offsets(doc), key=lambda x: x.score):
-            head, tail = (first.get(place, place) for place in (item.head, item.tail))
+            head, tail = (one_mention(place, *firsts) for place in (item.head, item.tail))
             if item.label in symmetric and tail < head:
                 head, tail = tail, head
             found[head, tail, item.label] = item.score

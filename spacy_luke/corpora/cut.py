@@ -1,7 +1,9 @@
 """spaCy's corpus, whose parts of documents keep relations, types and spans groups."""
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 from spacy.language import Language
@@ -10,7 +12,10 @@ from spacy.training import Corpus, Example
 from spacy.vocab import Vocab
 
 from ..annotations.relations import relation_offsets
+from ..annotations.types import ATTRIBUTE as TYPES
 from ..report import LOGGER
+
+_COUNTED = ("relations", "entities", "types", "spans", "sentences", "documents")
 
 
 class CutCorpus(Corpus):
@@ -21,17 +26,20 @@ class CutCorpus(Corpus):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._reported = False
+        self._lost: Counter[str] = Counter()
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
-        self._lost: Counter[str] = Counter()
-        yield from super().__call__(nlp)
-        if any(self._lost.values()) and not self._reported:
+        one = copy(self)  # each pass counts for itself
+        one._lost = Counter()
+        yield from Corpus.__call__(one, nlp)
+        if any(one._lost.values()) and not self._reported:
             self._reported = True
             LOGGER.warning(
-                "max_length and gold_preproc cut documents into sentences: %d gold relations and "
-                "%d spans of groups reach beyond one and are lost; %d sentences of max_length "
-                "words or more are left out, and %d documents as long without sentence starts.",
-                *(self._lost[what] for what in ("relations", "spans", "sentences", "documents")),
+                "max_length and gold_preproc cut documents into sentences. What reaches beyond one "
+                "is lost: %d relations, %d entities, types of %d places, %d spans of groups. Left "
+                "out: %d sentences of max_length words or more, and %d documents as long without "
+                "sentence starts.",
+                *(one._lost[what] for what in _COUNTED),
             )
 
     def read_docbin(self, vocab: Vocab, locs: Iterable[Any]) -> Iterator[Doc]:
@@ -48,9 +56,13 @@ class CutCorpus(Corpus):
                 yield doc
 
     def _parts(self, doc: Doc) -> Iterator[Doc]:
-        n_relations, n_spans = len(relation_offsets(doc)), sum(map(len, doc.spans.values()))
-        for sent in doc.sents:
-            part = sent.as_doc(copy_user_data=True)
+        sents = list(doc.sents)
+        data = self._user_data(doc, sents)
+        n_relations, n_ents = len(relation_offsets(doc)), len(doc.ents)
+        n_spans = sum(map(len, doc.spans.values()))
+        for sent, own in zip(sents, data):
+            part = sent.as_doc()
+            part.user_data.update(own)
             for key, group in doc.spans.items():
                 part.spans[key] = [
                     _moved(span, part, sent.start)
@@ -58,13 +70,34 @@ class CutCorpus(Corpus):
                     if sent.start <= span.start and span.end <= sent.end
                 ]
             n_relations -= len(relation_offsets(part))
+            n_ents -= len(part.ents)
             n_spans -= sum(map(len, part.spans.values()))
             # With gold_preproc spaCy knows no longest sentence.
             if self.gold_preproc or len(part) < self.max_length:
                 yield part
             else:
                 self._lost["sentences"] += 1
-        self._lost.update(relations=n_relations, spans=n_spans)
+        self._lost.update(relations=n_relations, entities=n_ents, spans=n_spans)
+
+    def _user_data(self, doc: Doc, sents: Sequence[Span]) -> list[dict[Any, Any]]:
+        """What is said about the document, for each sentence; about a span, for that which holds
+        it. (``Span.as_doc`` would give all to all.)"""
+        found: list[dict[Any, Any]] = [{} for _ in sents]
+        data: dict[Any, Any] = doc.user_data
+        starts = [sent.start_char for sent in sents]
+        for key, value in data.items():
+            name, start, end = key[1:] if _of_span(key) else ("", None, None)
+            if start is None:
+                for own in found:
+                    own[key] = value
+                continue
+            i = max(bisect_right(starts, start) - 1, 0)
+            at = sents[i].start_char
+            if start >= at and (end is None or end <= sents[i].end_char):
+                found[i]["._.", name, start - at, None if end is None else end - at] = value
+            elif name == TYPES:
+                self._lost["types"] += 1
+        return found
 
     def make_examples_gold_preproc(
         self, nlp: Language, reference_docs: Iterable[Doc]
@@ -73,6 +106,10 @@ class CutCorpus(Corpus):
             example = self._make_example(nlp, reference, True)
             if len(example.x):
                 yield example
+
+
+def _of_span(key: Any) -> bool:
+    return isinstance(key, tuple) and len(key) == 4 and key[0] == "._."
 
 
 def _moved(span: Span, doc: Doc, by: int) -> Span:

@@ -14,7 +14,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from ..errors import ConfigError
 from ..layers.asking import GivenSpans
 from ..report import LOGGER
-from .as_in_training import as_in_training
+from .as_in_training import as_in_training, entities_are_learned
 from .card import record
 from .labelled import Labelled
 
@@ -106,6 +106,10 @@ class EntityTask(Labelled):
         """What is asked about: ``query`` is the model's input, the rest is this component's."""
         raise NotImplementedError
 
+    def _part(self, asked: Any, low: int, high: int) -> Any:
+        """What was asked about the documents [low, high) of a batch."""
+        raise NotImplementedError
+
     def _docs_of(self, asked: Any) -> Array:
         """(n_questions,) the document of each question."""
         raise NotImplementedError
@@ -161,8 +165,8 @@ class EntityTask(Labelled):
         if len(groups) < 2:
             return self.model.predict(asked.query)
         rows, logits, n = [], [], 0
-        for group in groups:
-            part = self._ask(group)
+        for low, high in groups:
+            part = self._part(asked, low, high)
             scores = self.model.predict(part.query)
             rows.append(scores.asked + n)
             logits.append(scores.logits)
@@ -228,25 +232,26 @@ class EntityTask(Labelled):
             names,
             "The training data has none, and the encoder no published classifier of this task.",
         )
-        # Entities that a component will predict which learns beside this one are not known yet:
-        # then the limits are those of gold entities.
+        key = self.cfg["spans_key"]
         preset = any(
-            spans_of(eg.predicted, self.cfg["spans_key"])
-            for eg in as_in_training(nlp, self.name, get_examples())
+            spans_of(eg.predicted, key) for eg in as_in_training(nlp, self.name, get_examples())
         )
-        self._report_limits(as_in_training(nlp, self.name, get_examples(), gold=not preset))
+        # Entities of a component that learns beside this one are not known yet: then the limits
+        # are those of gold entities.
+        gold = not preset or entities_are_learned(nlp, self.name, key)
+        self._report_limits(as_in_training(nlp, self.name, get_examples(), gold=gold))
         record(nlp, self.name, self.limits)
         annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
         if self.limits["gold"] and not preset and not annotating:
             LOGGER.warning("%s: no document of the data has entities. %s", self.name, NOT_GIVEN)
 
 
-def _groups(docs: Sequence[Doc]) -> Iterator[Sequence[Doc]]:
-    """Neighbouring documents of at most MAX_WORDS words together, or one of more."""
+def _groups(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:
+    """[low, high) of neighbouring documents of at most MAX_WORDS words together, or one of more."""
     start, n_words = 0, 0
     for i, doc in enumerate(docs):
         if i > start and n_words + len(doc) > MAX_WORDS:
-            yield docs[start:i]
+            yield start, i
             start, n_words = i, 0
         n_words += len(doc)
-    yield docs[start:]
+    yield start, len(docs)

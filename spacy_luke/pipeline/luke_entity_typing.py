@@ -121,6 +121,10 @@ class LukeEntityTyping(EntityTask):
         spans = [spans_of(doc, self.cfg["spans_key"]) for doc in docs]
         return AskedTypes(EntityQuery(docs, given(spans)), spans)
 
+    def _part(self, asked: AskedTypes, low: int, high: int) -> AskedTypes:
+        spans = asked.spans[low:high]
+        return AskedTypes(EntityQuery(asked.query.docs[low:high], given(spans)), spans)
+
     def _docs_of(self, asked: AskedTypes) -> Array:
         return asked.query.spans.of_doc
 

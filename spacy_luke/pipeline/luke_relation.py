@@ -153,28 +153,30 @@ class LukeRelation(EntityTask):
     def _ask(self, docs: Sequence[Doc]) -> AskedPairs:
         key, merged = self.cfg["spans_key"], self.cfg["merge_entities"]
         entities = [entities_of(spans_of(doc, key), merged) for doc in docs]
-        starts = np.concatenate([[0], np.cumsum([len(x) for x in entities])]).astype(np.int64)
-        sizes = [len(entity) for doc in entities for entity in doc]
-        owners = np.repeat(np.arange(len(sizes)), sizes)
         candidates = [self._candidates(*both) for both in zip(docs, entities)]
+        starts = np.cumsum([0, *map(len, entities)])
+        nothing = np.zeros((0, 2), dtype=np.int64)
         pairs = [found + at for (found, _), at in zip(candidates, starts)]
-        table = np.concatenate(pairs) if pairs else np.zeros((0, 2), dtype=np.int64)
-        ways = np.concatenate([np.zeros((0, 2), dtype=bool), *(x for _, x in candidates)])
-        mentions = [[span for entity in doc for span in entity] for doc in entities]
-        return AskedPairs(PairQuery(docs, given(mentions), owners, table), entities, starts, ways)
+        ways = np.concatenate([nothing.astype(bool), *(x for _, x in candidates)])
+        return _asked(docs, entities, np.concatenate([nothing, *pairs]), ways)
+
+    def _part(self, asked: AskedPairs, low: int, high: int) -> AskedPairs:
+        first, pairs = asked.starts[low], asked.query.pairs
+        rows = (first <= pairs[:, 0]) & (pairs[:, 0] < asked.starts[high])
+        docs, entities = asked.query.docs[low:high], asked.entities[low:high]
+        return _asked(docs, entities, pairs[rows] - first, asked.ways[rows])
 
     def _docs_of(self, asked: AskedPairs) -> Array:
         return np.searchsorted(asked.starts, asked.query.pairs[:, 0], side="right") - 1
 
     def _candidates(self, doc: Doc, entities: list[list[Span]]) -> tuple[Array, Array]:
-        """((n, 2) pairs that are asked about, (n, 2) their ways, see AskedPairs). In text order
-        each pair once, if either direction is a candidate."""
+        """((n, 2) pairs that are asked about, (n, 2) their ways, see AskedPairs). Each once, and
+        none of an entity with itself; in text order if either direction is a candidate."""
         found = np.asarray(self.candidates(doc, entities), dtype=np.int64).reshape(-1, 2)
         keep: Array = np.zeros((len(entities), len(entities)), dtype=bool)
         keep[found[:, 0], found[:, 1]] = True
-        pairs = found
-        if self.cfg["pair_order"] == "text":
-            pairs = np.unique(np.sort(found, axis=1), axis=0)
+        np.fill_diagonal(keep, False)
+        pairs = np.argwhere(np.triu(keep | keep.T) if self.cfg["pair_order"] == "text" else keep)
         heads, tails = pairs.T
         ways: Array = np.stack([keep[heads, tails], keep[tails, heads]], axis=1)
         return pairs, ways
@@ -339,6 +341,16 @@ class LukeRelation(EntityTask):
             self.name,
             *counts.values(),
         )
+
+
+def _asked(
+    docs: Sequence[Doc], entities: list[list[list[Span]]], pairs: Array, ways: Array
+) -> AskedPairs:
+    """pairs: by the entities of all of these documents."""
+    sizes = [len(entity) for doc in entities for entity in doc]
+    mentions = [[span for entity in doc for span in entity] for doc in entities]
+    query = PairQuery(docs, given(mentions), np.repeat(np.arange(len(sizes)), sizes), pairs)
+    return AskedPairs(query, entities, np.cumsum([0, *map(len, entities)]), ways)
 
 
 def _places(

@@ -199,22 +199,40 @@ def _pairs(
     example: Example, symmetric: Collection[str], spans_key: str | None, merged: bool
 ) -> tuple[set[Pair], set[Pair]]:
     """Predicted and gold relations; those of symmetric labels in the order of the text, those of
-    merged entities on their first mentions."""
+    merged entities on one mention."""
+    docs = (example.predicted, example.reference)
+    alike = [common_places(example, doc) for doc in docs]
+    firsts: list[dict[Place, Place]] = [{}, {}]
+    if merged:
+        firsts = [
+            {
+                common(place): common(first)
+                for place, first in first_mentions(doc, spans_key).items()
+            }
+            for doc, common in zip(docs, alike)
+        ]
     found = []
-    for doc in (example.predicted, example.reference):
-        common = common_places(example, doc)
+    for doc, common in zip(docs, alike):
         entities = _entity_labels(doc, spans_key)
-        first = first_mentions(doc, spans_key) if merged else {}
         pairs = set()
         for item in relation_offsets(doc):
-            places = (first.get(place, place) for place in (item.head, item.tail))
-            head, tail = (Side(common(place), entities.get(place, "")) for place in places)
+            head, tail = (
+                Side(one_mention(common(place), *firsts), entities.get(place, ""))
+                for place in (item.head, item.tail)
+            )
             if item.label in symmetric and tail < head:
                 head, tail = tail, head
             pairs.add(Pair(head, tail, item.label))
         found.append(pairs)
     predicted, gold = found
     return predicted, gold
+
+
+def one_mention(place: Place, ours: Mapping[Place, Place], gold: Mapping[Place, Place]) -> Place:
+    """The mention that stands for an entity on both sides: the first that is annotated; of an
+    entity that is only predicted its own first. ours, gold: mention -> first mention."""
+    own = ours.get(place, place)
+    return gold.get(place, gold.get(own, own))
 
 
 def _entity_labels(doc: Doc, spans_key: str | None) -> dict[Place, str]:

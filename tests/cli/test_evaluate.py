@@ -79,6 +79,33 @@ def test_a_component_that_changes_given_entities_is_refused(relation):
     with pytest.raises(ConfigError, match="writes_in_secret"):
         evaluate(relation, make_examples(relation))
     relation.remove_pipe("writes_in_secret")
+    # Other tokens are not other entities, and a span_ruler says by a setting that it writes some.
+    relation.add_pipe("merge_entities")
+    ruler = relation.add_pipe("span_ruler", first=True, config={"annotate_ents": True})
+    ruler.add_patterns([{"label": "LOC", "pattern": "Tokyo"}])
+    scores = evaluate(relation, make_examples(relation))
+    assert scores["gold_rels_f"] == 1.0 > scores["rels_r"]
+    for name in ("merge_entities", "span_ruler"):
+        relation.remove_pipe(name)
+
+
+@Language.component("empties_group")
+def empties_group(doc):
+    doc.spans["sc"] = []
+    return doc
+
+
+def test_a_component_that_changes_given_spans_is_refused(bert_dir):
+    nlp = make_pipeline("luke_relation", bert_dir, "probe", spans_key="sc")
+    examples = make_examples(nlp)
+    for eg in examples:
+        eg.reference.spans["sc"] = list(eg.reference.ents)
+    nlp.initialize(lambda: examples)
+    nlp.add_pipe("writes_in_secret", before="luke_relation")  # which nobody reads
+    evaluate(nlp, examples)
+    nlp.add_pipe("empties_group", before="luke_relation")
+    with pytest.raises(ConfigError, match="empties_group"):
+        evaluate(nlp, examples)
 
 
 def test_labels_are_types_where_the_command_says_so(bert_dir, tmp_path):

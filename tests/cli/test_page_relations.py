@@ -2,10 +2,16 @@
 
 import re
 
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+from spacy_luke.annotations.relations import install_relations
 from spacy_luke.cli.page import Entity, cut
 from spacy_luke.cli.page_arcs import Arc, Word, draw
 from spacy_luke.cli.page_relations import CONTEXT, MAX_WORDS, draw_relations, links
 from spacy_luke.cli.page_text import type_chips
+from spacy_luke.pipeline.relation_scorer import relation_score
 from tests.cli.page_data import FAMILY, related, texts
 
 
@@ -18,6 +24,25 @@ def test_relations_that_agree_are_missed_or_spurious_are_told_apart():
         ("missed", "missed parent"),
     ]
     assert [x.kind for x in links(predicted, gold, compare=False)] == ["plain", "plain"]
+
+
+def test_mentions_of_one_entity_are_one_side():
+    install_relations()
+    words = ["Tokyo", "is", "old", ";", "Tokyo", "lies", "in", "Japan"]
+
+    def doc(first: bool, head: int) -> Doc:
+        doc = Doc(Vocab(), words=words)
+        mentions = [Span(doc, i, i + 1, "LOC", kb_id="Q1") for i in ([0, 4] if first else [4])]
+        doc.ents = [*mentions, Span(doc, 7, 8, "LOC")]
+        doc._.relations = [(doc[head : head + 1], doc[7:8], "in")]
+        return doc
+
+    for predicted in (doc(True, 0), doc(False, 4)):
+        gold = doc(True, 4)
+        assert [x.kind for x in links(predicted, gold, True, merge_entities=True)] == ["agreed"]
+        example = Example(predicted, gold)
+        assert relation_score([example], merge_entities=True)["rels_f"] == 1.0
+    assert [x.kind for x in links(doc(True, 0), gold, True)] == ["spurious", "missed"]
 
 
 def test_heads_and_tails_of_symmetric_labels_may_be_exchanged():

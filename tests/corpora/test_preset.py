@@ -155,11 +155,15 @@ def sentences_path(tmp_path, nlp):
     """Three sentences; relations within the second and from it to the first; the third is long."""
     words = "Ada ran . In Rome Bo met Cy . Ada ran and ran and ran until dusk .".split()  # noqa: SIM905
     doc = Doc(nlp.vocab, words=words, sent_starts=[i in (0, 3, 9) for i in range(len(words))])
-    ada, rome, bo, cy = (Span(doc, i, i + 1, label="X", kb_id=f"Q{i}") for i in (0, 4, 5, 7))
-    doc.ents = [ada, rome, bo, cy]
+    ada, rome, bo, cy = (
+        Span(doc, i, i + 1, label="X", kb_id=f"Q{i}", span_id=f"s{i}") for i in (0, 4, 5, 7)
+    )
+    across = Span(doc, 8, 10, label="X")
+    doc.ents = [ada, rome, bo, cy, across]
     doc.spans["all"] = [*doc.ents, Span(doc, 1, 5, label="LONG")]
     set_relations(doc, [(cy, bo, "met"), (bo, ada, "knows")])
     set_types(rome, {"/place": 1.0})
+    set_types(across, {"/thing": 1.0})
     DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "sentences.spacy")
     return tmp_path / "sentences.spacy"
 
@@ -179,11 +183,13 @@ def test_sentences_of_a_document_that_is_cut_keep_what_lies_within(
     ]
     assert [get_types(ent) for ent in second.ents] == [{"/place": 1.0}, {}, {}]
     for doc in (second, examples[1].predicted):
-        found = [(span.text, span.kb_id_) for span in doc.spans["all"]]
-        assert found == [("Rome", "Q4"), ("Bo", "Q5"), ("Cy", "Q7")]
+        found = [(span.text, span.kb_id_, span.id_) for span in doc.spans["all"]]
+        assert found == [("Rome", "Q4", "s4"), ("Bo", "Q5", "s5"), ("Cy", "Q7", "s7")]
+    # What is said about spans goes to one sentence each.
+    assert sum(len(eg.reference.user_data) for eg in examples) <= 3
     (message,) = caplog.messages
-    assert "1 gold relations and 1 spans of groups reach beyond one" in message
-    assert f"{3 - len(examples)} sentences of max_length" in message
+    lost = "1 relations, 1 entities, types of 1 places, 2 spans of groups"
+    assert lost in message and f"{3 - len(examples)} sentences of max_length" in message
 
 
 def test_a_long_document_without_sentences_is_left_out_and_counted(annotated_path, nlp, caplog):

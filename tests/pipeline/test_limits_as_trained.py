@@ -17,11 +17,19 @@ def only_tokyo(doc: Doc) -> Doc:
     return doc
 
 
+@pytest.mark.parametrize("task, n_gold", [("luke_relation", 1), ("luke_entity_typing", 2)])
+def test_entities_that_another_component_learns_are_taken_as_gold(bert_dir, task, n_gold):
+    found = limits(bert_dir, task, ["only_tokyo", "luke_ner"])
+    assert found == {"gold": n_gold}
+
+
 def limits(bert_dir, task: str, annotating: list[str]) -> dict[str, int]:
     config = {"candidates": ONE_SENTENCE} if task == "luke_relation" else {}
     nlp = make_pipeline(task, bert_dir, "probe", **config)
     for name in reversed(annotating):
-        nlp.add_pipe(name, first=True)
+        encoder = {"name": str(bert_dir)}
+        settings = {"model": {"encoder": encoder}} if name == "luke_ner" else {}
+        nlp.add_pipe(name, first=True, config=settings)
     nlp.config["training"]["annotating_components"] = annotating
     # Sentences of the annotation alone are not seen in training.
     reference = Doc(nlp.vocab, words=WORDS, sent_starts=[True, *[False] * 6, True])

@@ -103,6 +103,17 @@ def test_gold_out_of_reach_is_counted_by_reason(bert_dir, caplog):
     assert "of 7 gold relations 1 have a side that is no entity, 3 are no candidate" in caplog.text
 
 
+@pytest.mark.parametrize("pair_order, expected", [("both", [[0, 1], [1, 0]]), ("text", [[0, 1]])])
+def test_pairs_of_any_function_are_asked_about_once(bert_dir, pair_order, expected):
+    nlp = make(bert_dir, pair_order=pair_order)
+    pipe = nlp.get_pipe("luke_relation")
+    pipe.candidates = lambda doc, entities: [[1, 0], [0, 1], [1, 0], [1, 1]]
+    doc = make_examples(nlp)[0].reference
+    assert pipe._ask([doc]).query.pairs.tolist() == expected
+    pipe.candidates = lambda doc, entities: []
+    assert pipe._ask([doc]).query.pairs.tolist() == []
+
+
 def test_texts_that_differ_in_white_space_teach_the_same(bert_dir):
     nlp = make(bert_dir)
     nlp.initialize(lambda: make_examples(nlp))
@@ -129,13 +140,18 @@ def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypat
     docs.insert(2, long)
     pipe = nlp.get_pipe("luke_relation")
     sizes = []
-    ask = pipe._ask
-    monkeypatch.setattr(pipe, "_ask", lambda docs: sizes.append(len(docs)) or ask(docs))
+    part = pipe._part
+    monkeypatch.setattr(pipe, "_part", lambda *x: sizes.append(x[2] - x[1]) or part(*x))
     _, whole = pipe.predict(docs)
-    assert sizes == [len(docs)] and pipe.n_unanswered == 4
+    assert not sizes and pipe.n_unanswered == 4
     monkeypatch.setattr(entity_task, "MAX_WORDS", 14)
+    # A function of candidates may say something else each time: it is asked once.
+    calls = []
+    candidates = pipe.candidates
+    monkeypatch.setattr(pipe, "candidates", lambda *x: calls.append(x) or candidates(*x))
     asked, parts = pipe.predict(docs)
-    assert pipe.n_unanswered == 8 and max(sizes[2:]) < len(docs) and len(sizes) > 4
+    assert len(calls) == len(docs)
+    assert pipe.n_unanswered == 8 and sum(sizes) == len(docs) and len(sizes) > 2
     assert np.array_equal(whole.asked, parts.asked)
     assert np.allclose(whole.logits, parts.logits, atol=1e-5)
     assert len(asked.query.pairs) == len(parts.asked) + 4
