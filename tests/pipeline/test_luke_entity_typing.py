@@ -13,6 +13,7 @@ from thinc.api import ConfigValidationError
 
 from spacy_luke.annotations.types import get_types, has_types, set_types
 from spacy_luke.errors import ConfigError
+from spacy_luke.pipeline import entity_task
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import SENTENCES, annotate, make_examples, make_pipeline
 
@@ -420,3 +421,33 @@ def test_types_survive_serialisation_of_documents(bert_dir):
     for doc, back in zip(docs, DocBin().from_bytes(data).get_docs(nlp.vocab)):
         assert [get_types(ent) for ent in back.ents] == [get_types(ent) for ent in doc.ents]
         assert all(ent._.types for ent in back.ents)
+
+
+def test_texts_that_differ_in_white_space_teach_the_same(bert_dir):
+    nlp = make(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    pipe = nlp.get_pipe("luke_entity_typing")
+    reference = make_examples(nlp)[0].reference
+    spaced = Doc(nlp.vocab, words=["Ada", " ", "Lovelace", "was", "born", "in", " ", "London", "."])
+    spaced.ents = [Span(spaced, 0, 3, "PER"), Span(spaced, 7, 8, "LOC")]
+    (one, known), (other, also) = (
+        pipe._targets([Example(x, reference)], pipe._ask([x])) for x in (reference.copy(), spaced)
+    )
+    assert np.array_equal(one, other) and one.any(1).all()
+    assert known.all() and also.all()
+    pipe._report_limits([Example(spaced, reference)])
+    assert pipe.limits["gold"] == 2 and not pipe.limits["no entity"]
+
+
+def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypatch):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_entity_typing")
+    docs = [eg.predicted for eg in examples]
+    _, whole = pipe.predict(docs)
+    monkeypatch.setattr(entity_task, "MAX_WORDS", 10)
+    _, parts = pipe.predict(docs)
+    assert len(list(entity_task._groups(docs))) > 2
+    assert np.array_equal(whole.asked, parts.asked)
+    assert np.allclose(whole.logits, parts.logits, atol=1e-5)
