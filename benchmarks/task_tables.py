@@ -54,7 +54,7 @@ def score_table(rows: Rows, n_samples: int) -> str:
             [
                 _name(runs),
                 over_seeds(runs, lambda x: x["test"]["f"]),
-                f"[{drawn.low:.1f}, {drawn.high:.1f}]",
+                f"[{drawn.low:.2f}, {drawn.high:.2f}]",
                 over_seeds(runs, lambda x: x["test"]["p"])
                 + " / "
                 + over_seeds(runs, lambda x: x["test"]["r"]),

@@ -15,6 +15,7 @@ from ..errors import ConfigError, LukeError
 from . import app
 from .loading import (
     TypesFromLabels,
+    consumed,
     consumes_entities,
     load_examples,
     load_pipeline,
@@ -109,7 +110,7 @@ def _bare(eg: Example, gold_sents: bool) -> Example:
 def _check_given(nlp: Language, given: Sequence[Example]) -> None:
     """Raise ConfigError where the entities given are not those that are asked about, by a few
     documents (``nlp.evaluate`` does not show its)."""
-    keys = {_spans_key(nlp, name) for name in consumes_entities(nlp)}
+    keys = consumed(nlp)
 
     def entities(doc: Doc) -> list[tuple[str | None, int, int, str]]:
         """Of all that is consumed, by characters: tokens may be cut or joined."""
@@ -124,11 +125,6 @@ def _check_given(nlp: Language, given: Sequence[Example]) -> None:
             f"({', '.join(nlp.pipe_names)}) writes them and does not say so. Declare it with "
             'assigns=["doc.ents"], or "doc.spans", where the component is registered.'
         )
-
-
-def _spans_key(nlp: Language, name: str) -> str | None:
-    cfg: dict[str, Any] = getattr(nlp.get_pipe(name), "cfg", None) or {}
-    return cfg.get("spans_key")
 
 
 def _keys(nlp: Language, name: str, examples: Sequence[Example]) -> set[str]:

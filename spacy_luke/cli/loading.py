@@ -86,8 +86,12 @@ def consumes_entities(nlp: Language) -> list[str]:
 
 def consumed_groups(nlp: Language) -> set[str]:
     """The spans groups that components are to read instead of ``Doc.ents``."""
-    keys = {_settings(nlp.get_pipe(name)).get("spans_key") for name in consumes_entities(nlp)}
-    return {key for key in keys if key is not None}
+    return {key for key in consumed(nlp) if key is not None}
+
+
+def consumed(nlp: Language) -> set[str | None]:
+    """The spans groups that components read; None for ``Doc.ents``."""
+    return {_settings(nlp.get_pipe(name)).get("spans_key") for name in consumes_entities(nlp)}
 
 
 def preset_gold(examples: Iterable[Example], nlp: Language) -> None:

@@ -312,3 +312,10 @@ def test_data_without_a_single_relation_or_type_is_learned(bert_dir, factory, mo
     assert (
         nlp.evaluate(examples)[f"{'rels' if factory == FACTORIES[0] else 'types_micro'}_f"] is None
     )
+
+
+def test_settings_of_the_other_way_to_ask_are_warned_of(bert_dir, caplog):
+    make_pipeline("luke_relation", bert_dir, "markers", typed_markers=True)
+    assert not caplog.messages
+    make_pipeline("luke_relation", bert_dir, "probe", typed_markers=True)
+    assert "PairScorer: view, typed_markers and" in caplog.text

@@ -12,7 +12,6 @@ from spacy.training import Example
 from thinc.api import ConfigValidationError, set_dropout_rate
 
 from spacy_luke.errors import ConfigError
-from spacy_luke.pipeline import entity_task
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import (
     GOLD,
@@ -73,15 +72,6 @@ def test_results_do_not_depend_on_the_batch(bert_dir, mode):
     assert len(docs) == len(SENTENCES)
 
 
-def test_every_ordered_pair_is_asked_about_or_every_pair_once(bert_dir):
-    doc_of_four = 3
-    for order, expected in (("both", 12), ("text", 6)):
-        nlp = make(bert_dir, pair_order=order)
-        docs = [eg.predicted for eg in make_examples(nlp)]
-        asked = nlp.get_pipe("luke_relation")._ask([docs[doc_of_four]])
-        assert len(asked.query.pairs) == expected
-
-
 def test_gold_out_of_reach_is_counted_by_reason(bert_dir, caplog):
     nlp = make(
         bert_dir, candidates={"@misc": "spacy-luke.relation_candidates.v1", "max_distance": 3}
@@ -103,17 +93,6 @@ def test_gold_out_of_reach_is_counted_by_reason(bert_dir, caplog):
     assert "of 7 gold relations 1 have a side that is no entity, 3 are no candidate" in caplog.text
 
 
-@pytest.mark.parametrize("pair_order, expected", [("both", [[0, 1], [1, 0]]), ("text", [[0, 1]])])
-def test_pairs_of_any_function_are_asked_about_once(bert_dir, pair_order, expected):
-    nlp = make(bert_dir, pair_order=pair_order)
-    pipe = nlp.get_pipe("luke_relation")
-    pipe.candidates = lambda doc, entities: [[1, 0], [0, 1], [1, 0], [1, 1]]
-    doc = make_examples(nlp)[0].reference
-    assert pipe._ask([doc]).query.pairs.tolist() == expected
-    pipe.candidates = lambda doc, entities: []
-    assert pipe._ask([doc]).query.pairs.tolist() == []
-
-
 def test_texts_that_differ_in_white_space_teach_the_same(bert_dir):
     nlp = make(bert_dir)
     nlp.initialize(lambda: make_examples(nlp))
@@ -126,91 +105,6 @@ def test_texts_that_differ_in_white_space_teach_the_same(bert_dir):
         example = Example(predicted, reference)
         targets.append(pipe._targets([example], pipe._ask([predicted]))[0])
     assert np.array_equal(*targets) and targets[0][:, :-1].sum() == 1
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypatch, mode):
-    nlp = make(bert_dir, mode, threshold=0.0, encoder={"window": 16, "overlap": 4})
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
-    docs = [eg.predicted for eg in examples]
-    # Questions without an answer shift no others: a mention that no window holds.
-    long = Doc(nlp.vocab, words=["Ada"] * 40)
-    annotate(long, [(0, 30, "PER", []), (32, 33, "LOC", []), (34, 35, "LOC", [])])
-    docs.insert(2, long)
-    pipe = nlp.get_pipe("luke_relation")
-    sizes = []
-    part = pipe._part
-    monkeypatch.setattr(pipe, "_part", lambda *x: sizes.append(x[2] - x[1]) or part(*x))
-    _, whole = pipe.predict(docs)
-    assert not sizes and pipe.n_unanswered == 4
-    monkeypatch.setattr(entity_task, "MAX_WORDS", 14)
-    # A function of candidates may say something else each time: it is asked once.
-    calls = []
-    candidates = pipe.candidates
-    monkeypatch.setattr(pipe, "candidates", lambda *x: calls.append(x) or candidates(*x))
-    asked, parts = pipe.predict(docs)
-    assert len(calls) == len(docs)
-    assert pipe.n_unanswered == 8 and sum(sizes) == len(docs) and len(sizes) > 2
-    assert np.array_equal(whole.asked, parts.asked)
-    assert np.allclose(whole.logits, parts.logits, atol=1e-5)
-    assert len(asked.query.pairs) == len(parts.asked) + 4
-
-
-def test_an_attribute_of_that_name_from_elsewhere_is_refused(bert_dir):
-    for owner, name, factory in (
-        (Doc, "relations", "luke_relation"),
-        (Span, "types", "luke_entity_typing"),
-    ):
-        ours = owner.remove_extension(name) if owner.has_extension(name) else None
-        owner.set_extension(name, default=None)
-        try:
-            with pytest.raises(ConfigError, match=f"{owner.__name__}._.{name} is set by another"):
-                make_pipeline(factory, bert_dir, "probe")
-        finally:
-            owner.remove_extension(name)
-            if ours is not None:
-                owner.set_extension(name, getter=ours[2], setter=ours[3])
-
-
-def test_settings_of_the_other_way_to_ask_are_warned_of(bert_dir, caplog):
-    make_pipeline("luke_relation", bert_dir, "markers", typed_markers=True)
-    assert not caplog.messages
-    make_pipeline("luke_relation", bert_dir, "probe", typed_markers=True)
-    assert "PairScorer: view, typed_markers and" in caplog.text
-
-
-@pytest.mark.parametrize("multi_label", [False, True])
-def test_in_text_order_too_only_candidates_are_related(bert_dir, multi_label):
-    """A pair is asked about if one direction is a candidate, and then related in no other."""
-    from_people = {"@misc": "spacy-luke.relation_candidates.v1", "label_pairs": [["PER", "LOC"]]}
-    nlp = make(
-        bert_dir,
-        pair_order="text",
-        multi_label=multi_label,
-        threshold=0.0,
-        symmetric=["borders"],
-        candidates=from_people,
-    )
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
-    pipe = nlp.get_pipe("luke_relation")
-    # Only one gold relation is that of a person to a place.
-    assert (pipe.limits["gold"], pipe.limits["no candidate"]) == (5, 4)
-    doc = Doc(nlp.vocab, words=["London", "is", "where", "Ada", "Lovelace", "met", "Tokyo"])
-    annotate(doc, [(0, 1, "LOC", []), (3, 5, "PER", []), (6, 7, "LOC", [])])
-    asked, scores = pipe.predict([doc])
-    assert asked.query.pairs.tolist() == [[0, 1], [1, 2]]
-    assert asked.ways.tolist() == [[False, True], [True, False]]
-    for favoured in range(scores.logits.shape[1]):
-        logits = np.zeros_like(scores.logits)
-        logits[:, favoured] = 9.0
-        pipe.set_annotations([doc], (asked, scores._replace(logits=logits)))
-        directed = [x for x in doc._.relations if x.label != "borders"]
-        assert all((x.head.label_, x.tail.label_) == ("PER", "LOC") for x in directed)
-        if multi_label:  # everything that is possible, at this threshold
-            assert len(directed) == 4
-            assert {x.label for x in doc._.relations} == {"born_in", "located_in", "borders"}
 
 
 def test_training_without_entities_is_warned_of_and_changes_nothing(bert_dir, caplog):
@@ -293,23 +187,6 @@ def test_entities_that_are_linked_to_nothing_are_not_one_entity(bert_dir):
     doc = Doc(nlp.vocab, words=["Tokyo", "lies", "in", "Japan"])
     doc.ents = [Span(doc, 0, 1, "LOC", kb_id="NIL"), Span(doc, 3, 4, "LOC", kb_id="NIL")]
     assert nlp.get_pipe("luke_relation")._ask([doc]).query.pairs.tolist() == [[0, 1], [1, 0]]
-
-
-def test_a_document_of_many_entities_is_scored_in_bounded_chunks(bert_dir, monkeypatch):
-    from spacy_luke.layers import pair_scorer
-
-    n = 40
-    nlp = make(bert_dir, threshold=0.0, pair_order="text")
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
-    doc = Doc(nlp.vocab, words=["Tokyo", "met"] * n)
-    doc.ents = [Span(doc, 2 * i, 2 * i + 1, "LOC") for i in range(n)]
-    pipe = nlp.get_pipe("luke_relation")
-    _, whole = pipe.predict([doc])
-    assert len(whole.asked) == n * (n - 1) // 2
-    monkeypatch.setattr(pair_scorer, "MAX_PAIRS", 7)
-    _, parts = pipe.predict([doc])
-    assert np.allclose(whole.logits, parts.logits, atol=1e-5)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,0 +1,113 @@
+"""Which pairs are asked about, and what is made of them."""
+
+import numpy as np
+import pytest
+from spacy.tokens import Doc, Span
+
+from spacy_luke.pipeline import entity_task
+from tests.pipeline.relation_data import annotate, make_examples, make_pipeline
+
+MODES = ("markers", "probe")
+
+
+def make(directory, mode="probe", **config):
+    return make_pipeline("luke_relation", directory, mode, **config)
+
+
+def test_every_ordered_pair_is_asked_about_or_every_pair_once(bert_dir):
+    doc_of_four = 3
+    for order, expected in (("both", 12), ("text", 6)):
+        nlp = make(bert_dir, pair_order=order)
+        docs = [eg.predicted for eg in make_examples(nlp)]
+        asked = nlp.get_pipe("luke_relation")._ask([docs[doc_of_four]])
+        assert len(asked.query.pairs) == expected
+
+
+@pytest.mark.parametrize("pair_order, expected", [("both", [[0, 1], [1, 0]]), ("text", [[0, 1]])])
+def test_pairs_of_any_function_are_asked_about_once(bert_dir, pair_order, expected):
+    nlp = make(bert_dir, pair_order=pair_order)
+    pipe = nlp.get_pipe("luke_relation")
+    pipe.candidates = lambda doc, entities: [[1, 0], [0, 1], [1, 0], [1, 1]]
+    doc = make_examples(nlp)[0].reference
+    assert pipe._ask([doc]).query.pairs.tolist() == expected
+    pipe.candidates = lambda doc, entities: []
+    assert pipe._ask([doc]).query.pairs.tolist() == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypatch, mode):
+    nlp = make(bert_dir, mode, threshold=0.0, encoder={"window": 16, "overlap": 4})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    docs = [eg.predicted for eg in examples]
+    # Questions without an answer shift no others: a mention that no window holds.
+    long = Doc(nlp.vocab, words=["Ada"] * 40)
+    annotate(long, [(0, 30, "PER", []), (32, 33, "LOC", []), (34, 35, "LOC", [])])
+    docs.insert(2, long)
+    pipe = nlp.get_pipe("luke_relation")
+    sizes = []
+    part = pipe._part
+    monkeypatch.setattr(pipe, "_part", lambda *x: sizes.append(x[2] - x[1]) or part(*x))
+    _, whole = pipe.predict(docs)
+    assert not sizes and pipe.n_unanswered == 4
+    monkeypatch.setattr(entity_task, "MAX_WORDS", 14)
+    # A function of candidates may say something else each time: it is asked once.
+    calls = []
+    candidates = pipe.candidates
+    monkeypatch.setattr(pipe, "candidates", lambda *x: calls.append(x) or candidates(*x))
+    asked, parts = pipe.predict(docs)
+    assert len(calls) == len(docs)
+    assert pipe.n_unanswered == 8 and sum(sizes) == len(docs) and len(sizes) > 2
+    assert np.array_equal(whole.asked, parts.asked)
+    assert np.allclose(whole.logits, parts.logits, atol=1e-5)
+    assert len(asked.query.pairs) == len(parts.asked) + 4
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_in_text_order_too_only_candidates_are_related(bert_dir, multi_label):
+    """A pair is asked about if one direction is a candidate, and then related in no other."""
+    from_people = {"@misc": "spacy-luke.relation_candidates.v1", "label_pairs": [["PER", "LOC"]]}
+    nlp = make(
+        bert_dir,
+        pair_order="text",
+        multi_label=multi_label,
+        threshold=0.0,
+        symmetric=["borders"],
+        candidates=from_people,
+    )
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_relation")
+    # Only one gold relation is that of a person to a place.
+    assert (pipe.limits["gold"], pipe.limits["no candidate"]) == (5, 4)
+    doc = Doc(nlp.vocab, words=["London", "is", "where", "Ada", "Lovelace", "met", "Tokyo"])
+    annotate(doc, [(0, 1, "LOC", []), (3, 5, "PER", []), (6, 7, "LOC", [])])
+    asked, scores = pipe.predict([doc])
+    assert asked.query.pairs.tolist() == [[0, 1], [1, 2]]
+    assert asked.ways.tolist() == [[False, True], [True, False]]
+    for favoured in range(scores.logits.shape[1]):
+        logits = np.zeros_like(scores.logits)
+        logits[:, favoured] = 9.0
+        pipe.set_annotations([doc], (asked, scores._replace(logits=logits)))
+        directed = [x for x in doc._.relations if x.label != "borders"]
+        assert all((x.head.label_, x.tail.label_) == ("PER", "LOC") for x in directed)
+        if multi_label:  # everything that is possible, at this threshold
+            assert len(directed) == 4
+            assert {x.label for x in doc._.relations} == {"born_in", "located_in", "borders"}
+
+
+def test_a_document_of_many_entities_is_scored_in_bounded_chunks(bert_dir, monkeypatch):
+    from spacy_luke.layers import pair_scorer
+
+    n = 40
+    nlp = make(bert_dir, threshold=0.0, pair_order="text")
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    doc = Doc(nlp.vocab, words=["Tokyo", "met"] * n)
+    doc.ents = [Span(doc, 2 * i, 2 * i + 1, "LOC") for i in range(n)]
+    pipe = nlp.get_pipe("luke_relation")
+    _, whole = pipe.predict([doc])
+    assert len(whole.asked) == n * (n - 1) // 2
+    monkeypatch.setattr(pair_scorer, "MAX_PAIRS", 7)
+    _, parts = pipe.predict([doc])
+    assert np.allclose(whole.logits, parts.logits, atol=1e-5)
