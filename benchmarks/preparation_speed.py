@@ -3,7 +3,9 @@
     python -m benchmarks.preparation_speed --dump FILES... --encoder DIR --workers 1 2
 
 Wall time of the commands as a user runs them, start-up and hashing included; markup is that of the
-dumps uncompressed. Memory is the peak of the largest process of a command.
+dumps uncompressed. Memory is the peak of the largest process of a command. With --copies every dump
+is read that many times, as parts of one large wiki: excerpts alone are read before a second process
+has started.
 """
 
 import argparse
@@ -26,6 +28,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="python -m benchmarks.preparation_speed", description=__doc__)
     p.add_argument("--encoder", default="project/assets/minilm", help="directory of the encoder")
     p.add_argument("--dump", type=Path, nargs="+", required=True, help="exports of one language")
+    p.add_argument("--copies", type=int, default=1, help="of every dump")
     p.add_argument("--language", default="", help="of the dumps, where they do not say one")
     p.add_argument("--work", type=Path, default=Path("build/preparation"), help="folder for files")
     p.add_argument("--results", type=Path, help="default: preparation.jsonl in --work")
@@ -52,6 +55,17 @@ def timed(command: list[str]) -> tuple[float, float]:
     return time.monotonic() - start, usage.ru_maxrss / 1024
 
 
+def repeated(dumps: Sequence[Path], copies: int, folder: Path) -> list[Path]:
+    """The dumps, each as often as copies says, under names of their own."""
+    if copies == 1:
+        return list(dumps)
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [(x, folder / f"{number}-{x.name}") for number in range(copies) for x in dumps]
+    for source, part in parts:
+        shutil.copyfile(source, part)
+    return [part for _, part in parts]
+
+
 def megabytes(folder: Path) -> dict[str, float]:
     """What the stages read: markup, and text."""
     counts = srsly.read_json(folder / "articles" / "manifest.json")["counts"]
@@ -63,13 +77,14 @@ def megabytes(folder: Path) -> dict[str, float]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
+    parts = repeated(args.dump, args.copies, args.work / "dumps")
     measured: dict[tuple[str, int], list[tuple[float, float]]] = {}
     read: dict[str, float] = {}
     for number in range(args.rounds):
         for workers in args.workers[:: 1 if number % 2 == 0 else -1]:
             folder = args.work / f"workers-{workers}"
             shutil.rmtree(folder, ignore_errors=True)
-            settings = argparse.Namespace(**{**vars(args), "workers": workers})
+            settings = argparse.Namespace(**{**vars(args), "workers": workers, "dump": parts})
             for command in preparation(settings, folder):
                 measured.setdefault((command[0], workers), []).append(timed(command))
             read = megabytes(folder)
@@ -78,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         seconds = [x for x, _ in found]
         first = [x for x, _ in measured[stage, args.workers[0]]]
         record = {"kind": "preparation", "stage": stage, "engine": args.engine, "workers": workers}
-        record |= {"dumps": [x.name for x in args.dump], "seconds": seconds}
+        record |= {"dumps": [x.name for x in args.dump], "copies": args.copies, "seconds": seconds}
         record |= {"characters": read.get(stage, 0.0) * 1e6, "peak_mib": [x for _, x in found]}
         results.append(args.results, record)
         speed = (
