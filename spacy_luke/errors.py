@@ -32,5 +32,9 @@ class StageError(LukeError):
     """The files of a stage of pretraining are missing, unfinished, damaged, or of another run."""
 
 
+class TrainingError(LukeError):
+    """A pretraining cannot go on: its loss or its weights are no numbers any more."""
+
+
 class WorkerError(LukeError):
     """Workers died on the same partition again and again."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from ..errors import CheckpointError
@@ -64,7 +65,12 @@ def write_checkpoint(
             if untrained_queries(published, source):  # which transformers would draw
                 config = replace(config, use_entity_aware_attention=False)
         tensors = as_in_file(published, source)
-        save_file(tensors, temporary / "model.safetensors", {"format": "pt"})
+        try:
+            save_file(tensors, temporary / "model.safetensors", {"format": "pt"})
+        except SafetensorError as error:  # no OSError, whatever the reason
+            raise CheckpointError(
+                f"{folder} cannot be written: {error}. Is the disk full?"
+            ) from error
         values = published_config(config, architecture)
         write_object(temporary / "config.json", {**values, **_precision(tensors, values)})
         write_object(temporary / "entity_vocab.json", _entity_names(checkpoint.entities))

@@ -1,5 +1,6 @@
 """``spacy luke pretrain``: masked words and entities."""
 
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -101,6 +102,8 @@ def pretrain_cli(
         from ..pretraining.training import Phase, TrainingSettings
 
     msg = Printer()
+    # A logger is started by being imported, which only the process that uses it should do.
+    is_first = os.environ.get("RANK", "0") == "0"
     try:
         phases = (Phase(entity_steps, entity_rate, True), Phase(steps, rate))
         settings = TrainingSettings(
@@ -135,7 +138,7 @@ def pretrain_cli(
             model_settings,
             settings,
             verify,
-            hooks=tuple(map(_hook, hook or ())),
+            hooks=tuple(map(_hook, hook or ())) if is_first else (),
         )
     except (LukeError, OSError) as err:
         msg.fail(str(err))
@@ -147,6 +150,9 @@ def pretrain_cli(
 def _hook(name: str) -> "Log":
     module, _, function = name.partition(":")
     try:
-        return getattr(import_module(module), function)
-    except (ImportError, AttributeError) as error:
+        found = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"--hook {name}: {error}") from error
+    if not callable(found):
+        raise ConfigError(f"--hook {name}: it is {type(found).__name__}, and cannot be called.")
+    return found

@@ -82,6 +82,9 @@ class Layer(nn.Module):
             words = self._finish(words, torch.cat(word_contexts))
         if entity_contexts:
             entities = self._finish(entities, torch.cat(entity_contexts))
+        elif self.word_to_entity is not None:
+            # No row, but part of the graph: processes that train together share every gradient.
+            entities = entities + to_entities[:0] + e_words + e_entities
         return words, entities
 
     def words(

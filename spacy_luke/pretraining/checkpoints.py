@@ -1,7 +1,7 @@
 """Checkpoints of a training: written at once or not at all, gone on from exactly."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,11 @@ _FILES = ("model.safetensors", "optimizer.pt")
 
 @dataclass
 class Resumed:
-    """step: updates done. weights: of the model, by name. optimizer: its state."""
+    """step: updates done. totals: sums since the last record of the log. weights: of the model, by
+    name. optimizer: its state."""
 
     step: int
+    totals: list[float]
     weights: dict[str, torch.Tensor]
     optimizer: dict[str, Any]
 
@@ -30,6 +32,7 @@ class Resumed:
 def save_checkpoint(
     folder: Path,
     step: int,
+    totals: Sequence[float],
     weights: Mapping[str, torch.Tensor],
     optimizer: Mapping[str, Any],
     identity: Mapping[str, Any],
@@ -42,8 +45,10 @@ def save_checkpoint(
     for left in folder.glob(".checkpoint-*"):  # by a run that was killed
         shutil.rmtree(left, ignore_errors=True)
     temporary.mkdir()
+    # In full: JSON would round them.
+    state = {"step": step, "totals": [float(x).hex() for x in totals], "identity": identity}
     try:
-        _write(temporary, weights, optimizer, {"step": step, "identity": identity})
+        _write(temporary, weights, optimizer, state)
         shutil.rmtree(target, ignore_errors=True)
         temporary.rename(target)
         sync_folder(folder)
@@ -91,7 +96,8 @@ def load_latest(folder: Path, identity: Mapping[str, Any]) -> Resumed | None:
         optimizer = torch.load(path / _FILES[1], weights_only=True, map_location="cpu")
     except (SafetensorError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
-    return Resumed(state["step"], weights, optimizer)
+    totals = [float.fromhex(x) for x in state["totals"]]
+    return Resumed(state["step"], totals, weights, optimizer)
 
 
 def _checkpoints(folder: Path) -> Iterator[Path]:

@@ -41,6 +41,10 @@ class ModelSettings:
     entity_size: int = 0
     keep_entities: bool = True
 
+    def __post_init__(self) -> None:
+        if self.entity_size < 0:
+            raise ConfigError(f"entity_size is {self.entity_size}; use 0 (the encoder's) or more.")
+
 
 def pretrain(
     checkpoint: Checkpoint,
@@ -63,6 +67,11 @@ def pretrain(
     if shards.inputs["entities"] != entities.fingerprint:
         raise ConfigError(
             f"{shards.folder} was made with another vocabulary than {entities.folder}."
+        )
+    if model_settings.attention == "probe" and checkpoint.config.use_entity_aware_attention:
+        raise ConfigError(
+            f"{checkpoint.source.name} is entity-aware, and words that attend to no entity, as in "
+            "probe attention, do not train its queries: use full attention, or plain queries."
         )
     if shards.inputs["pieces"] != pieces_hash(checkpoint.pieces):
         raise ConfigError(
@@ -105,7 +114,14 @@ def pretrain(
         log = Logger(folder, hooks, trainer.first_step) if trainer.is_main else _silent
         evaluate: Callable[[], dict[str, float]] | None = None
         if shards.counts.get("sequences, held out"):
-            judge = HeldOut(held_out, settings.masking, ids, settings.seed, held_out_sequences)
+            judge = HeldOut(
+                held_out,
+                settings.masking,
+                ids,
+                settings.seed,
+                held_out_sequences,
+                settings.micro_batch,
+            )
             if trainer.is_main and not trainer.first_step:
                 found = judge.baselines(train)
                 log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
@@ -120,13 +136,16 @@ def pretrain(
 
 def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:
     """The published layout. Attention is plain in pretraining, and what is trained from it is
-    entity-aware, as published."""
-    shutil.rmtree(folder, ignore_errors=True)
+    entity-aware, as published. A model that is there is replaced by a whole one or stays."""
     pooler = {k: v for k, v in start.others.items() if k.startswith(POOLER)}
     network, heads = published(weights)
     source = Source(name=start.source.name)
     trained = replace(start, weights=network, others=pooler | heads, source=source)
-    write_checkpoint(folder, with_extra_queries(trained), "LukeForMaskedLM")
+    temporary = folder.with_name(f".{folder.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    write_checkpoint(temporary, with_extra_queries(trained), "LukeForMaskedLM")
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.rename(folder)
 
 
 class Logger:

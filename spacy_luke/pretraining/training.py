@@ -21,7 +21,8 @@ from accelerate import Accelerator
 from tqdm import tqdm
 
 from ..checkpoint.names import Weights
-from ..errors import ConfigError
+from ..errors import ConfigError, TrainingError
+from ..report import LOGGER
 from .checkpoints import load_latest, save_checkpoint
 from .masking import Masking, Sample, Vocabularies, mask_batch
 from .objective import MaskedBatch, Outcome, PretrainingModel
@@ -34,7 +35,9 @@ Log = Callable[[dict[str, Any]], None]
 
 _FREE = ("micro_batch", "sharded", "log_every", "evaluate_every", "save_every", "keep", "peak")
 """Settings that may change when a training goes on."""
-_SUMS = 8
+_SUMS = 9
+"""Word loss, entity loss, words right, entities right, words, entities, pieces, operations; and
+seconds, of one process."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,10 @@ class Phase:
     steps: int
     rate: float
     entities_only: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.rate < math.inf:
+            raise ConfigError(f"The peak rate of a phase is {self.rate}; use 0 or more.")
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,13 @@ class TrainingSettings:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it has to be at least 1.")
         if self.precision not in ("no", "bf16"):
             raise ConfigError(f"precision is {self.precision!r}; use 'no' or 'bf16'.")
+        for name in ("dropout", "attention_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ConfigError(f"{name} is {getattr(self, name)}; use 0 to less than 1.")
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}; use 0 or more.")
+        if not 0.0 <= self.warmup < math.inf:
+            raise ConfigError(f"warmup is {self.warmup}; use steps, or a share below 1.")
         if not 0.0 <= self.peak < math.inf:
             raise ConfigError(f"peak is {self.peak}; use a positive number, or 0 (unknown).")
 
@@ -129,10 +143,21 @@ class Trainer:
                 f"batch_size is {settings.batch_size}, less than the "
                 f"{self.accelerator.num_processes} processes."
             )
+        for phase in settings.phases:
+            if self.is_main and settings.n_warmup(phase) > phase.steps:
+                LOGGER.warning(
+                    "The warm-up of %d steps is longer than a phase of %d: its rate gets to %.2g, "
+                    "not to %.2g. --warmup below 1 is a share of the steps.",
+                    settings.n_warmup(phase),
+                    phase.steps,
+                    phase.rate * phase.steps / settings.n_warmup(phase),
+                    phase.rate,
+                )
         kept = {k: v for k, v in asdict(settings).items() if k not in _FREE}
         self.identity = {**identity, "settings": kept}
         self._resumed = load_latest(folder, self.identity)
         self.step = 0
+        self._saved = self.first_step
         self.model: Any = None
         self.optimizer: Any = None
 
@@ -178,7 +203,9 @@ class Trainer:
     ) -> None:
         settings = self.settings
         stream = self.samples.stream(settings.seed, first * settings.batch_size)
-        seconds, totals = 0.0, np.zeros(_SUMS)
+        totals = np.zeros(_SUMS)
+        if self._resumed and first == self.first_step and self.is_main:
+            totals += self._resumed.totals
         for self.step in range(first, begin + phase.steps):
             since = time.perf_counter()
             rate = phase.rate * linear_schedule(
@@ -187,20 +214,20 @@ class Trainer:
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
             samples = list(islice(stream, settings.batch_size))
-            totals += self._step(samples)
-            seconds += time.perf_counter() - since
+            totals[:-1] += self._step(samples)
+            totals[-1] += (time.perf_counter() - since) * self.is_main
             done = self.step + 1
             last = done == begin + phase.steps  # of the phase
             bar.update()
             if done % settings.log_every == 0 or last:
-                self._log(log, self._record(done, number, rate, totals, seconds), bar)
-                seconds, totals = 0.0, np.zeros(_SUMS)
+                self._log(log, self._record(done, number, rate, self._over_all(totals)), bar)
+                totals = np.zeros(_SUMS)
             if evaluate and (done % settings.evaluate_every == 0 or last):
                 with self.accelerator.autocast():
                     found = evaluate()
                 self._log(log, {"kind": "evaluation", "step": done, **found}, bar)
             if done % settings.save_every == 0 or last:
-                self._save(done)
+                self._save(done, self._over_all(totals))
 
     def _prepare(self, phase: Phase) -> None:
         """Model and optimizer of a phase."""
@@ -236,7 +263,7 @@ class Trainer:
 
     def _step(self, samples: list[Sample]) -> np.ndarray:
         """One update. Returns (word loss, entity loss, words right, entities right, words,
-        entities, pieces, operations), sums of this process."""
+        entities, pieces, operations), sums of this process. Raises TrainingError."""
         settings, accelerator = self.settings, self.accelerator
         mine = samples[accelerator.process_index :: accelerator.num_processes]
         parts = [
@@ -250,7 +277,7 @@ class Trainer:
         )
         n_words, n_entities = accelerator.reduce(counts, "sum").tolist()
         torch.manual_seed(_seed(settings.seed, self.step, accelerator.process_index))
-        totals = np.zeros(_SUMS)
+        totals = np.zeros(_SUMS - 1)
         for i, batch in enumerate(parts):
             last = i == len(parts) - 1
             with nullcontext() if last else self._unreduced():
@@ -261,6 +288,9 @@ class Trainer:
                 loss = loss + outcome.entity_loss / max(n_entities, 1)
                 accelerator.backward(loss * accelerator.num_processes)
             totals += _sums(outcome, batch, operations(self.plain, batch))
+        finite = torch.tensor(float(np.isfinite(totals).all()), device=accelerator.device)
+        if accelerator.reduce(finite, "sum").item() < accelerator.num_processes:
+            raise self._diverged(f"The loss of step {self.step + 1} is")
         if settings.clip:
             accelerator.clip_grad_norm_(self.model.parameters(), settings.clip)
         self.optimizer.step()
@@ -278,14 +308,17 @@ class Trainer:
 
     # Records
 
+    def _over_all(self, totals: np.ndarray) -> list[float]:
+        """Sums of all processes."""
+        sums = torch.from_numpy(totals).to(self.accelerator.device, copy=True)
+        return self.accelerator.reduce(sums, "sum").tolist()
+
     def _record(
-        self, done: int, phase: int, rate: float, totals: np.ndarray, seconds: float
+        self, done: int, phase: int, rate: float, totals: Sequence[float]
     ) -> dict[str, Any]:
-        """Means of the steps since the last record, over all processes."""
-        sums = torch.from_numpy(totals).to(self.accelerator.device)
-        word_loss, entity_loss, words_right, entities_right, words, entities, pieces, work = (
-            self.accelerator.reduce(sums, "sum").tolist()
-        )
+        """Means of the steps since the last record."""
+        word_loss, entity_loss, words_right, entities_right, *counts = totals
+        words, entities, pieces, work, seconds = counts
         tflops = work / seconds / 1e12
         record = {
             "kind": "step",
@@ -320,14 +353,23 @@ class Trainer:
                 shown = (f"{k} {v:.4g}" for k, v in record.items() if isinstance(v, float))
                 bar.write(f"step {record['step']}, held out: {', '.join(shown)}")
 
-    def _save(self, done: int) -> None:
+    def _save(self, done: int, totals: Sequence[float]) -> None:
         weights = whole_weights(self.plain)
         optimizer = whole_optimizer(self.plain, self.optimizer)
         if self.is_main:
-            save_checkpoint(
-                self.folder, done, weights, optimizer, self.identity, self.settings.keep
-            )
+            if not all(x.isfinite().all() for x in weights.values()):
+                raise self._diverged(f"After step {done} weights are")
+            keep = self.settings.keep
+            save_checkpoint(self.folder, done, totals, weights, optimizer, self.identity, keep)
+        self._saved = done
         self.accelerator.wait_for_everyone()
+
+    def _diverged(self, what: str) -> TrainingError:
+        left = f"the checkpoint of step {self._saved} is kept" if self._saved else "none is saved"
+        return TrainingError(
+            f"{what} not finite: the training has diverged. Use a lower rate, a longer warm-up or "
+            f"--clip in a new folder; {left}."
+        )
 
 
 def _sums(outcome: Outcome, batch: MaskedBatch, work: float) -> np.ndarray:

@@ -75,10 +75,22 @@ def test_what_cannot_work_is_said(bert_dir, tmp_path):
     command = prepare(tmp_path, dump, bert_dir)
     assert "precision is 'fp8'" in fail(*command, "--precision", "fp8")
     assert "--hook nothing:here" in fail(*command, "--hook", "nothing:here")
+    assert "--hook sys:path: it is list" in fail(*command, "--hook", "sys:path")
     message = fail("articles", dump, "-o", tmp_path / "entities")
     assert "was begun with stage = 'entities'" in message
     other = fail("pretrain", tmp_path / "articles", *command[2:])
     assert "holds the stage 'articles', not 'shards'" in other
+
+
+def test_other_processes_than_the_first_do_not_start_loggers(bert_dir, tmp_path, monkeypatch):
+    command = prepare(tmp_path, CORPUS / "encyclopedia.xml", bert_dir)
+    (tmp_path / "a_logger.py").write_text("raise RuntimeError('started')", encoding="utf8")
+    monkeypatch.syspath_prepend(tmp_path)
+    command += ["--hook", "a_logger:log"]
+    with pytest.raises(RuntimeError, match="started"):
+        CliRunner().invoke(app, [str(x) for x in command], catch_exceptions=False)
+    monkeypatch.setenv("RANK", "1")
+    run(*command)
 
 
 @pytest.mark.parametrize("name", ["articles", "entities", "shards", "pretrain"])

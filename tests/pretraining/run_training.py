@@ -22,8 +22,9 @@ def settings_of(values: dict[str, Any]) -> TrainingSettings:
 def run(world: Path, encoder: Path, folder: Path, values: dict[str, Any], **more: Any) -> Any:
     values = dict(values)
     model_settings = ModelSettings(values.pop("attention", "full"))
+    aware = values.pop("entity_aware", None)
     return pretrain(
-        more.pop("checkpoint", None) or read_checkpoint(encoder),
+        more.pop("checkpoint", None) or read_checkpoint(encoder, entity_aware=aware),
         read_manifest(world / "shards", "shards"),
         read_manifest(world / "entities", "entities"),
         folder,

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +20,12 @@ from spacy.tokens import Span
 
 from spacy_luke.checkpoint.names import is_extra_query, plain_query, to_published
 from spacy_luke.checkpoint.read import read_checkpoint
-from spacy_luke.errors import CheckpointError, ConfigError, StageError
+from spacy_luke.errors import ConfigError
 from spacy_luke.model.packing import Entities, LukeInputs, Words
-from spacy_luke.pretraining import checkpoints, training
+from spacy_luke.pretraining import training
 from spacy_luke.pretraining.masking import Masking
 from spacy_luke.pretraining.objective import PretrainingModel
-from spacy_luke.pretraining.pretrain import LOG, _warn, fresh_heads, read_log
-from spacy_luke.pretraining.stage import alone
-from spacy_luke.pretraining.training import Phase, TrainingSettings
+from spacy_luke.pretraining.pretrain import LOG, fresh_heads, read_log
 from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world
 
@@ -117,6 +114,19 @@ def test_a_training_that_goes_on_ends_where_it_would_have(world, bert_dir, tmp_p
     assert told("again") == told("whole")
 
 
+def test_a_record_also_counts_the_steps_before_an_interruption(world, bert_dir, tmp_path):
+    values = {"phases": [(6, 1e-3, False)], "log_every": 3, "save_every": 2}
+    run(world, bert_dir, tmp_path / "whole", values)
+    with pytest.raises(Interrupted):
+        run(world, bert_dir, tmp_path / "again", values, hooks=(stop_at(6),))
+    shutil.rmtree(tmp_path / "again" / "checkpoints" / "checkpoint-000000006", ignore_errors=True)
+    assert (tmp_path / "again" / "checkpoints" / "checkpoint-000000004").exists()
+    run(world, bert_dir, tmp_path / "again", values)
+    whole, again = (steps(tmp_path / x)[-1] for x in ("whole", "again"))
+    names = ("step", "word_loss", "entity_loss", "word_accuracy", "entity_accuracy")
+    assert [whole[x] for x in names] == [again[x] for x in names]
+
+
 def command(world: Path, encoder: Path, folder: Path, values: dict) -> list[str]:
     return [str(SCRIPT), str(world), str(encoder), str(folder), json.dumps(values)]
 
@@ -143,7 +153,13 @@ def train_on_two(world: Path, encoder: Path, folder: Path, values: dict) -> None
         {},
         {"sharded": True},
         {"sharded": True, "batch_size": 5},  # 3 and 2 sequences, in two passes each
-        {"sharded": True, "attention": "probe", "gradient_checkpointing": True, "clip": 0.1},
+        {
+            "sharded": True,
+            "attention": "probe",
+            "entity_aware": False,
+            "gradient_checkpointing": True,
+            "clip": 0.1,
+        },
     ],
 )
 def test_two_processes_train_like_one(world, bert_dir, tmp_path, how):
@@ -157,6 +173,18 @@ def test_two_processes_train_like_one(world, bert_dir, tmp_path, how):
     assert differences(weights(tmp_path / "one"), weights(tmp_path / "two")) < 1e-4
     one, two = (load_file(tmp_path / x / "model" / "model.safetensors") for x in ("one", "two"))
     assert differences(one, two) < 1e-4
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_processes_whose_passes_have_no_entity_train_along(bert_dir, tmp_path, sharded):
+    """Queries of their own for entities have gradients then too: zero."""
+    make_world(tmp_path, bert_dir, linked=4)
+    start = read_checkpoint(bert_dir, entity_aware=True)
+    values = {"dropout": 0.0, "phases": [[4, 1e-3, False]], "batch_size": 2, "micro_batch": 1}
+    run(tmp_path, bert_dir, tmp_path / "one", values, checkpoint=start)
+    values |= {"sharded": sharded, "entity_aware": True}
+    train_on_two(tmp_path, bert_dir, tmp_path / "two", values)
+    assert differences(weights(tmp_path / "one"), weights(tmp_path / "two")) < 1e-4
 
 
 def test_a_sharded_training_goes_on_from_any_other(world, bert_dir, tmp_path):
@@ -307,81 +335,3 @@ def test_the_finished_model_starts_any_component(world, bert_dir, tmp_path):
     doc.ents = [Span(doc, 0, 1, "LOC", kb_id="Paris")]
     assert np.isfinite(doc.ents[0]._.luke_vector).all()
     assert (tmp_path / "out" / "log.svg").read_text().startswith("<?xml")
-
-
-# Bad input
-
-
-def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
-    run(world, bert_dir, tmp_path, {})
-    with pytest.raises(ConfigError, match=r"settings.seed = 0, this run has 1"):
-        run(world, bert_dir, tmp_path, {"seed": 1})
-    last = sorted((tmp_path / "checkpoints").glob("checkpoint-*"))[-1]
-    data = (last / "model.safetensors").read_bytes()
-    (last / "model.safetensors").write_bytes(data[:-10])
-    with pytest.raises(CheckpointError, match="model.safetensors is not what was written"):
-        run(world, bert_dir, tmp_path, {})
-
-
-def test_shards_of_another_tokenizer_are_refused(world, roberta_dir, tmp_path):
-    with pytest.raises(ConfigError, match="made with another tokenizer than that of"):
-        run(world, roberta_dir, tmp_path, {})
-
-
-@pytest.mark.parametrize(
-    "error", [OSError("[Errno 28] No space left"), RuntimeError("unexpected pos")]
-)
-def test_a_full_disk_leaves_the_checkpoint_before(world, bert_dir, tmp_path, monkeypatch, error):
-    run(world, bert_dir, tmp_path, {"phases": [(2, 1e-3, False)]})
-    before = sorted(x.name for x in (tmp_path / "checkpoints").iterdir())
-    (tmp_path / "checkpoints" / ".checkpoint-000000009").mkdir()  # of a run that was killed
-
-    def fail(*args):
-        raise error
-
-    monkeypatch.setattr(checkpoints.torch, "save", fail)
-    with pytest.raises(StageError, match="checkpoint-000000003 cannot be written.*the disk full"):
-        checkpoints.save_checkpoint(tmp_path / "checkpoints", 3, {"x": torch.ones(1)}, {}, {}, 2)
-    assert sorted(x.name for x in (tmp_path / "checkpoints").iterdir()) == before
-
-
-def test_two_trainings_in_a_folder_are_refused(world, bert_dir, tmp_path):
-    with alone(tmp_path), pytest.raises(StageError, match="Another run is at work"):
-        run(world, bert_dir, tmp_path, {})
-
-
-def test_a_vocabulary_that_covers_nothing_is_told(bert_dir, tmp_path, caplog):
-    _, _, shards = make_world(tmp_path, bert_dir)
-    spacy.util.logger.propagate = True
-    n_links = shards.counts["entities, train"] + shards.counts["entities, held out"]
-    counts = {**shards.counts, "links outside the vocabulary": n_links}
-    _warn(read_checkpoint(bert_dir), replace(shards, counts=counts))
-    assert "no entity is trained" in caplog.text
-    caplog.clear()
-    _warn(read_checkpoint(bert_dir), shards)
-    assert not caplog.text
-
-
-def test_a_damaged_shard_is_named(bert_dir, tmp_path):
-    _, _, shards = make_world(tmp_path, bert_dir)
-    path = shards.paths("train.parquet")[1]
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(StageError, match="part-00001/train.parquet is not what was written"):
-        run(tmp_path, bert_dir, tmp_path / "out", {})
-
-
-def test_sequences_have_to_fit_the_encoder(bert_dir, tmp_path):
-    make_world(tmp_path, bert_dir, max_pieces=500)
-    with pytest.raises(ConfigError, match="Make shards with --max-pieces 130"):
-        run(tmp_path, bert_dir, tmp_path / "out", {})
-
-
-def test_settings_that_cannot_work_are_refused():
-    with pytest.raises(ConfigError, match="at least one phase"):
-        TrainingSettings(phases=())
-    with pytest.raises(ConfigError, match="precision is 'fp8'"):
-        TrainingSettings(phases=(Phase(1, 0.1),), precision="fp8")
-    with pytest.raises(ConfigError, match="batch_size is 0"):
-        TrainingSettings(phases=(Phase(1, 0.1),), batch_size=0)
-    with pytest.raises(ConfigError, match="peak is nan"):
-        TrainingSettings(phases=(Phase(1, 0.1),), peak=float("nan"))

@@ -17,15 +17,16 @@ WORDS = ("is", "the", "capital", "of", "and", "its", "largest", "city", "met", "
 ALONE = Engine(workers=1)
 
 
-def make_rows(n: int, seed: int = 0, faithful: bool = False) -> list[tuple]:
-    """Articles of random words and links. faithful: each links to one name only."""
+def make_rows(n: int, seed: int = 0, faithful: bool = False, linked: int = 1) -> list[tuple]:
+    """Articles of random words and links. faithful: each links to one name only. linked: every so
+    many articles one has links."""
     rng = np.random.default_rng(seed)
     rows = []
     for i in range(n):
         words, links = [], []
         own = NAMES[int(rng.integers(len(NAMES)))]
         for k in range(int(rng.integers(6, 40))):
-            if k % 4 == 0:
+            if k % 4 == 0 and i % linked == 0:
                 name = own if faithful else NAMES[int(rng.integers(len(NAMES)))]
                 words.append(name)
                 links.append((name, name))
@@ -36,10 +37,15 @@ def make_rows(n: int, seed: int = 0, faithful: bool = False) -> list[tuple]:
 
 
 def make_world(
-    folder: Path, encoder: Path, n: int = 60, faithful: bool = False, **settings: Any
+    folder: Path,
+    encoder: Path,
+    n: int = 60,
+    faithful: bool = False,
+    linked: int = 1,
+    **settings: Any,
 ) -> tuple[Checkpoint, Manifest, Manifest]:
     """(starting point, vocabulary, shards) of ``n`` articles in three partitions."""
-    rows = make_rows(n, faithful=faithful)
+    rows = make_rows(n, faithful=faithful, linked=linked)
     parts = [(rows[i::3], []) for i in range(3)]
     articles = make_articles(folder / "articles", *parts)
     entities = build_vocabulary([articles], folder / "entities", VocabSettings(size=6), False)

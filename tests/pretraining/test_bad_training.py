@@ -1,0 +1,170 @@
+"""What a training cannot work with is refused, and what goes wrong leaves what was there."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import spacy
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from spacy_luke.checkpoint import write
+from spacy_luke.checkpoint.read import read_checkpoint
+from spacy_luke.errors import CheckpointError, ConfigError, StageError, TrainingError
+from spacy_luke.pretraining import checkpoints, training
+from spacy_luke.pretraining.pretrain import ModelSettings, _warn
+from spacy_luke.pretraining.stage import alone
+from spacy_luke.pretraining.training import Phase, TrainingSettings
+from tests.pretraining.run_training import run
+from tests.pretraining.world import make_world
+
+
+@pytest.fixture(scope="module")
+def world(bert_dir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    make_world(folder, bert_dir, n=80)
+    return folder
+
+
+def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
+    run(world, bert_dir, tmp_path, {})
+    with pytest.raises(ConfigError, match=r"settings.seed = 0, this run has 1"):
+        run(world, bert_dir, tmp_path, {"seed": 1})
+    last = sorted((tmp_path / "checkpoints").glob("checkpoint-*"))[-1]
+    data = (last / "model.safetensors").read_bytes()
+    (last / "model.safetensors").write_bytes(data[:-10])
+    with pytest.raises(CheckpointError, match="model.safetensors is not what was written"):
+        run(world, bert_dir, tmp_path, {})
+
+
+def test_shards_of_another_tokenizer_are_refused(world, roberta_dir, tmp_path):
+    with pytest.raises(ConfigError, match="made with another tokenizer than that of"):
+        run(world, roberta_dir, tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("[Errno 28] No space left"), RuntimeError("unexpected pos")]
+)
+def test_a_full_disk_leaves_the_checkpoint_before(world, bert_dir, tmp_path, monkeypatch, error):
+    run(world, bert_dir, tmp_path, {"phases": [(2, 1e-3, False)]})
+    before = sorted(x.name for x in (tmp_path / "checkpoints").iterdir())
+    (tmp_path / "checkpoints" / ".checkpoint-000000009").mkdir()  # of a run that was killed
+
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(checkpoints.torch, "save", fail)
+    with pytest.raises(StageError, match="checkpoint-000000003 cannot be written.*the disk full"):
+        checkpoints.save_checkpoint(
+            tmp_path / "checkpoints", 3, [], {"x": torch.ones(1)}, {}, {}, 2
+        )
+    assert sorted(x.name for x in (tmp_path / "checkpoints").iterdir()) == before
+
+
+def test_two_trainings_in_a_folder_are_refused(world, bert_dir, tmp_path):
+    with alone(tmp_path), pytest.raises(StageError, match="Another run is at work"):
+        run(world, bert_dir, tmp_path, {})
+
+
+def test_a_vocabulary_that_covers_nothing_is_told(bert_dir, tmp_path, caplog):
+    _, _, shards = make_world(tmp_path, bert_dir)
+    spacy.util.logger.propagate = True
+    n_links = shards.counts["entities, train"] + shards.counts["entities, held out"]
+    counts = {**shards.counts, "links outside the vocabulary": n_links}
+    _warn(read_checkpoint(bert_dir), replace(shards, counts=counts))
+    assert "no entity is trained" in caplog.text
+    caplog.clear()
+    _warn(read_checkpoint(bert_dir), shards)
+    assert not caplog.text
+
+
+def test_a_damaged_shard_is_named(bert_dir, tmp_path):
+    _, _, shards = make_world(tmp_path, bert_dir)
+    path = shards.paths("train.parquet")[1]
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(StageError, match="part-00001/train.parquet is not what was written"):
+        run(tmp_path, bert_dir, tmp_path / "out", {})
+
+
+def test_sequences_have_to_fit_the_encoder(bert_dir, tmp_path):
+    make_world(tmp_path, bert_dir, max_pieces=500)
+    with pytest.raises(ConfigError, match="Make shards with --max-pieces 130"):
+        run(tmp_path, bert_dir, tmp_path / "out", {})
+
+
+def test_settings_that_cannot_work_are_refused():
+    with pytest.raises(ConfigError, match="at least one phase"):
+        TrainingSettings(phases=())
+    with pytest.raises(ConfigError, match="precision is 'fp8'"):
+        TrainingSettings(phases=(Phase(1, 0.1),), precision="fp8")
+    with pytest.raises(ConfigError, match="batch_size is 0"):
+        TrainingSettings(phases=(Phase(1, 0.1),), batch_size=0)
+    with pytest.raises(ConfigError, match="peak is nan"):
+        TrainingSettings(phases=(Phase(1, 0.1),), peak=float("nan"))
+    for name, value in (("dropout", 1.0), ("attention_dropout", -0.1), ("seed", -1)):
+        with pytest.raises(ConfigError, match=f"^{name} is {value}"):
+            TrainingSettings(phases=(Phase(1, 0.1),), **{name: value})
+    for warmup in (-1, math.inf, math.nan):
+        with pytest.raises(ConfigError, match=f"warmup is {warmup}"):
+            TrainingSettings(phases=(Phase(1, 0.1),), warmup=warmup)
+    with pytest.raises(ConfigError, match="rate of a phase is nan"):
+        Phase(1, math.nan)
+    with pytest.raises(ConfigError, match="entity_size is -3"):
+        ModelSettings(entity_size=-3)
+
+
+def test_a_warm_up_longer_than_its_phase_is_told(world, bert_dir, tmp_path, caplog):
+    spacy.util.logger.propagate = True
+    run(world, bert_dir, tmp_path, {"phases": [(2, 1e-3, False)], "warmup": 8})
+    assert "8 steps is longer than a phase of 2: its rate gets to 0.00025, not" in caplog.text
+
+
+def test_words_that_attend_to_no_entity_do_not_train_queries_for_them(world, bert_dir, tmp_path):
+    with pytest.raises(ConfigError, match="entity-aware, and words that attend to no entity"):
+        run(world, bert_dir, tmp_path, {"attention": "probe", "entity_aware": True})
+
+
+def kept(folder):
+    """Steps of the checkpoints; all that they hold is finite."""
+    found = sorted(folder.glob("checkpoints/checkpoint-*"))
+    for path in found:
+        assert all(x.isfinite().all() for x in load_file(path / "model.safetensors").values())
+    return [int(path.name.removeprefix("checkpoint-")) for path in found]
+
+
+def test_a_loss_that_is_no_number_stops_the_training(world, bert_dir, tmp_path):
+    values = {"phases": [(2, 1e-3, True), (4, 1e30, False)], "warmup": 0, "log_every": 10}
+    message = "The loss of step 4 is not finite.*the checkpoint of step 3 is kept"
+    with pytest.raises(TrainingError, match=message):
+        run(world, bert_dir, tmp_path, {**values, "save_every": 1, "keep": 9})
+    assert kept(tmp_path) == [1, 2, 3]
+
+
+def test_weights_that_are_no_numbers_are_not_saved(world, bert_dir, tmp_path, monkeypatch):
+    class Broken(training.UncorrectedAdamW):
+        def step(self, closure=None):
+            super().step(closure)
+            if self.param_groups[0]["n_steps"] == 3:
+                self.param_groups[0]["params"][0].data.fill_(math.nan)
+
+    monkeypatch.setattr(training, "UncorrectedAdamW", Broken)
+    message = "After step 3 weights are not finite.*the checkpoint of step 2 is kept"
+    with pytest.raises(TrainingError, match=message):
+        run(world, bert_dir, tmp_path, {"save_every": 1, "keep": 9})
+    assert kept(tmp_path) == [1, 2]
+
+
+def test_a_model_that_cannot_be_written_leaves_the_one_before(
+    world, bert_dir, tmp_path, monkeypatch
+):
+    model = run(world, bert_dir, tmp_path, {})
+    before = (model / "model.safetensors").read_bytes()
+
+    def fail(*args):
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(write, "save_file", fail)
+    with pytest.raises(CheckpointError, match="cannot be written: .* Is the disk full"):
+        run(world, bert_dir, tmp_path, {})
+    assert (model / "model.safetensors").read_bytes() == before
