@@ -21,6 +21,7 @@ def with_entities(
     seed: int = 0,
     keep: bool = True,
     fallback: Checkpoint | None = None,
+    language: str | None = None,
 ) -> Checkpoint:
     """The checkpoint with a table for other entities.
 
@@ -30,7 +31,8 @@ def with_entities(
 
     size: width of the table; 0: as it is. Another width starts all rows, and the projection to the
     hidden size, anew. keep: False re-initialises every row but those of the special entities.
-    Raises CheckpointError where ``fallback`` has rows of another width.
+    language: of names that do not say theirs, to find them in a multilingual vocabulary. Raises
+    CheckpointError where ``fallback`` has rows of another width.
     """
     config = checkpoint.config
     width = size or config.entity_emb_size
@@ -54,7 +56,7 @@ def with_entities(
             [(checkpoint, keep)] if fallback is None else [(fallback, True), (checkpoint, keep)]
         )
         for source, all_names in sources:
-            _take_rows(table, bias, entities, source, all_names)
+            _take_rows(table, bias, entities, source, all_names, language)
         if _BIAS in heads:
             dtype = heads[_BIAS].dtype
             if fallback is not None and _BIAS in fallback.others:
@@ -101,12 +103,30 @@ def special(entities: EntityVocab) -> list[str]:
     return sorted(names, key=entities.names.__getitem__)
 
 
+def shared_rows(
+    entities: EntityVocab, known: EntityVocab, language: str | None = None
+) -> dict[int, int]:
+    """Of the entities that both vocabularies name: the row in the first -> that in the second.
+
+    language: of names that do not say theirs, to find them in a multilingual vocabulary.
+    """
+    rows = {}
+    for name, index in entities.names.items():
+        row = known.names.get(name)
+        if row is None and language:
+            row = known.names.get(f"{language}:{name}")
+        if row is not None:
+            rows[index] = row
+    return rows
+
+
 def _take_rows(
     table: torch.Tensor,
     bias: torch.Tensor,
     entities: EntityVocab,
     source: Checkpoint,
     all_names: bool,
+    language: str | None,
 ) -> None:
     """Copy the rows and biases of the entities that a source names: all of them, or the special."""
     theirs = source.weights[ENTITY_TABLE].cpu()
@@ -115,11 +135,15 @@ def _take_rows(
             f"{source.source.name} has entities of {theirs.shape[1]} numbers; here they have "
             f"{table.shape[1]}."
         )
-    known = source.entities.names
-    names = (
-        entities.names.items() if all_names else [(x, entities.names[x]) for x in special(entities)]
+    rows = (
+        shared_rows(entities, source.entities, language)
+        if all_names
+        else {
+            entities.names[x]: source.entities.names[x]
+            for x in special(entities)
+            if x in source.entities
+        }
     )
-    rows = {index: known[name] for name, index in names if name in known}
     to = torch.tensor(list(rows), dtype=torch.int64)
     at = torch.tensor(list(rows.values()), dtype=torch.int64)
     table[to] = theirs[at]

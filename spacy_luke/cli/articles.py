@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from wasabi import Printer
 
-from ..errors import LukeError
+from ..errors import CorpusError, LukeError
 from . import app
 from .stages import (
     EngineOption,
@@ -25,7 +25,7 @@ def articles_cli(
         typer.Argument(
             metavar="IN...",
             help="MediaWiki exports (.xml, .bz2, .gz; with its index beside it a multistream dump "
-            "is read in parts), or .spacy files whose entities have a kb_id.",
+            "is read in parts), or .spacy files whose entities have a kb_id; or folders of them.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the stage.")],
@@ -52,6 +52,7 @@ def articles_cli(
     msg = Printer()
     try:
         where = Engine(engine, workers, scheduler)
+        sources = [file for path in sources for file in _files(path)]
         if all(path.suffix == ".spacy" for path in sources):
             manifest = read_docs(sources, out, where, language, progress)
         else:
@@ -60,3 +61,13 @@ def articles_cli(
         msg.fail(str(err))
         raise typer.Exit(1) from None
     print_counts(manifest, msg)
+
+
+def _files(path: Path) -> list[Path]:
+    """A file, or what a folder has to read. Raises CorpusError where that is nothing."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(x for x in path.iterdir() if x.suffix in (".xml", ".bz2", ".gz", ".spacy"))
+    if not found:
+        raise CorpusError(f"{path} holds no export (.xml, .bz2, .gz) and no .spacy file.")
+    return found

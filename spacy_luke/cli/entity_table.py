@@ -13,6 +13,7 @@ from spacy.tokens import DocBin
 from wasabi import Printer
 
 from ..errors import ConfigError, CorpusError, LukeError
+from ..vocab.entities import SPECIALS, EntityVocab
 from . import app
 from .loading import load_pipeline
 from .saving import check_free, save_pipeline
@@ -23,13 +24,20 @@ def entity_table_cli(
     pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A trained pipeline.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Directory of the new pipeline.")],
     keep: Annotated[
-        Path | None, typer.Option(help="Keep these entities alone: names, one a line.")
+        Path | None,
+        typer.Option(
+            help="Keep these entities alone: names, one a line, or the file of a vocabulary."
+        ),
     ] = None,
     lite: Annotated[bool, typer.Option("--lite", help="Keep the special entities alone.")] = False,
     source: Annotated[
         str | None,
         typer.Option("--from", help="First join the entities of this checkpoint or pipeline."),
     ] = None,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Draw all rows but the special ones anew.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Of rows that are drawn anew.")] = 0,
     add: Annotated[
         Path | None,
         typer.Option(
@@ -47,8 +55,8 @@ def entity_table_cli(
 ) -> None:
     """Change which entities an encoder knows. Rows that are kept are kept exactly.
 
-    --from makes a lite model full; --lite or --keep make it small; --add places entities of one's
-    own by the masked-entity head. They are done in this order.
+    --from makes a lite model full; --lite or --keep make it small; --anew re-initialises what is
+    left; --add places entities of one's own by the masked-entity head. They are done in this order.
     """
     from ..layers.encoder import module_of
     from ..pipeline import entity_store as store
@@ -78,6 +86,8 @@ def entity_table_cli(
             store.set_entities(node, kept.vocab)
         if lite:
             store.set_entities(node, store.lite(module_of(node).entities))
+        if anew:
+            store.draw_anew(node, seed)
         if add is not None:
             mentions = list(_mentions(add, nlp, titles))
             added = store.add_entities(node, mentions, nlp.vocab.lang or None)
@@ -118,8 +128,12 @@ def _titles_of(nlp: Language, node: Any) -> dict[str, str]:
 
 def _names(path: Path, titles: dict[str, str]) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-        names = [line.strip() for line in lines if line.strip()]
+        if path.suffix in (".json", ".jsonl"):
+            found = list(EntityVocab.from_file(path).names)
+        else:
+            lines = path.read_text(encoding="utf-8-sig").split("\n")
+            found = [line.partition("\t")[0].strip() for line in lines]
+        names = [name for name in found if name and name not in SPECIALS]
         return [titles.get(name, name) for name in names]
     except UnicodeDecodeError as err:
         raise CorpusError(f"{path} is no text in UTF-8: {err}.") from err

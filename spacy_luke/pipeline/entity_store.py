@@ -103,6 +103,13 @@ def set_entities(node: Any, vocab: EntityVocab, fallback: Checkpoint | None = No
     set_encoder(node, with_entities(checkpoint, vocab, fallback=fallback))
 
 
+def draw_anew(node: Any, seed: int = 0) -> None:
+    """Re-initialise the rows of all entities but the special ones, from normal(0,
+    ``initializer_range``), their biases from zero."""
+    checkpoint = to_checkpoint(module_of(node))
+    set_encoder(node, with_entities(checkpoint, checkpoint.entities, seed=seed, keep=False))
+
+
 def add_entities(node: Any, mentions: Sequence[Mention], language: str | None = None) -> list[str]:
     """Add entities of one's own, or replace the rows of known ones. language: in which to look up
     titles without one.

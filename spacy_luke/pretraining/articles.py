@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import spacy
 import srsly
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
+from spacy.vocab import Vocab
 
 from ..errors import ConfigError, CorpusError
+from ..vocab.entities import SPECIALS
 from ..wiki.export import PARTITION_SIZE, Page, Partition, partitions, read_pages
 from ..wiki.languages import DISAMBIGUATION_TEMPLATES
 from ..wiki.links import resolve
@@ -18,11 +19,13 @@ from ..wiki.markup import Parsed, parse
 from ..wiki.pages import disambiguation_templates, is_disambiguation
 from ..wiki.sites import Site
 from .engine import Engine
-from .stage import Manifest, fingerprint, run_stage, write_json
+from .stage import Manifest, claim, fingerprint, run_stage, write_json
 from .tables import ARTICLES, PAGES, TableWriter
 
 STAGE, TEMPLATES = "articles", "templates"
 _NAMES = "templates.json"
+_NO_ENTITY = ("", "NIL")
+"""``kb_id_`` of an entity that is linked to nothing; the second is that of ``entity_linker``."""
 
 
 def read_dump(
@@ -38,6 +41,8 @@ def read_dump(
     language: by default what the export says. Pages of other namespaces, and pages that are no
     wikitext, are counted. Raises CorpusError for a file that is no export, or breaks off.
     """
+    if partition_size < 1:
+        raise ConfigError(f"--partition-size is {partition_size}; use 1 byte or more.")
     parts = partitions(paths, partition_size)
     if not parts:
         raise CorpusError(f"There is no export among {', '.join(map(str, paths)) or 'no files'}.")
@@ -53,6 +58,7 @@ def read_dump(
         raise ConfigError(f"{parts[0].path} does not say its language; name it with --language.")
     settings = {"language": language, "source": "dump", "partition_size": partition_size}
     inputs = {f"{i} {path.name}": fingerprint(path) for i, path in enumerate(_files(parts))}
+    claim(folder, STAGE, settings, inputs, len(parts))  # before the dump is read once in vain
     templates = _templates(folder, settings, inputs, parts, engine, show_progress)
     return run_stage(
         STAGE,
@@ -104,7 +110,7 @@ def read_docs(
     show_progress: bool = True,
 ) -> Manifest:
     """Articles of annotated documents (``.spacy`` files): entities with a ``kb_id_`` are the links,
-    and what they link to is that id."""
+    and what they link to is that id. Ids that no vocabulary can hold are dropped and counted."""
     if not language:
         raise ConfigError("Annotated documents do not say their language; name it with --language.")
     return run_stage(
@@ -113,7 +119,7 @@ def read_docs(
         {"language": language, "source": "docs"},
         {f"{i} {path.name}": fingerprint(path) for i, path in enumerate(paths)},
         list(paths),
-        partial(_read_docbin, language=language),
+        _read_docbin,
         engine,
         show_progress,
     )
@@ -185,16 +191,20 @@ def _row(page_id: int, title: str, parsed: Parsed) -> tuple[Any, ...]:
     )
 
 
-def _read_docbin(path: Path, folder: Path, language: str) -> dict[str, int]:
+def _read_docbin(path: Path, folder: Path) -> dict[str, int]:
     counts: Counter[str] = Counter()
     with (
         TableWriter(folder / "pages.parquet", PAGES) as pages,
         TableWriter(folder / "articles.parquet", ARTICLES) as articles,
     ):
-        for i, doc in enumerate(_docs(path, language)):
+        for i, doc in enumerate(_docs(path)):
             title = f"{path.stem} {i}"
-            linked = [ent for ent in doc.ents if ent.kb_id_]
-            counts["dropped: entity without kb_id"] += len(doc.ents) - len(linked)
+            linked = []
+            for ent in doc.ents:
+                if reason := _unusable(ent):
+                    counts[f"dropped: {reason}"] += 1
+                else:
+                    linked.append(ent)
             counts.update({"pages": 1, "article": 1, "links": len(linked)})
             counts["characters"] += len(doc.text)
             pages.add((title, "article", None))
@@ -212,8 +222,17 @@ def _read_docbin(path: Path, folder: Path, language: str) -> dict[str, int]:
     return dict(+counts)
 
 
-def _docs(path: Path, language: str) -> Iterator[Doc]:
+def _unusable(ent: Span) -> str:
+    """Why an entity is no link, or nothing."""
+    if ent.kb_id_ in _NO_ENTITY:
+        return "entity without kb_id"
+    if any(character in ent.kb_id_ for character in "\t\n\r"):
+        return "kb_id with a tab or a line break"
+    return "kb_id of a special entity" if ent.kb_id_ in SPECIALS else ""
+
+
+def _docs(path: Path) -> Iterator[Doc]:
     try:
-        yield from DocBin().from_disk(path).get_docs(spacy.blank(language).vocab)
-    except (OSError, ValueError, ImportError) as error:
+        yield from DocBin().from_disk(path).get_docs(Vocab())
+    except (OSError, ValueError) as error:
         raise CorpusError(f"{path} cannot be read as annotated documents: {error}") from error

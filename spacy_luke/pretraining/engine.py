@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -44,23 +45,31 @@ class Engine:
 
     @property
     def n_workers(self) -> int:
-        return self.workers or len(os.sched_getaffinity(0))
+        if self.workers:
+            return self.workers
+        if hasattr(os, "sched_getaffinity"):  # not on every system
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
 
-    def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[int, R]]:
+    def map(
+        self, function: Callable[[T], R], items: Sequence[T], names: Sequence[str] = ()
+    ) -> Iterator[tuple[int, R]]:
         """(index, result) of each item in order of completion. ``function`` and the items have to
-        be picklable. Raises what ``function`` raises, or WorkerError."""
+        be picklable. names: what errors call the items. Raises what ``function`` raises, or
+        WorkerError."""
+        names = names or [str(item) for item in items]
         if not items:
             return
         if self.name == "dask":
-            yield from _dask(function, items, self)
+            yield from _dask(function, items, names, self)
         elif self.n_workers == 1:
             yield from ((i, function(item)) for i, item in enumerate(items))
         else:
-            yield from _processes(function, items, self.n_workers)
+            yield from _processes(function, items, names, self.n_workers)
 
 
 def _processes(
-    function: Callable[[T], R], items: Sequence[T], n_workers: int
+    function: Callable[[T], R], items: Sequence[T], names: Sequence[str], n_workers: int
 ) -> Iterator[tuple[int, R]]:
     waiting = list(range(len(items)))[::-1]
     starts = [0] * len(items)
@@ -79,20 +88,23 @@ def _processes(
                         yield running.pop(future), result
             except BrokenProcessPool as error:
                 # The pool does not say whose worker died: all that were under way start again.
+                lost = []
                 for future, i in running.items():
                     if future.done() and future.exception() is None:
                         yield i, future.result()
-                    elif starts[i] >= ATTEMPTS:
-                        raise WorkerError(_died(items[i])) from error
                     else:
-                        waiting.append(i)
+                        lost.append(i)
+                suspects = [names[i] for i in lost if starts[i] >= ATTEMPTS]
+                if suspects:
+                    raise WorkerError(_died(suspects)) from error
+                waiting.extend(lost)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
 
 def _dask(
-    function: Callable[[T], R], items: Sequence[T], engine: Engine
+    function: Callable[[T], R], items: Sequence[T], names: Sequence[str], engine: Engine
 ) -> Iterator[tuple[int, R]]:
     try:
         from distributed import Client, LocalCluster, as_completed
@@ -120,31 +132,33 @@ def _dask(
             try:
                 result = future.result()
             except KilledWorker as error:
-                raise WorkerError(_died(items[i])) from error
+                raise WorkerError(_died([names[i]])) from error
             yield i, result
             for more in submit():
                 done.add(more)
 
 
-def _client(client: Any, cluster: Any, engine: Engine) -> Any:
+@contextmanager
+def _client(client: Any, cluster: Any, engine: Engine) -> Iterator[Any]:
+    """A client of the scheduler, or of a cluster that ends with it."""
     import dask
 
     dask.config.set({"distributed.scheduler.allowed-failures": ATTEMPTS})
     if engine.scheduler:
-        return client(engine.scheduler)
-    return client(
-        cluster(
-            n_workers=engine.n_workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address=None,
-        )
+        with client(engine.scheduler) as connected:
+            yield connected
+        return
+    here = cluster(
+        n_workers=engine.n_workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
     )
+    with here, client(here) as connected:
+        yield connected
 
 
-def _died(item: object) -> str:
+def _died(names: Sequence[str]) -> str:
+    one_of = "one of them" if len(names) > 1 else "it"
     return (
-        f"Workers died {ATTEMPTS} times on partition {item}: out of memory, or killed from "
-        "outside. Use fewer --workers or smaller partitions, and start again: finished ones are "
-        "kept."
+        f"Workers died {ATTEMPTS} times at work on {', '.join(names)}: {one_of} needs more memory "
+        "than there is, or they were killed from outside. Use fewer --workers or smaller "
+        "partitions, and start again: finished ones are kept."
     )

@@ -4,23 +4,24 @@ The joins are DuckDB's, with bounded memory and a folder to spill to: a Python d
 titles does not scale.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import srsly
 
 from ..errors import ConfigError, CorpusError, StageError
-from ..vocab.entities import MASK, MASK2, PAD, UNK
+from ..vocab.entities import SPECIALS
 from .engine import Engine
-from .stage import Manifest, fingerprint, run_stage
+from .stage import Manifest, by_input, fingerprint, run_stage
 from .tables import ANCHORS, TARGETS, write_table
 
 STAGE = "entities"
-SPECIALS = (PAD, UNK, MASK, MASK2)
 _HOPS = 6
 """Redirects to redirects are followed this often; what is still a redirect then is a loop."""
 
@@ -61,25 +62,23 @@ def build_vocabulary(
     ``entity_vocab.jsonl`` (names by language), ``targets.parquet`` (every title that
     leads to an entity) and ``anchors.parquet``. Raises ConfigError and CorpusError.
     """
-    languages = [str(x.settings["language"]) for x in articles]
-    if len(set(languages)) < len(languages):
-        raise ConfigError(f"Several sets of articles have the same language: {languages}.")
+    sources = by_input(articles)
+    languages = list(dict.fromkeys(str(x.settings["language"]) for x in articles))
     if len(languages) > 1 and settings.sitelinks is None:
         raise ConfigError(
             "Articles of several languages need --sitelinks, to know what is the same."
         )
     files = {"white_list": settings.white_list, "sitelinks": settings.sitelinks}
     chosen = {k: v for k, v in asdict(settings).items() if k not in (*files, "memory")}
-    inputs = {f"articles {x}": m.fingerprint for x, m in zip(languages, articles)}
+    inputs = {name: manifest.fingerprint for name, manifest in sources.items()}
     inputs.update({name: fingerprint(path) for name, path in files.items() if path})
-    sources = dict(zip(languages, articles))
     work = partial(_build_or_say_why, settings=settings)
     return run_stage(
         STAGE,
         folder,
         {**chosen, "languages": languages},
         inputs,
-        [sources],
+        [list(articles)],
         work,
         Engine(workers=1),
         show_progress,
@@ -87,22 +86,22 @@ def build_vocabulary(
 
 
 def _build_or_say_why(
-    sources: Mapping[str, Manifest], folder: Path, settings: VocabSettings
+    sources: Sequence[Manifest], folder: Path, settings: VocabSettings
 ) -> dict[str, int]:
+    for manifest in sources:
+        manifest.verify()
     try:
         return _build(sources, folder, settings)
     except duckdb.Error as error:
-        places = ", ".join(str(manifest.folder) for manifest in sources.values())
+        places = ", ".join(str(manifest.folder) for manifest in sources)
+        reason = str(error).partition("\n")[0]  # what follows are settings of DuckDB
         raise StageError(
-            f"The links of {places} cannot be counted: {error}. Where a file is damaged, remove "
-            "its folder and run 'articles' again; where memory or disk is short, give --memory or "
-            "make room."
+            f"The links of {places} cannot be counted: {reason}. Where memory or disk is short, "
+            "give --memory or make room."
         ) from error
 
 
-def _build(
-    sources: Mapping[str, Manifest], folder: Path, settings: VocabSettings
-) -> dict[str, int]:
+def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -> dict[str, int]:
     spill = folder / "spill"
     with duckdb.connect() as db:
         db.execute(f"SET memory_limit = '{settings.memory}'")
@@ -112,7 +111,7 @@ def _build(
         counts = _follow_redirects(db)
         counts.update(_resolve(db))
         counts.update(_read_white_list(db, settings.white_list))
-        _count(db, settings)
+        counts.update(_count(db, settings))
         counts.update(_choose(db, settings))
         _write(db, folder, several=settings.sitelinks is not None)
     for path in spill.glob("*"):
@@ -122,10 +121,11 @@ def _build(
     return counts
 
 
-def _read(db: duckdb.DuckDBPyConnection, sources: Mapping[str, Manifest]) -> None:
+def _read(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> None:
     db.execute("CREATE TABLE pages (language VARCHAR, title VARCHAR, kind VARCHAR, target VARCHAR)")
     db.execute("CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR)")
-    for language, manifest in sources.items():
+    for manifest in sources:
+        language = str(manifest.settings["language"])
         pages = [str(x) for x in manifest.paths("pages.parquet")]
         articles = [str(x) for x in manifest.paths("articles.parquet")]
         if pages:
@@ -190,17 +190,18 @@ def _resolve(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return counts
 
 
-def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> None:
+def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
     """``counted``: links of every entity; ``named``: its names. An entity is a title, or with
     sitelinks an item; a title of no item stands for itself."""
     db.execute(
         "CREATE TABLE titles AS SELECT language, title FROM resolved UNION "
         "SELECT language, title FROM listed"
     )
+    counts: dict[str, int] = {}
     if settings.sitelinks is None:
         db.execute("CREATE TABLE named AS SELECT title AS item, language, title FROM titles")
     else:
-        _read_sitelinks(db, settings.sitelinks)
+        counts = _read_sitelinks(db, settings.sitelinks)
         db.execute(
             "CREATE TABLE named AS SELECT item, language, title FROM items UNION SELECT "
             "language || ':' || title, language, title FROM titles ANTI JOIN items "
@@ -210,6 +211,7 @@ def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> None:
         "CREATE TABLE counted AS SELECT item, count(r.title) AS count FROM named n "
         "LEFT JOIN resolved r USING (language, title) GROUP BY item"
     )
+    return counts
 
 
 def _read_white_list(db: duckdb.DuckDBPyConnection, path: Path | None) -> dict[str, int]:
@@ -236,22 +238,33 @@ def _read_white_list(db: duckdb.DuckDBPyConnection, path: Path | None) -> dict[s
     return {"white list: not found": _one(db, "FROM wanted ANTI JOIN found USING (name)")}
 
 
-def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """``items``: item, language and title. What an item calls by a redirect is the article there,
-    and that article's own item goes before."""
+def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]:
+    """``items``: item, language and title. A language may be called by its wiki (``dewiki``), and
+    titles have underscores, as in the wikis' own tables. What an item calls by a redirect is the
+    article there, and that article's own item goes before."""
     try:
         db.execute(
-            "CREATE TABLE items AS SELECT CAST(first(item ORDER BY by_redirect, item) AS VARCHAR) "
+            "CREATE TABLE items AS WITH s AS (SELECT item, replace(title, '_', ' ') AS title, "
+            "replace(regexp_replace(language, 'wiki$', ''), '_', '-') AS language "
+            f"FROM '{_quote(path)}') "
+            "SELECT CAST(first(item ORDER BY by_redirect, item) AS VARCHAR) "
             "AS item, language, title FROM (SELECT s.item, s.language, "
             "coalesce(r.target, s.title) AS title, r.target IS NOT NULL AS by_redirect "
-            f"FROM '{_quote(path)}' s LEFT JOIN redirects r "
-            "ON r.language = s.language AND r.title = s.title "
+            "FROM s LEFT JOIN redirects r ON r.language = s.language AND r.title = s.title "
             "WHERE s.language IN (SELECT DISTINCT language FROM resolved)) GROUP BY language, title"
         )
     except duckdb.Error as error:
         raise CorpusError(
             f"{path} cannot be read as a table of item, language and title: {error}"
         ) from error
+    linked = _one(db, "FROM titles")
+    found = _one(db, "FROM titles SEMI JOIN items USING (language, title)")
+    if linked and not found:
+        raise CorpusError(
+            f"{path} has none of the {linked} titles that are linked to. Its languages have to be "
+            "those of the articles (de, or dewiki), and its titles those of the wiki."
+        )
+    return {"titles in sitelinks": found, "titles not in sitelinks": linked - found}
 
 
 def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
@@ -277,19 +290,20 @@ def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str,
 
 def _write(db: duckdb.DuckDBPyConnection, folder: Path, several: bool) -> None:
     if several:
-        rows = db.execute(
+        rows = _rows(
+            db,
             "SELECT id, count, list([title, language] ORDER BY language, title) FROM chosen "
-            "JOIN named USING (item) GROUP BY ALL ORDER BY id"
-        ).fetchall()
+            "JOIN named USING (item) GROUP BY ALL ORDER BY id",
+        )
         first = [
             {"id": i, "entities": [[name, "en"]], "count": 0} for i, name in enumerate(SPECIALS)
         ]
-        rest = [{"id": i, "entities": names, "count": count} for i, count, names in rows]
-        srsly.write_jsonl(folder / "entity_vocab.jsonl", [*first, *rest])
+        rest = ({"id": i, "entities": names, "count": count} for i, count, names in rows)
+        srsly.write_jsonl(folder / "entity_vocab.jsonl", chain(first, rest))
     else:
         with (folder / "entity_vocab.tsv").open("w", encoding="utf8", newline="\n") as file:
             file.writelines(f"{name}\t0\n" for name in SPECIALS)
-            for item, count in db.execute("SELECT item, count FROM chosen ORDER BY id").fetchall():
+            for item, count in _rows(db, "SELECT item, count FROM chosen ORDER BY id"):
                 file.write(f"{item}\t{count}\n")
     direct = "SELECT language, title, CAST(id AS INTEGER) AS id FROM named JOIN chosen USING (item)"
     by_redirect = (
@@ -313,6 +327,13 @@ def _write(db: duckdb.DuckDBPyConnection, folder: Path, several: bool) -> None:
 
 def _copy(db: duckdb.DuckDBPyConnection, query: str, path: Path, schema: pa.Schema) -> None:
     write_table(path, schema, pa.RecordBatchReader.from_stream(db.sql(query)))
+
+
+def _rows(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query, some at a time."""
+    result = db.execute(query)
+    while rows := result.fetchmany(10_000):
+        yield from rows
 
 
 def _one(db: duckdb.DuckDBPyConnection, source: str) -> int:

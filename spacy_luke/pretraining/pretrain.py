@@ -12,7 +12,7 @@ from typing import Any
 import srsly
 import torch
 
-from ..checkpoint.entity_table import with_entities
+from ..checkpoint.entity_table import shared_rows, special, with_entities
 from ..checkpoint.names import POOLER, Weights, is_extra_query
 from ..checkpoint.read import Checkpoint, with_extra_queries
 from ..checkpoint.source import Source
@@ -59,8 +59,8 @@ def pretrain(
 ) -> Path | None:
     """Train to the end, going on from the last checkpoint in ``folder``.
 
-    checkpoint: what to start from, its tokenizer that of the shards. verify: compare the shards
-    with their manifest first. hooks: get every record of the log.
+    checkpoint: what to start from, its tokenizer that of the shards. verify: compare shards and
+    vocabulary with their manifests first. hooks: get every record of the log.
 
     Returns the directory of the finished model, in the published layout, in the main process.
     """
@@ -80,16 +80,22 @@ def pretrain(
         )
     if verify:
         shards.verify()
+        entities.verify()
     vocab = vocabulary(entities)
+    languages = entities.settings["languages"]
+    language = languages[0] if len(languages) == 1 else None
     start = with_entities(
         checkpoint,
         vocab,
         model_settings.entity_size,
         settings.seed,
         model_settings.keep_entities,
+        language=language,
     )
     _check_lengths(start, shards)
     _warn(start, shards)
+    if model_settings.keep_entities:
+        _tell_kept(checkpoint, start, language)
     ids = Vocabularies(
         cls=start.pieces.cls_id,
         sep=start.pieces.sep_id,
@@ -198,6 +204,23 @@ def _warn(start: Checkpoint, shards: Manifest) -> None:
         LOGGER.warning(
             "%s has no link to an entity of the vocabulary: no entity is trained.", shards.folder
         )
+
+
+def _tell_kept(checkpoint: Checkpoint, start: Checkpoint, language: str | None) -> None:
+    """How many entities keep the rows that the checkpoint has for them."""
+    known, vocab = checkpoint.entities, start.entities
+    if len(known) <= len(special(known)):
+        return  # it has seen none
+    same_width = checkpoint.config.entity_emb_size == start.config.entity_emb_size
+    kept = len(shared_rows(vocab, known, language)) if same_width else 0
+    kept = max(0, kept - len(special(vocab)))
+    tell = LOGGER.info if kept else LOGGER.warning
+    tell(
+        "%d of the %d entities of the vocabulary keep the rows of %s.",
+        kept,
+        len(vocab) - len(special(vocab)),
+        checkpoint.source.name,
+    )
 
 
 def _check_lengths(checkpoint: Checkpoint, shards: Manifest) -> None:

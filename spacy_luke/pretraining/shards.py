@@ -3,7 +3,6 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -14,15 +13,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import spacy
 import srsly
-from pyarrow import ArrowInvalid
 from spacy.language import Language
+from spacy.util import get_package_path, is_package
 
-from ..errors import ConfigError, StageError
+from ..errors import ConfigError
 from ..vocab.entities import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .engine import Engine
 from .sequences import Article, Limits, cut_sequences, lay_out
-from .stage import Manifest, run_stage
+from .stage import File, Manifest, by_input, run_stage, sha256, verified
 from .tables import SEQUENCES, TableWriter
 
 STAGE = "shards"
@@ -62,8 +61,17 @@ class ShardSettings:
 
 class _Partition(NamedTuple):
     language: str
-    articles: Path
+    stage: str
+    folder: Path
+    file: File
     targets: Path
+
+    @property
+    def articles(self) -> Path:
+        return self.folder / self.file.path
+
+    def __str__(self) -> str:
+        return str(self.articles)
 
 
 def build_shards(
@@ -79,18 +87,21 @@ def build_shards(
 
     articles: one or several languages. entities: the vocabulary, which gives the ids.
     """
+    sources = by_input(articles)
     languages = [str(x.settings["language"]) for x in articles]
     absent = [x for x in languages if x not in entities.settings["languages"]]
     if absent:
         raise ConfigError(f"{entities.folder} was made without articles in {', '.join(absent)}.")
+    entities.verify()
     (targets,) = entities.paths("targets.parquet")
     partitions = [
-        _Partition(language, path, targets)
+        _Partition(language, manifest.stage, manifest.folder, file, targets)
         for language, manifest in zip(languages, articles)
-        for path in manifest.paths("articles.parquet")
+        for file in manifest.files("articles.parquet")
     ]
-    inputs = {f"articles {x}": m.fingerprint for x, m in zip(languages, articles)}
+    inputs = {name: manifest.fingerprint for name, manifest in sources.items()}
     inputs |= {"entities": entities.fingerprint, "pieces": pieces_hash(tokenizer)}
+    inputs |= _pipeline_hash(settings.sentences)
     unk = vocabulary(entities).unk_id
     work = partial(_build, tokenizer=tokenizer, settings=settings, unk=unk)
     return run_stage(
@@ -118,6 +129,7 @@ def _build(
     unk: int,
 ) -> dict[str, int]:
     counts: Counter[str] = Counter()
+    verified(partition.folder, partition.file, partition.stage)
     ids = _ids(partition)
     limits = Limits(settings.max_pieces, settings.max_entities, settings.max_mention)
     sentences = partial(_sentence_starts, partition.language, settings.sentences)
@@ -162,7 +174,7 @@ def _row(
 
 def _ids(partition: _Partition) -> dict[str, int]:
     """Ids of the titles that the partition links to and the vocabulary has."""
-    with _readable(partition), duckdb.connect() as db:
+    with duckdb.connect() as db:
         rows = db.execute(
             "SELECT title, id FROM read_parquet(?) t SEMI JOIN (SELECT DISTINCT "
             "unnest(link_targets) AS title FROM read_parquet(?)) USING (title) WHERE language = ?",
@@ -172,20 +184,9 @@ def _ids(partition: _Partition) -> dict[str, int]:
 
 
 def _articles(partition: _Partition) -> Iterator[dict[str, Any]]:
-    with _readable(partition), pq.ParquetFile(partition.articles) as file:
+    with pq.ParquetFile(partition.articles) as file:
         for batch in file.iter_batches(_ARTICLES_AT_ONCE):
             yield from batch.to_pylist()
-
-
-@contextmanager
-def _readable(partition: _Partition) -> Iterator[None]:
-    try:
-        yield
-    except (duckdb.Error, ArrowInvalid) as error:
-        raise StageError(
-            f"{partition.articles} or {partition.targets} cannot be read: {error}. Remove what is "
-            "damaged and run 'articles' or 'entities' again."
-        ) from error
 
 
 def _is_held_out(language: str, title: str, settings: ShardSettings) -> bool:
@@ -195,7 +196,11 @@ def _is_held_out(language: str, title: str, settings: ShardSettings) -> bool:
 
 def _sentence_starts(language: str, name: str, texts: Sequence[str]) -> list[list[int]]:
     nlp = _sentence_pipe(language, name)
-    return [[sent.start_char for sent in doc.sents] for doc in nlp.pipe(texts)]
+    docs = list(nlp.pipe(texts))
+    try:
+        return [[sent.start_char for sent in doc.sents] for doc in docs]
+    except ValueError as error:
+        raise ConfigError(f"--sentences {name}: it sets no sentence starts.") from error
 
 
 def _blank(language: str) -> Language:
@@ -205,6 +210,19 @@ def _blank(language: str) -> Language:
         return spacy.blank(language)
     except ImportError:
         return spacy.blank("xx")
+
+
+def _pipeline_hash(name: str) -> dict[str, str]:
+    """What a stage writes down of the pipeline that finds sentences: a hash of its files."""
+    if name == "sentencizer":
+        return {}
+    folder = get_package_path(name) if is_package(name) else Path(name)
+    if not folder.is_dir():
+        raise ConfigError(f"--sentences {name}: there is no such pipeline.")
+    digest = hashlib.sha256()
+    for path in sorted(x for x in folder.rglob("*") if x.is_file() and x.suffix != ".pyc"):
+        digest.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
+    return {"sentences": digest.hexdigest()}
 
 
 @lru_cache(maxsize=4)

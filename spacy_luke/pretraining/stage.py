@@ -58,27 +58,55 @@ class Manifest:
     counts: dict[str, int]
     folder: Path
 
-    def paths(self, name: str) -> list[Path]:
+    def files(self, name: str) -> list[File]:
         """The file of that name in every partition that has one, in order."""
-        found = (file for part in self.parts for file in part if Path(file.path).name == name)
-        return [self.folder / file.path for file in found]
+        return [file for part in self.parts for file in part if Path(file.path).name == name]
+
+    def paths(self, name: str) -> list[Path]:
+        """Where these files are."""
+        return [self.folder / file.path for file in self.files(name)]
 
     def verify(self) -> None:
         """Raises StageError if a file is missing or differs from what was written."""
         for file in (file for part in self.parts for file in part):
-            path = self.folder / file.path
-            if not path.exists():
-                raise StageError(f"{path} is missing; its manifest names it.")
-            if path.stat().st_size != file.size or sha256(path) != file.sha256:
-                raise StageError(
-                    f"{path} is not what was written: its SHA-256 differs from the manifest's. "
-                    f"Remove its folder and manifest.json beside it and run '{self.stage}' again."
-                )
+            verified(self.folder, file, self.stage)
 
     @property
     def fingerprint(self) -> str:
         """What a later stage writes down as its input."""
         return sha256(self.folder / "manifest.json")
+
+
+def verified(folder: Path, file: File, stage: str) -> Path:
+    """Where a file of a stage is. Raises StageError if it is missing or differs from what was
+    written."""
+    path = folder / file.path
+    if not path.exists():
+        raise StageError(f"{path} is missing; its manifest names it.")
+    if path.stat().st_size != file.size or sha256(path) != file.sha256:
+        raise StageError(
+            f"{path} is not what was written: its SHA-256 differs from the manifest's. "
+            f"Remove its folder and manifest.json beside it and run '{stage}' again."
+        )
+    return path
+
+
+def by_input(articles: Sequence[Manifest]) -> dict[str, Manifest]:
+    """Sets of articles by what stages call them among their inputs: by language, a second set of
+    one with a number. Raises ConfigError where a set is given twice."""
+    named: dict[str, Manifest] = {}
+    counts: Counter[str] = Counter()
+    known: dict[str, Path] = {}
+    for manifest in articles:
+        same = known.get(manifest.fingerprint)
+        if same is not None:
+            raise ConfigError(f"{manifest.folder} holds the same articles as {same}.")
+        known[manifest.fingerprint] = manifest.folder
+        language = str(manifest.settings["language"])
+        counts[language] += 1
+        number = f" {counts[language]}" if counts[language] > 1 else ""
+        named[f"articles {language}{number}"] = manifest
+    return named
 
 
 def read_manifest(folder: Path, stage: str) -> Manifest:
@@ -113,9 +141,8 @@ def run_stage(
     settings, inputs: what the result depends on; a folder made with others is refused. work and
     partitions have to be picklable. Raises StageError, and what ``work`` raises.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    claim(folder, stage, settings, inputs, len(partitions))
     with alone(folder):
-        _claim(folder, stage, settings, inputs, len(partitions))
         names = [f"part-{i:05d}" for i in range(len(partitions))]
         missing = [i for i, name in enumerate(names) if not (folder / name / "part.json").exists()]
         if missing:
@@ -129,7 +156,8 @@ def run_stage(
             unit="part",
             disable=not show_progress,
         ) as bar:
-            for _ in engine.map(partial(_run_part, work), jobs):
+            names_of_jobs = [f"{path} ({partition})" for path, partition in jobs]
+            for _ in engine.map(partial(_run_part, work), jobs, names_of_jobs):
                 bar.update()
         if not (folder / "manifest.json").exists():
             _conclude(folder, stage, settings, inputs, names)
@@ -167,10 +195,12 @@ def _run_part(work: Work, job: tuple[Path, Any]) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _claim(
+def claim(
     folder: Path, stage: str, settings: Mapping[str, Any], inputs: Mapping[str, str], n_parts: int
 ) -> None:
-    """Write down what the folder is for, or refuse it if it is for something else."""
+    """Write down what the folder is for, or refuse it if it is for something else. Raises
+    ConfigError."""
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "stage.json"
     mine = {
         "version": VERSION,

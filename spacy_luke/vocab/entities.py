@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import VocabError
 from .entity_index import EntityIndex
 
-PAD, UNK, MASK, MASK2 = "[PAD]", "[UNK]", "[MASK]", "[MASK2]"
+PAD, UNK, MASK, MASK2 = SPECIALS = ("[PAD]", "[UNK]", "[MASK]", "[MASK2]")
 MOST = 2**31
 """More entities than any table has."""
 FILE_NAMES = ("entity_vocab.json", "entity_vocab.jsonl", "entity_vocab.tsv")

@@ -16,6 +16,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from ..errors import CorpusError
+from ..report import LOGGER
 from .pages import redirect_target
 from .sites import Site
 from .streams import BZ2_MAGIC, decompressed
@@ -80,6 +81,8 @@ def partitions(
             raise CorpusError(f"{path}: no such file")
         site = read_site(path)
         index = _index_beside(path)
+        if index is None and "multistream" in path.name:
+            LOGGER.warning("%s has no index beside it: it is read as one part.", path)
         starts = [0] if index is None else _cuts(path, index, size)
         for start, end in zip(starts, [*starts[1:], None]):
             found.append(Partition(path, site, start, end))

@@ -1,9 +1,11 @@
 """Another entity vocabulary for a checkpoint: rows that are kept are kept exactly."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from spacy_luke.checkpoint.entity_table import with_entities
+from spacy_luke.checkpoint.entity_table import shared_rows, with_entities
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.errors import CheckpointError
 from spacy_luke.model.encoder import LukeModel
@@ -25,6 +27,16 @@ def luke(make_checkpoint):
 
 def row(checkpoint, name: str) -> torch.Tensor:
     return checkpoint.weights[TABLE][checkpoint.entities.names[name]]
+
+
+def test_titles_of_one_language_are_found_in_a_vocabulary_of_several(luke):
+    names = [x if x in SPECIALS else f"en:{x}" for x in luke.entities.names]
+    several = replace(luke, entities=EntityVocab({x: i for i, x in enumerate(names)}))
+    found = with_entities(several, vocab("Tokyo", "Atlantis"), language="en")
+    assert torch.equal(row(found, "Tokyo"), row(luke, "Tokyo"))
+    assert shared_rows(found.entities, several.entities, "de").keys() == {0, 1, 2, 3}
+    other = with_entities(several, vocab("Tokyo", "Atlantis"), language="de")
+    assert not torch.equal(row(other, "Tokyo"), row(luke, "Tokyo"))
 
 
 def test_pruning_keeps_rows_and_biases(luke):

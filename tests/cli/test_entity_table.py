@@ -59,6 +59,25 @@ def test_pruning_keeps_rows_exactly_and_tells_what_is_missing(full, tmp_path):
     ]
 
 
+def test_what_is_kept_may_be_a_vocabulary_that_was_counted(full, tmp_path):
+    lines = ["[PAD]\t0", "[UNK]\t0", "[MASK]\t0", "[MASK2]\t0", "Tokyo\t7", "Ada Lovelace\t2"]
+    (tmp_path / "entity_vocab.tsv").write_text("\n".join(lines) + "\n", "utf8")
+    output = run(full, tmp_path / "out", "--keep", tmp_path / "entity_vocab.tsv")
+    assert "6 entities (before: 23)" in output and "not in the vocabulary" not in output
+
+
+def test_rows_begin_anew_but_for_the_special_ones(full, tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run(full, tmp_path / name, "--anew", "--seed", seed)
+    before, *after = (checkpoint(x) for x in (full, *(tmp_path / x for x in "abc")))
+    assert all(torch.equal(rows(before, *SPECIALS), rows(x, *SPECIALS)) for x in after)
+    tokyo = [rows(x, "Tokyo") for x in (before, *after)]
+    assert torch.equal(tokyo[1], tokyo[2])
+    assert not any(torch.equal(tokyo[i], tokyo[j]) for i, j in ((0, 1), (0, 3), (1, 3)))
+    index = after[0].entities.names["Tokyo"]
+    assert after[0].others[BIAS][index] == 0.0
+
+
 def test_full_to_lite_and_back_is_the_same_model(full, tmp_path):
     run(full, tmp_path / "lite", "--lite")
     lite = checkpoint(tmp_path / "lite")

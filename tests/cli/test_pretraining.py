@@ -1,5 +1,6 @@
 """The four commands of pretraining, one after the other, on the project's encyclopedia."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,11 +68,49 @@ def test_annotated_documents_are_pretraining_data(bert_dir, tmp_path):
     assert counts["entities, train"] + counts["entities, held out"] == 40
 
 
+def test_ids_that_no_vocabulary_can_hold_are_dropped_and_counted(bert_dir, tmp_path):
+    nlp = spacy.blank("en")
+    doc = nlp("Ada met Charles in London and Paris, or Rome")
+    ids = {0: "A\ntwo", 2: "NIL", 4: "A one", 6: "[UNK]", 9: "B\tC"}
+    doc.ents = [Span(doc, i, i + 1, "X", kb_id=x) for i, x in ids.items()]
+    DocBin(docs=[doc]).to_disk(tmp_path / "docs.spacy")
+    options = ["--workers", 1, "--no-progress"]  # no tokenizer of the language is needed
+    run("articles", tmp_path / "docs.spacy", "-l", "ja", "-o", tmp_path / "articles", *options)
+    run("entities", tmp_path / "articles", "-o", tmp_path / "entities", "--no-progress")
+    counts = read_manifest(tmp_path / "articles", "articles").counts
+    assert counts["links"] == counts["dropped: entity without kb_id"] == 1
+    assert counts["dropped: kb_id with a tab or a line break"] == 2
+    assert counts["dropped: kb_id of a special entity"] == 1
+    (path,) = read_manifest(tmp_path / "entities", "entities").paths("entity_vocab.tsv")
+    assert path.read_text("utf8").split("\n")[4:] == ["A one\t1", ""]
+
+
+def test_a_folder_of_exports_is_read_as_several(tmp_path):
+    dumps = tmp_path / "dumps"
+    dumps.mkdir()
+    assert "holds no export" in fail("articles", dumps, "-o", tmp_path / "articles")
+    for name in ("pages1.xml", "pages2.xml"):
+        shutil.copy(CORPUS / "encyclopedia.xml", dumps / name)
+    (dumps / "README.txt").write_text("not read", encoding="utf8")
+    run("articles", dumps, "-o", tmp_path / "articles", "--workers", 1, "--no-progress")
+    manifest = read_manifest(tmp_path / "articles", "articles")
+    assert list(manifest.inputs) == ["0 pages1.xml", "1 pages2.xml"] and len(manifest.parts) == 2
+
+
+def test_a_folder_of_something_else_is_refused_before_anything_is_read(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf8")
+    message = fail("articles", CORPUS / "encyclopedia.xml", "-o", tmp_path)
+    assert "is not empty and not of a stage 'articles'" in message
+    assert [x.name for x in tmp_path.iterdir()] == ["notes.txt"]
+
+
 def test_what_cannot_work_is_said(bert_dir, tmp_path):
     assert "no such file" in fail("articles", tmp_path / "dump.xml", "-o", tmp_path / "a")
     dump = CORPUS / "encyclopedia.xml"
     assert "--engine is 'spark'" in fail("articles", dump, "-o", tmp_path, "--engine", "spark")
     assert "no finished stage" in fail("entities", tmp_path / "none", "-o", tmp_path / "e")
+    size = ("--partition-size", "0")
+    assert "--partition-size is 0" in fail("articles", dump, "-o", tmp_path / "a", *size)
     command = prepare(tmp_path, dump, bert_dir)
     assert "precision is 'fp8'" in fail(*command, "--precision", "fp8")
     assert "--hook nothing:here" in fail(*command, "--hook", "nothing:here")

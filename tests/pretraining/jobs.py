@@ -26,6 +26,15 @@ def die_once(item: tuple[int, Path]) -> int:
     return i
 
 
+def die_on(item: tuple[int, int]) -> int:
+    """Kills its own process on one number; the others take their time."""
+    i, deadly = item
+    if i == deadly:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.2)
+    return i
+
+
 def always_die(item: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return item

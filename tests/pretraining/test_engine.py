@@ -41,8 +41,26 @@ def test_partitions_of_a_killed_worker_are_computed_again(engine, tmp_path):
 @pytest.mark.parametrize("engine", [LOCAL, DASK], ids=["local", "dask"])
 def test_a_partition_that_kills_its_workers_is_named(engine):
     needs(engine)
-    with pytest.raises(WorkerError, match="Workers died 3 times on partition 7"):
-        list(engine.map(jobs.always_die, [7]))
+    with pytest.raises(WorkerError, match="Workers died 3 times at work on part-7: it needs more"):
+        list(engine.map(jobs.always_die, [7], ["part-7"]))
+
+
+def test_all_that_were_under_way_are_suspects():
+    """A pool of processes does not say which of them died by itself."""
+    items = [(i, 2) for i in range(4)]
+    with pytest.raises(WorkerError, match=r"died 3 times at work on .*c.*: one of them needs"):
+        list(LOCAL.map(jobs.die_on, items, ["a", "b", "c", "d"]))
+
+
+def test_a_dask_cluster_ends_with_its_map():
+    needs(DASK)
+    import psutil
+
+    before = set(psutil.Process().children(recursive=True))
+    assert dict(DASK.map(jobs.double, range(4))) == {i: 2 * i for i in range(4)}
+    left = set(psutil.Process().children(recursive=True)) - before
+    names = [" ".join(x.cmdline()) for x in left if x.status() != psutil.STATUS_ZOMBIE]
+    assert not [x for x in names if "resource_tracker" not in x]
 
 
 @ENGINES

@@ -8,6 +8,7 @@ import srsly
 
 from spacy_luke.errors import ConfigError, CorpusError, StageError
 from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
+from spacy_luke.pretraining.stage import read_manifest
 from spacy_luke.vocab.entities import EntityVocab
 from tests.pretraining.articles import article, make_articles
 
@@ -147,8 +148,13 @@ def test_damaged_articles_are_named(tmp_path):
     articles = make_articles(tmp_path / "articles", (ATLAS, OTHERS))
     path = articles.paths("articles.parquet")[0]
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(StageError, match=r"The links of .*articles cannot be counted"):
+    with pytest.raises(StageError, match="articles.parquet is not what was written"):
         vocabulary(tmp_path, articles)
+
+
+def test_too_little_memory_is_said(tmp_path):
+    with pytest.raises(StageError, match=r"The links of .*articles cannot be counted: .*--memory"):
+        vocabulary(tmp_path, memory="1KB")
 
 
 def test_several_languages_share_entities_through_sitelinks(tmp_path):
@@ -169,14 +175,49 @@ def test_several_languages_share_entities_through_sitelinks(tmp_path):
     assert ("en", "Edo", 4) in rows(manifest, "targets.parquet")
 
 
+def two_languages(tmp_path: Path, links: list[tuple[str, str, str]]):
+    english = make_articles(tmp_path / "en", (ATLAS, OTHERS))
+    row = article(1, "Japan", "New Tokio, Bonn", [("New Tokio", "New Tokio"), ("Bonn", "Bonn")])
+    german = make_articles(tmp_path / "de", ([row], []), language="de")
+    path = tmp_path / "sitelinks.jsonl"
+    srsly.write_jsonl(path, [dict(zip(("item", "language", "title"), x)) for x in links])
+    return vocabulary(tmp_path, english, german, sitelinks=path)
+
+
+def test_sitelinks_may_be_as_the_wikis_write_them(tmp_path):
+    links = [("Q1490", "enwiki", "Tokyo"), ("Q1490", "dewiki", "New_Tokio"), ("Q1", "frwiki", "U")]
+    manifest = two_languages(tmp_path, links)
+    vocab = EntityVocab.from_file(manifest.paths("entity_vocab.jsonl")[0])
+    assert vocab.find("Tokyo", "en") == vocab.find("New Tokio", "de") == 4
+    assert manifest.counts["titles in sitelinks"] == 2
+    assert manifest.counts["titles not in sitelinks"] == 4  # Kyoto, Japan, Yokohama; Bonn
+
+
+def test_sitelinks_of_other_wikis_are_refused(tmp_path):
+    with pytest.raises(CorpusError, match="has none of the 6 titles that are linked to"):
+        two_languages(tmp_path, [("Q1490", "fr", "Tokyo")])
+
+
+def test_several_sets_of_articles_of_a_language_count_together(tmp_path):
+    more = [article(1, "docs 0", "Kyoto or Kyoto", [("Kyoto", "Kyoto"), ("Kyoto", "Kyoto")])]
+    articles = [
+        make_articles(tmp_path / "dump", (ATLAS, OTHERS)),
+        make_articles(tmp_path / "docs", (more, [])),
+    ]
+    manifest = vocabulary(tmp_path, *articles)
+    lines = manifest.paths("entity_vocab.tsv")[0].read_text("utf8").split("\n")
+    assert lines[4:6] == ["Kyoto\t3", "Tokyo\t3"]
+    assert set(manifest.inputs) == {"articles en", "articles en 2"}
+
+
 def test_settings_that_cannot_work_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="--size is 0"):
         VocabSettings(size=0)
     articles = [make_articles(tmp_path / x, (ATLAS, []), language=x) for x in ("en", "de")]
     with pytest.raises(ConfigError, match="need --sitelinks"):
         vocabulary(tmp_path, *articles)
-    with pytest.raises(ConfigError, match="same language"):
-        vocabulary(tmp_path, articles[0], articles[0])
+    with pytest.raises(ConfigError, match="en holds the same articles as .*en"):
+        vocabulary(tmp_path, articles[0], read_manifest(articles[0].folder, "articles"))
     bad = tmp_path / "bad.csv"
     bad.write_text("a,b\n1,2\n")
     with pytest.raises(CorpusError, match=r"bad.csv cannot be read as a table of item, language"):

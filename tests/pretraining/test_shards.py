@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import spacy
 
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import ConfigError, StageError
@@ -11,7 +12,9 @@ from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
 from spacy_luke.pretraining.samples import Samples
 from spacy_luke.pretraining.shards import HELD_OUT, TRAIN, ShardSettings, build_shards, vocabulary
+from spacy_luke.pretraining.stage import read_manifest
 from tests.pretraining.articles import article, make_articles
+from tests.pretraining.run_training import run
 from tests.pretraining.test_sequences import spell
 from tests.pretraining.test_stage import snapshot
 from tests.pretraining.world import make_rows, make_world
@@ -79,7 +82,7 @@ def test_damaged_articles_are_named(bert_dir, tmp_path):
     path = articles.paths("articles.parquet")[0]
     path.write_bytes(path.read_bytes()[:-20])
     pieces = read_checkpoint(bert_dir).pieces
-    with pytest.raises(StageError, match=r"articles.parquet or .* cannot be read"):
+    with pytest.raises(StageError, match="articles.parquet is not what was written"):
         build_shards(
             [articles],
             entities,
@@ -89,6 +92,48 @@ def test_damaged_articles_are_named(bert_dir, tmp_path):
             Engine(workers=1),
             False,
         )
+
+
+def test_articles_given_twice_are_refused(bert_dir, tmp_path):
+    _, entities, _ = make_world(tmp_path, bert_dir)
+    twice = [read_manifest(tmp_path / "articles", "articles") for _ in range(2)]
+    pieces, settings = read_checkpoint(bert_dir).pieces, ShardSettings()
+    with pytest.raises(ConfigError, match="articles holds the same articles as .*articles"):
+        build_shards(twice, entities, pieces, tmp_path / "new", settings, Engine(workers=1), False)
+
+
+def test_a_vocabulary_that_was_changed_afterwards_is_named(bert_dir, tmp_path):
+    """Its order is what gives the ids in the shards their names."""
+    _, entities, _ = make_world(tmp_path, bert_dir)
+    articles = read_manifest(tmp_path / "articles", "articles")
+    (path,) = entities.paths("entity_vocab.tsv")
+    lines = path.read_text("utf8").split("\n")
+    path.write_text("\n".join([*lines[:4], lines[5], lines[4], *lines[6:]]), "utf8")
+    pieces, settings = read_checkpoint(bert_dir).pieces, ShardSettings()
+    with pytest.raises(StageError, match="entity_vocab.tsv is not what was written"):
+        build_shards(
+            [articles], entities, pieces, tmp_path / "new", settings, Engine(workers=1), False
+        )
+    with pytest.raises(StageError, match="entity_vocab.tsv is not what was written"):
+        run(tmp_path, bert_dir, tmp_path / "out", {})
+
+
+def test_another_pipeline_for_sentences_is_another_stage(bert_dir, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "nlp")
+    make_world(tmp_path, bert_dir, sentences=str(tmp_path / "nlp"))
+    make_world(tmp_path, bert_dir, sentences=str(tmp_path / "nlp"))  # goes on
+    nlp.get_pipe("sentencizer").punct_chars.add(";")
+    nlp.to_disk(tmp_path / "nlp")
+    with pytest.raises(ConfigError, match="was begun with inputs.sentences = "):
+        make_world(tmp_path, bert_dir, sentences=str(tmp_path / "nlp"))
+
+
+def test_a_pipeline_without_sentences_is_told(bert_dir, tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "nlp")
+    with pytest.raises(ConfigError, match="nlp: it sets no sentence starts"):
+        make_world(tmp_path, bert_dir, sentences=str(tmp_path / "nlp"))
 
 
 def test_neither_workers_nor_partitions_in_flight_change_a_byte(bert_dir, tmp_path):

@@ -270,7 +270,11 @@ def test_masked_entities_are_learned(bert_dir, tmp_path):
     assert found[-1]["entity_loss"] < found[0]["entity_loss"] / 2
 
 
-def test_a_luke_goes_on_with_its_heads_and_with_the_entities_it_knows(make_checkpoint, tmp_path):
+def test_a_luke_goes_on_with_its_heads_and_with_the_entities_it_knows(
+    make_checkpoint, tmp_path, caplog
+):
+    spacy.util.logger.propagate = True
+    caplog.set_level("INFO")
     encoder = make_checkpoint("luke", "LukeForMaskedLM")
     make_world(tmp_path, encoder)
     after = read_checkpoint(run(tmp_path, encoder, tmp_path / "out", {"phases": [(1, 0.0, False)]}))
@@ -278,6 +282,7 @@ def test_a_luke_goes_on_with_its_heads_and_with_the_entities_it_knows(make_check
     tables = [x.weights["entity_embeddings.entities.weight"] for x in (before, after)]
     known = [x for x in after.entities.names if x in before.entities.names]
     assert {"Paris", "[MASK]"} < set(known) and tables[1].shape == (10, 16)
+    assert f"{len(known) - 4} of the 6 entities of the vocabulary keep the rows" in caplog.text
     for name in set(known) - {"[PAD]"}:
         rows = [t[x.entities.names[name]] for t, x in zip(tables, (before, after))]
         assert torch.equal(*rows)
