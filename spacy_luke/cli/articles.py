@@ -1,5 +1,6 @@
 """``spacy luke articles``: a wiki dump, or annotated documents, to text with links."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,9 @@ from .stages import (
     pretraining_extra,
     print_counts,
 )
+
+# Not hidden; pages1.xml-p1p41242.bz2 too.
+_NAME = re.compile(r"[^.].*(\.xml(-[^.]*)?(\.bz2|\.gz)?|\.spacy)$")
 
 
 @app.command("articles")
@@ -67,7 +71,7 @@ def _files(path: Path) -> list[Path]:
     """A file, or what a folder has to read. Raises CorpusError where that is nothing."""
     if not path.is_dir():
         return [path]
-    found = sorted(x for x in path.iterdir() if x.suffix in (".xml", ".bz2", ".gz", ".spacy"))
+    found = sorted(x for x in path.iterdir() if x.is_file() and _NAME.match(x.name))
     if not found:
-        raise CorpusError(f"{path} holds no export (.xml, .bz2, .gz) and no .spacy file.")
+        raise CorpusError(f"{path} holds no export (.xml, .xml.bz2, .xml.gz) and no .spacy file.")
     return found

@@ -26,7 +26,8 @@ def entity_table_cli(
     keep: Annotated[
         Path | None,
         typer.Option(
-            help="Keep these entities alone: names, one a line, or the file of a vocabulary."
+            help="Keep these entities alone: names, one a line, or the file of a vocabulary of as "
+            "many languages."
         ),
     ] = None,
     lite: Annotated[bool, typer.Option("--lite", help="Keep the special entities alone.")] = False,

@@ -76,7 +76,9 @@ def pretrain_cli(
             "then has the share of it that is used."
         ),
     ] = 0.0,
-    verify: Annotated[bool, typer.Option(help="Compare the shards with their manifest.")] = True,
+    verify: Annotated[
+        bool, typer.Option(help="Compare shards and vocabulary with their manifests.")
+    ] = True,
     hook: Annotated[
         list[str] | None,
         typer.Option(help="module:function that gets every record of the log, e.g. for wandb."),

@@ -110,7 +110,8 @@ def read_docs(
     show_progress: bool = True,
 ) -> Manifest:
     """Articles of annotated documents (``.spacy`` files): entities with a ``kb_id_`` are the links,
-    and what they link to is that id. Ids that no vocabulary can hold are dropped and counted."""
+    and what they link to is that id, underscores being spaces, as in titles. Ids that no vocabulary
+    can hold are dropped and counted."""
     if not language:
         raise ConfigError("Annotated documents do not say their language; name it with --language.")
     return run_stage(
@@ -215,7 +216,7 @@ def _read_docbin(path: Path, folder: Path) -> dict[str, int]:
                     doc.text,
                     [ent.start_char for ent in linked],
                     [ent.end_char for ent in linked],
-                    [ent.kb_id_ for ent in linked],
+                    [ent.kb_id_.replace("_", " ") for ent in linked],
                     [ent.text for ent in linked],
                 )
             )
@@ -224,7 +225,7 @@ def _read_docbin(path: Path, folder: Path) -> dict[str, int]:
 
 def _unusable(ent: Span) -> str:
     """Why an entity is no link, or nothing."""
-    if ent.kb_id_ in _NO_ENTITY:
+    if ent.kb_id_.replace("_", " ").strip() in _NO_ENTITY:
         return "entity without kb_id"
     if any(character in ent.kb_id_ for character in "\t\n\r"):
         return "kb_id with a tab or a line break"
@@ -234,5 +235,5 @@ def _unusable(ent: Span) -> str:
 def _docs(path: Path) -> Iterator[Doc]:
     try:
         yield from DocBin().from_disk(path).get_docs(Vocab())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:  # the last two: of something else
         raise CorpusError(f"{path} cannot be read as annotated documents: {error}") from error

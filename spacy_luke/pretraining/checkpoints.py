@@ -20,8 +20,8 @@ _FILES = ("model.safetensors", "optimizer.pt")
 
 @dataclass
 class Resumed:
-    """step: updates done. totals: sums since the last record of the log. weights: of the model, by
-    name. optimizer: its state."""
+    """step: updates done. totals: sums since the last record of the log, where they are known.
+    weights: of the model, by name. optimizer: its state."""
 
     step: int
     totals: list[float]
@@ -96,7 +96,7 @@ def load_latest(folder: Path, identity: Mapping[str, Any]) -> Resumed | None:
         optimizer = torch.load(path / _FILES[1], weights_only=True, map_location="cpu")
     except (SafetensorError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
-    totals = [float.fromhex(x) for x in state["totals"]]
+    totals = [float.fromhex(x) for x in state.get("totals", [])]
     return Resumed(state["step"], totals, weights, optimizer)
 
 

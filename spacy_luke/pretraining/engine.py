@@ -11,6 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 from ..errors import ConfigError, WorkerError
@@ -117,16 +118,15 @@ def _dask(
         waiting = iter(range(len(items)))
         indices: dict[Any, int] = {}
 
-        def submit() -> list[Any]:
-            i = next(waiting, None)
-            if i is None:
-                return []
-            future = client.submit(function, items[i], pure=False)
-            indices[future] = i
-            return [future]
+        def submit() -> Iterator[Any]:
+            """Two for each thread there is now: workers come and go."""
+            room = max(1, 2 * sum(client.nthreads().values()) - len(indices))
+            for i in islice(waiting, room):
+                future = client.submit(function, items[i], pure=False)
+                indices[future] = i
+                yield future
 
-        most = 2 * max(engine.n_workers, len(client.scheduler_info()["workers"]))
-        done = as_completed([future for _ in range(most) for future in submit()])
+        done = as_completed(list(submit()))
         for future in done:
             i = indices.pop(future)
             try:
@@ -149,7 +149,10 @@ def _client(client: Any, cluster: Any, engine: Engine) -> Iterator[Any]:
             yield connected
         return
     here = cluster(
-        n_workers=engine.n_workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=engine.n_workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
     )
     with here, client(here) as connected:
         yield connected

@@ -139,6 +139,11 @@ def _read(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> None:
                 "FROM read_parquet(?)",
                 [language, articles],
             )
+    # Of several sets of a language: what is an article in one is nothing else in another.
+    db.execute(
+        "DELETE FROM pages WHERE kind <> 'article' AND (language, title) IN "
+        "(SELECT (language, title) FROM pages WHERE kind = 'article')"
+    )
 
 
 def _follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
@@ -243,11 +248,18 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]
     titles have underscores, as in the wikis' own tables. What an item calls by a redirect is the
     article there, and that article's own item goes before."""
     try:
+        rows = db.execute(f"DESCRIBE FROM {_table(path)}").fetchall()
+        blobs = {name for name, kind, *_ in rows if kind == "BLOB"}  # as the wikis store text
+        item, language, title = (
+            f"decode({x})" if x in blobs else f"CAST({x} AS VARCHAR)"
+            for x in ("item", "language", "title")
+        )
         db.execute(
-            "CREATE TABLE items AS WITH s AS (SELECT item, replace(title, '_', ' ') AS title, "
-            "replace(regexp_replace(language, 'wiki$', ''), '_', '-') AS language "
-            f"FROM '{_quote(path)}') "
-            "SELECT CAST(first(item ORDER BY by_redirect, item) AS VARCHAR) "
+            f"CREATE TABLE items AS WITH s AS (SELECT {item} AS item, "
+            f"replace({title}, '_', ' ') AS title, "
+            f"replace(regexp_replace({language}, 'wiki$', ''), '_', '-') AS language "
+            f"FROM {_table(path)} WHERE item IS NOT NULL AND title IS NOT NULL) "
+            "SELECT first(item ORDER BY by_redirect, item) "
             "AS item, language, title FROM (SELECT s.item, s.language, "
             "coalesce(r.target, s.title) AS title, r.target IS NOT NULL AS by_redirect "
             "FROM s LEFT JOIN redirects r ON r.language = s.language AND r.title = s.title "
@@ -257,14 +269,31 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]
         raise CorpusError(
             f"{path} cannot be read as a table of item, language and title: {error}"
         ) from error
-    linked = _one(db, "FROM titles")
-    found = _one(db, "FROM titles SEMI JOIN items USING (language, title)")
-    if linked and not found:
-        raise CorpusError(
-            f"{path} has none of the {linked} titles that are linked to. Its languages have to be "
-            "those of the articles (de, or dewiki), and its titles those of the wiki."
-        )
-    return {"titles in sitelinks": found, "titles not in sitelinks": linked - found}
+    counts = {}
+    by_language = db.execute(
+        "SELECT language, count(*), count(i.item) FROM titles LEFT JOIN items i "
+        "USING (language, title) GROUP BY language ORDER BY language"
+    )
+    for name, linked, found in by_language.fetchall():
+        if not found:
+            raise CorpusError(
+                f"{path} has none of the {linked} titles that articles in {name} link to. Its "
+                f"languages have to be called as the articles are ({name}, or {name}wiki), and its "
+                "titles as in the wiki."
+            )
+        counts[f"titles in sitelinks, {name}"] = found
+        counts[f"titles not in sitelinks, {name}"] = linked - found
+    return counts
+
+
+def _table(path: Path) -> str:
+    """A file as a table whose values are not guessed at: 007 and 2001-01-01 are titles."""
+    if {".csv", ".tsv"} & set(path.suffixes):
+        return f"read_csv('{_quote(path)}', all_varchar = true)"
+    if {".json", ".jsonl", ".ndjson"} & set(path.suffixes):
+        columns = ", ".join(f"{x}: 'VARCHAR'" for x in ("item", "language", "title"))
+        return f"read_json('{_quote(path)}', columns = {{{columns}}})"
+    return f"'{_quote(path)}'"
 
 
 def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:

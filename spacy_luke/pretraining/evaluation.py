@@ -53,14 +53,16 @@ class HeldOut:
 
     def baselines(self, train: Sequence[Path]) -> dict[str, float]:
         """Shares of the targets found by two baselines that know the training sequences alone: the
-        most frequent entities, and the most frequent ones of the anchor text, then those of all."""
-        frequent, by_anchor = _statistics(train, set(self.anchors), self._unknown)
+        most frequent entities, and the most frequent ones of the anchor text, then those of all.
+        And the share that these sequences link to at all."""
+        frequent, by_anchor, known = _statistics(train, set(self.anchors), self._unknown)
         nothing: list[int] = []
         ranked = [
             list(dict.fromkeys([*by_anchor.get(anchor, nothing), *frequent]))[:TOP]
             for anchor in self.anchors
         ]
         return {
+            "seen": float(np.isin(self.targets, known).mean()) if len(self.targets) else 0.0,
             **_shares("frequent", [frequent] * len(self.targets), self.targets),
             **_shares("anchor", ranked, self.targets),
         }
@@ -105,8 +107,8 @@ def _shares(name: str, ranked: Sequence[Sequence[int]], targets: Array) -> dict[
 
 def _statistics(
     train: Sequence[Path], anchors: set[str], unknown: int
-) -> tuple[list[int], dict[str, list[int]]]:
-    """The most frequent entities, and those of each of the anchors, most frequent first."""
+) -> tuple[list[int], dict[str, list[int]], Array]:
+    """The most frequent entities; those of each of the anchors, most frequent first; and all."""
     with duckdb.connect() as db:
         db.execute("CREATE TABLE wanted (anchor VARCHAR)")
         if anchors:
@@ -124,4 +126,5 @@ def _statistics(
             "SELECT anchor, list(id ORDER BY n DESC, id) FROM seen SEMI JOIN wanted USING (anchor) "
             "GROUP BY anchor"
         ).fetchall()
-    return [x for (x,) in frequent], {anchor: found[:TOP] for anchor, found in rows}
+        known = db.execute("SELECT DISTINCT id FROM seen").fetchnumpy()["id"]
+    return [x for (x,) in frequent], {anchor: found[:TOP] for anchor, found in rows}, known

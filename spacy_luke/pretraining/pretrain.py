@@ -94,8 +94,7 @@ def pretrain(
     )
     _check_lengths(start, shards)
     _warn(start, shards)
-    if model_settings.keep_entities:
-        _tell_kept(checkpoint, start, language)
+    kept = _kept(checkpoint, start, language) if model_settings.keep_entities else 0
     ids = Vocabularies(
         cls=start.pieces.cls_id,
         sep=start.pieces.sep_id,
@@ -118,6 +117,9 @@ def pretrain(
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder) if trainer.is_main else nullcontext():
         log = Logger(folder, hooks, trainer.first_step) if trainer.is_main else _silent
+        if trainer.is_main and not trainer.first_step:
+            n_entities = len(vocab) - len(special(vocab))
+            log({"kind": "start", "step": 0, "entities": n_entities, "entities_kept": kept})
         evaluate: Callable[[], dict[str, float]] | None = None
         if shards.counts.get("sequences, held out"):
             judge = HeldOut(
@@ -206,21 +208,21 @@ def _warn(start: Checkpoint, shards: Manifest) -> None:
         )
 
 
-def _tell_kept(checkpoint: Checkpoint, start: Checkpoint, language: str | None) -> None:
-    """How many entities keep the rows that the checkpoint has for them."""
+def _kept(checkpoint: Checkpoint, start: Checkpoint, language: str | None) -> int:
+    """How many entities keep the rows that the checkpoint has for them; a word where none does."""
     known, vocab = checkpoint.entities, start.entities
-    if len(known) <= len(special(known)):
-        return  # it has seen none
-    same_width = checkpoint.config.entity_emb_size == start.config.entity_emb_size
-    kept = len(shared_rows(vocab, known, language)) if same_width else 0
-    kept = max(0, kept - len(special(vocab)))
-    tell = LOGGER.info if kept else LOGGER.warning
-    tell(
-        "%d of the %d entities of the vocabulary keep the rows of %s.",
-        kept,
-        len(vocab) - len(special(vocab)),
-        checkpoint.source.name,
-    )
+    kept = 0
+    if checkpoint.config.entity_emb_size == start.config.entity_emb_size:
+        own = {vocab.names[name] for name in special(vocab)}
+        kept = len(shared_rows(vocab, known, language).keys() - own)
+    if not kept and len(known) > len(special(known)):
+        LOGGER.warning(
+            "No entity of the vocabulary keeps a row of %s, which has %d: they differ in names, "
+            "languages or width.",
+            checkpoint.source.name,
+            len(known),
+        )
+    return kept
 
 
 def _check_lengths(checkpoint: Checkpoint, shards: Manifest) -> None:

@@ -1,6 +1,7 @@
 """Articles to shards: training sequences in Parquet files, one a partition of the articles."""
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +17,7 @@ import srsly
 from spacy.language import Language
 from spacy.util import get_package_path, is_package
 
-from ..errors import ConfigError
+from ..errors import ConfigError, StageError
 from ..vocab.entities import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .engine import Engine
@@ -174,12 +175,15 @@ def _row(
 
 def _ids(partition: _Partition) -> dict[str, int]:
     """Ids of the titles that the partition links to and the vocabulary has."""
-    with duckdb.connect() as db:
-        rows = db.execute(
-            "SELECT title, id FROM read_parquet(?) t SEMI JOIN (SELECT DISTINCT "
-            "unnest(link_targets) AS title FROM read_parquet(?)) USING (title) WHERE language = ?",
-            [str(partition.targets), str(partition.articles), partition.language],
-        ).fetchall()
+    try:
+        with duckdb.connect() as db:
+            rows = db.execute(
+                "SELECT title, id FROM read_parquet(?) t SEMI JOIN (SELECT DISTINCT unnest("
+                "link_targets) AS title FROM read_parquet(?)) USING (title) WHERE language = ?",
+                [str(partition.targets), str(partition.articles), partition.language],
+            ).fetchall()
+    except duckdb.Error as error:
+        raise StageError(f"The links of {partition} cannot be looked up: {error}") from error
     return dict(rows)
 
 
@@ -216,11 +220,15 @@ def _pipeline_hash(name: str) -> dict[str, str]:
     """What a stage writes down of the pipeline that finds sentences: a hash of its files."""
     if name == "sentencizer":
         return {}
-    folder = get_package_path(name) if is_package(name) else Path(name)
+    try:
+        folder = get_package_path(name) if is_package(name) else Path(name)
+    except ImportError as error:
+        raise ConfigError(f"--sentences {name}: {error}") from error
     if not folder.is_dir():
         raise ConfigError(f"--sentences {name}: there is no such pipeline.")
     digest = hashlib.sha256()
-    for path in sorted(x for x in folder.rglob("*") if x.is_file() and x.suffix != ".pyc"):
+    walk = os.walk(folder, followlinks=True)
+    for path in sorted(Path(x, y) for x, _, files in walk for y in files if y[-4:] != ".pyc"):
         digest.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
     return {"sentences": digest.hexdigest()}
 

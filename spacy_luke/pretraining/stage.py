@@ -92,20 +92,16 @@ def verified(folder: Path, file: File, stage: str) -> Path:
 
 
 def by_input(articles: Sequence[Manifest]) -> dict[str, Manifest]:
-    """Sets of articles by what stages call them among their inputs: by language, a second set of
-    one with a number. Raises ConfigError where a set is given twice."""
+    """Sets of articles by what stages call them among their inputs: by place and language, because
+    partitions follow their order. Raises ConfigError where a set is given twice."""
     named: dict[str, Manifest] = {}
-    counts: Counter[str] = Counter()
     known: dict[str, Path] = {}
-    for manifest in articles:
+    for i, manifest in enumerate(articles):
         same = known.get(manifest.fingerprint)
         if same is not None:
             raise ConfigError(f"{manifest.folder} holds the same articles as {same}.")
         known[manifest.fingerprint] = manifest.folder
-        language = str(manifest.settings["language"])
-        counts[language] += 1
-        number = f" {counts[language]}" if counts[language] > 1 else ""
-        named[f"articles {language}{number}"] = manifest
+        named[f"articles {i} {manifest.settings['language']}"] = manifest
     return named
 
 
@@ -141,8 +137,9 @@ def run_stage(
     settings, inputs: what the result depends on; a folder made with others is refused. work and
     partitions have to be picklable. Raises StageError, and what ``work`` raises.
     """
-    claim(folder, stage, settings, inputs, len(partitions))
+    folder.mkdir(parents=True, exist_ok=True)
     with alone(folder):
+        _claim(folder, stage, settings, inputs, len(partitions))
         names = [f"part-{i:05d}" for i in range(len(partitions))]
         missing = [i for i, name in enumerate(names) if not (folder / name / "part.json").exists()]
         if missing:
@@ -198,9 +195,16 @@ def _run_part(work: Work, job: tuple[Path, Any]) -> None:
 def claim(
     folder: Path, stage: str, settings: Mapping[str, Any], inputs: Mapping[str, str], n_parts: int
 ) -> None:
-    """Write down what the folder is for, or refuse it if it is for something else. Raises
-    ConfigError."""
+    """Write down what the folder is for, or refuse it if it is for something else: what
+    ``run_stage`` does, for a stage that has work before. Raises ConfigError and StageError."""
     folder.mkdir(parents=True, exist_ok=True)
+    with alone(folder):
+        _claim(folder, stage, settings, inputs, n_parts)
+
+
+def _claim(
+    folder: Path, stage: str, settings: Mapping[str, Any], inputs: Mapping[str, str], n_parts: int
+) -> None:
     path = folder / "stage.json"
     mine = {
         "version": VERSION,

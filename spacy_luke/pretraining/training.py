@@ -204,7 +204,7 @@ class Trainer:
         settings = self.settings
         stream = self.samples.stream(settings.seed, first * settings.batch_size)
         totals = np.zeros(_SUMS)
-        if self._resumed and first == self.first_step and self.is_main:
+        if self._resumed and first == self.first_step and self.is_main and self._resumed.totals:
             totals += self._resumed.totals
         for self.step in range(first, begin + phase.steps):
             since = time.perf_counter()
@@ -288,8 +288,7 @@ class Trainer:
                 loss = loss + outcome.entity_loss / max(n_entities, 1)
                 accelerator.backward(loss * accelerator.num_processes)
             totals += _sums(outcome, batch, operations(self.plain, batch))
-        finite = torch.tensor(float(np.isfinite(totals).all()), device=accelerator.device)
-        if accelerator.reduce(finite, "sum").item() < accelerator.num_processes:
+        if not self._everywhere(bool(np.isfinite(totals).all())):
             raise self._diverged(f"The loss of step {self.step + 1} is")
         if settings.clip:
             accelerator.clip_grad_norm_(self.model.parameters(), settings.clip)
@@ -356,13 +355,19 @@ class Trainer:
     def _save(self, done: int, totals: Sequence[float]) -> None:
         weights = whole_weights(self.plain)
         optimizer = whole_optimizer(self.plain, self.optimizer)
+        # Only the first process has them.
+        if not self._everywhere(all(bool(x.isfinite().all()) for x in weights.values())):
+            raise self._diverged(f"After step {done} weights are")
         if self.is_main:
-            if not all(x.isfinite().all() for x in weights.values()):
-                raise self._diverged(f"After step {done} weights are")
             keep = self.settings.keep
             save_checkpoint(self.folder, done, totals, weights, optimizer, self.identity, keep)
         self._saved = done
         self.accelerator.wait_for_everyone()
+
+    def _everywhere(self, holds: bool) -> bool:
+        """Whether something holds in every process."""
+        n_true = torch.tensor(float(holds), device=self.accelerator.device)
+        return self.accelerator.reduce(n_true, "sum").item() == self.accelerator.num_processes
 
     def _diverged(self, what: str) -> TrainingError:
         left = f"the checkpoint of step {self._saved} is kept" if self._saved else "none is saved"

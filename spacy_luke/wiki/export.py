@@ -81,7 +81,7 @@ def partitions(
             raise CorpusError(f"{path}: no such file")
         site = read_site(path)
         index = _index_beside(path)
-        if index is None and "multistream" in path.name:
+        if index is None and "multistream" in path.name and path.suffix == ".bz2":
             LOGGER.warning("%s has no index beside it: it is read as one part.", path)
         starts = [0] if index is None else _cuts(path, index, size)
         for start, end in zip(starts, [*starts[1:], None]):

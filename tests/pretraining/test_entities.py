@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import srsly
@@ -189,13 +190,40 @@ def test_sitelinks_may_be_as_the_wikis_write_them(tmp_path):
     manifest = two_languages(tmp_path, links)
     vocab = EntityVocab.from_file(manifest.paths("entity_vocab.jsonl")[0])
     assert vocab.find("Tokyo", "en") == vocab.find("New Tokio", "de") == 4
-    assert manifest.counts["titles in sitelinks"] == 2
-    assert manifest.counts["titles not in sitelinks"] == 4  # Kyoto, Japan, Yokohama; Bonn
+    found = [manifest.counts[f"titles in sitelinks, {x}"] for x in ("en", "de")]
+    missing = [manifest.counts[f"titles not in sitelinks, {x}"] for x in ("en", "de")]
+    assert (found, missing) == ([1, 1], [3, 1])  # Kyoto, Japan, Yokohama; Bonn
 
 
-def test_sitelinks_of_other_wikis_are_refused(tmp_path):
-    with pytest.raises(CorpusError, match="has none of the 6 titles that are linked to"):
-        two_languages(tmp_path, [("Q1490", "fr", "Tokyo")])
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_sitelinks_that_leave_out_a_wiki_are_refused(tmp_path, language):
+    other, title = {"de": ("en", "Tokyo"), "en": ("de", "New Tokio")}[language]
+    message = rf"none of the \d titles that articles in {language} link to.*or {language}wiki"
+    with pytest.raises(CorpusError, match=message):
+        two_languages(tmp_path, [("Q1490", other, title)])
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_values_of_sitelinks_are_taken_as_they_are_written(tmp_path, kind):
+    """DuckDB would take 007 for a number and "no" for a boolean; wikis store text as bytes."""
+    row = article(1, "Bond", "007 and 2001", [("007", "007"), ("2001", "2001-01-01")])
+    articles = make_articles(tmp_path / "no", ([row], []), language="no")
+    found = [(1, "no", "007"), (2, "no", "2001-01-01"), (None, "no", "2001"), (3, "no", None)]
+    path = tmp_path / f"sitelinks.{kind}"
+    if kind == "csv":
+        path.write_text(
+            "item,language,title\n"
+            + "".join(",".join("" if x is None else str(x) for x in row) + "\n" for row in found)
+        )
+    elif kind == "jsonl":
+        srsly.write_jsonl(path, [dict(zip(("item", "language", "title"), x)) for x in found])
+    else:
+        items, languages, titles = zip(*found)
+        text = [[x.encode() if x else None for x in column] for column in (languages, titles)]
+        pq.write_table(pa.table({"item": items, "language": text[0], "title": text[1]}), path)
+    manifest = vocabulary(tmp_path, articles, sitelinks=path)
+    entries = list(srsly.read_jsonl(manifest.paths("entity_vocab.jsonl")[0]))[4:]
+    assert [x["entities"] for x in entries] == [[["007", "no"]], [["2001-01-01", "no"]]]
 
 
 def test_several_sets_of_articles_of_a_language_count_together(tmp_path):
@@ -207,7 +235,20 @@ def test_several_sets_of_articles_of_a_language_count_together(tmp_path):
     manifest = vocabulary(tmp_path, *articles)
     lines = manifest.paths("entity_vocab.tsv")[0].read_text("utf8").split("\n")
     assert lines[4:6] == ["Kyoto\t3", "Tokyo\t3"]
-    assert set(manifest.inputs) == {"articles en", "articles en 2"}
+    assert set(manifest.inputs) == {"articles 0 en", "articles 1 en"}
+
+
+def test_an_article_of_one_set_is_nothing_else_in_another(tmp_path):
+    links = [("Edo", "Edo"), ("Mercury", "Mercury")]
+    more = [article(1, "Edo", "Edo and Mercury", links), article(2, "Mercury", "A planet.", [])]
+    articles = [
+        make_articles(tmp_path / "one", (ATLAS, OTHERS)),
+        make_articles(tmp_path / "two", (more, [])),
+    ]
+    manifest = vocabulary(tmp_path, *articles)
+    assert manifest.counts["links to a disambiguation"] == 0
+    names = EntityVocab.from_file(manifest.paths("entity_vocab.tsv")[0]).names
+    assert {"Edo", "Mercury", "Tokyo"} < set(names)
 
 
 def test_settings_that_cannot_work_are_refused(tmp_path):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import spacy
+import srsly
 
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import ConfigError, StageError
@@ -17,7 +18,7 @@ from tests.pretraining.articles import article, make_articles
 from tests.pretraining.run_training import run
 from tests.pretraining.test_sequences import spell
 from tests.pretraining.test_stage import snapshot
-from tests.pretraining.world import make_rows, make_world
+from tests.pretraining.world import NAMES, make_rows, make_world
 
 KINDS = pytest.mark.parametrize("kind", ["bert_dir", "luke_dir", "xlmr_dir"])
 
@@ -92,6 +93,21 @@ def test_damaged_articles_are_named(bert_dir, tmp_path):
             Engine(workers=1),
             False,
         )
+
+
+def test_the_order_of_languages_is_part_of_what_a_folder_is_for(bert_dir, tmp_path):
+    both = [
+        make_articles(tmp_path / x, (make_rows(9), []), language=x, name="articles")
+        for x in ("en", "de")
+    ]
+    path = tmp_path / "sitelinks.jsonl"
+    names = [(f"Q{i}", x, name) for i, name in enumerate(NAMES) for x in ("en", "de")]
+    srsly.write_jsonl(path, [dict(zip(("item", "language", "title"), x)) for x in names])
+    entities = build_vocabulary(both, tmp_path / "entities", VocabSettings(sitelinks=path), False)
+    pieces, settings, alone = read_checkpoint(bert_dir).pieces, ShardSettings(), Engine(workers=1)
+    build_shards(both, entities, pieces, tmp_path / "new", settings, alone, False)
+    with pytest.raises(ConfigError, match="was begun with inputs.articles 0 de = None"):
+        build_shards(both[::-1], entities, pieces, tmp_path / "new", settings, alone, False)
 
 
 def test_articles_given_twice_are_refused(bert_dir, tmp_path):
