@@ -81,9 +81,10 @@ def _processes(
             try:
                 while waiting or running:
                     while waiting and len(running) < 2 * n_workers:
-                        i = waiting.pop()
-                        starts[i] += 1
+                        i = waiting[-1]  # stays there where the pool is broken by now
                         running[pool.submit(function, items[i])] = i
+                        starts[i] += 1
+                        waiting.pop()
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         result = future.result()
                         yield running.pop(future), result
@@ -152,7 +153,7 @@ def _client(client: Any, cluster: Any, engine: Engine) -> Iterator[Any]:
         n_workers=engine.n_workers,
         threads_per_worker=1,
         host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
+        dashboard_address="127.0.0.1:0",  # any port that is free
     )
     with here, client(here) as connected:
         yield connected

@@ -1,5 +1,8 @@
 """One map, two executors, and workers that die."""
 
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
 import pytest
 
 from spacy_luke.errors import ConfigError, WorkerError
@@ -43,6 +46,20 @@ def test_a_partition_that_kills_its_workers_is_named(engine):
     needs(engine)
     with pytest.raises(WorkerError, match="Workers died 3 times at work on part-7: it needs more"):
         list(engine.map(jobs.always_die, [7], ["part-7"]))
+
+
+def test_no_partition_is_lost_where_a_pool_breaks_between_two_of_them(monkeypatch):
+    submit, calls = ProcessPoolExecutor.submit, []
+
+    def broken_once(pool, *args):
+        calls.append(args)
+        if len(calls) == 3:
+            raise BrokenProcessPool
+        return submit(pool, *args)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", broken_once)
+    assert dict(LOCAL.map(jobs.double, range(6))) == {i: 2 * i for i in range(6)}
+    assert len(calls) > 6
 
 
 def test_all_that_were_under_way_are_suspects():
