@@ -1,7 +1,9 @@
 """Shared by all tests: where real data lies, and tiny checkpoints in published layouts."""
 
 import json
+import math
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,30 +159,46 @@ def write_wordpiece(path: Path) -> int:
     """``vocab.txt``, as BERT publishes it; uncased."""
     from tokenizers import BertWordPieceTokenizer
 
-    tokenizer = BertWordPieceTokenizer(lowercase=True)
-    tokenizer.train_from_iterator(SENTENCES, vocab_size=200, min_frequency=1)
-    tokenizer.save_model(str(path))
+    usual = BertWordPieceTokenizer(lowercase=True)
+    texts = map(usual.normalizer.normalize_str, SENTENCES)
+    words = [word for text in texts for word, _ in usual.pre_tokenizer.pre_tokenize_str(text)]
+    inner = [f"##{piece}" for piece in common_parts([word[1:] for word in words], 50)]
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocab = [*specials, *common_parts(words, 60), *inner]
+    (path / "vocab.txt").write_text("\n".join(vocab) + "\n", encoding="utf8")
     write_json(path / "tokenizer_config.json", {"do_lower_case": True})
-    return tokenizer.get_vocab_size()
+    return len(vocab)
 
 
 def write_unigram(path: Path) -> int:
     """``tokenizer.json`` with a Unigram model and added tokens, as XLM-R publishes it."""
     from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
-    from tokenizers.trainers import UnigramTrainer
 
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.NFKC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
-    )
+    before = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    words = [word for text in SENTENCES for word, _ in before.pre_tokenize_str(text)]
+    parts = common_parts(words, 90)
+    total = sum(parts.values())
     specials = ["<s>", "<pad>", "</s>", "<unk>"]
-    trainer = UnigramTrainer(vocab_size=150, special_tokens=specials, unk_token="<unk>")
-    tokenizer.train_from_iterator(SENTENCES, trainer)
+    vocab = [(x, 0.0) for x in specials] + [(x, math.log(n / total)) for x, n in parts.items()]
+    tokenizer = Tokenizer(models.Unigram(vocab, unk_id=specials.index("<unk>")))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = before
     tokenizer.add_special_tokens([*specials, AddedToken("<mask>", lstrip=True)])
     tokenizer.post_processor = processors.RobertaProcessing(sep=("</s>", 2), cls=("<s>", 0))
     tokenizer.save(str(path / "tokenizer.json"))
     return tokenizer.get_vocab_size()
+
+
+def common_parts(words: list[str], n_longer: int) -> dict[str, int]:
+    """The characters of words and the longer parts that cover most of them, with their counts.
+
+    The trainers of ``tokenizers`` for WordPiece and Unigram give other pieces in every run.
+    """
+    ends = ((word, i, j) for word in words for i in range(len(word)) for j in range(i + 1, i + 7))
+    counts = Counter(word[i:j] for word, i, j in ends if j <= len(word))
+    longer = sorted((x for x in counts if len(x) > 1), key=lambda x: (-counts[x] * len(x), x))
+    characters = sorted(x for x in counts if len(x) == 1)
+    return {x: counts[x] for x in [*characters, *longer[:n_longer]]}
 
 
 def write_sentencepiece(path: Path) -> int:
