@@ -3,12 +3,16 @@
     python -m benchmarks.kill_resume --encoder DIR --dump project/corpus/encyclopedia.xml --kills 20
 
 Each half is run once to its end. Then it is started again and again in another folder, killed
-(SIGKILL, with all its workers) at moments drawn over the time that the whole took, and at last let
-finish; where it comes to its end before there were enough kills, it begins anew. Preparation has to
-give the same files, byte for byte; pretraining the same weights.
+(SIGKILL; every other time with all its workers, else its main process alone) at moments drawn over
+the time that the whole took, and at last let finish; where it comes to its end before there were
+enough kills, it begins anew. Preparation has to give the same files, byte for byte; pretraining the
+same weights. With --copies every dump is read that many times, as parts of one large wiki, so that
+a kill finds some parts finished, some under way and some waiting.
 """
 
 import argparse
+import bz2
+import gzip
 import os
 import random
 import shutil
@@ -35,6 +39,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="python -m benchmarks.kill_resume", description=__doc__)
     p.add_argument("--encoder", default="project/assets/minilm", help="directory of the encoder")
     p.add_argument("--dump", type=Path, nargs="+", default=[_DUMP], help="exports")
+    p.add_argument("--copies", type=int, default=4, help="of every dump")
     p.add_argument("--language", default="", help="of the dumps, where they do not say one")
     p.add_argument("--work", type=Path, default=Path("build/kill"), help="folder for files")
     p.add_argument("--results", type=Path, help="default: kill.jsonl in --work")
@@ -70,9 +75,27 @@ def pretraining(args: argparse.Namespace, prepared: Path, folder: Path) -> list[
     return [[*command, "--save-every", "2", "--log-every", "1", "--evaluate-every", "1000"]]
 
 
-def run(commands: list[list[str]], seconds: float | None = None) -> str:
-    """Run commands one after the other. seconds: kill them after that time, with their workers.
-    Returns the command that was killed; empty where all came to their end."""
+def repeated(dumps: Sequence[Path], copies: int, folder: Path) -> list[Path]:
+    """The dumps, each as often as copies says, under names of their own and with so many line
+    breaks behind them: the same file twice would be refused."""
+    if copies == 1:
+        return list(dumps)
+    folder.mkdir(parents=True, exist_ok=True)
+    compress: dict[str, Callable[[bytes], bytes]]
+    compress = {".bz2": bz2.compress, ".gz": gzip.compress}
+    parts = []
+    for number in range(copies):
+        for source in dumps:
+            part = folder / f"{number}-{source.name}"
+            end = b"\n" * number
+            part.write_bytes(source.read_bytes() + compress.get(source.suffix, bytes)(end))
+            parts.append(part)
+    return parts
+
+
+def run(commands: list[list[str]], seconds: float | None = None, workers: bool = True) -> str:
+    """Run commands one after the other. seconds: kill them after that time, and with them their
+    workers. Returns the command that was killed; empty where all came to their end."""
     end = None if seconds is None else time.monotonic() + seconds
     for command in commands:
         process = subprocess.Popen(
@@ -87,7 +110,10 @@ def run(commands: list[list[str]], seconds: float | None = None) -> str:
                 timeout=None if end is None else max(end - time.monotonic(), 0.0)
             )
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            if workers:
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
             process.wait()
             return command[0]
         if process.returncode:
@@ -113,7 +139,7 @@ def killed(
     hits: Counter[str] = Counter()
     n_done, all_same = 0, True
     while hits.total() < kills:
-        command = run(commands, draw.uniform(0.0, seconds))
+        command = run(commands, draw.uniform(0.0, seconds), workers=hits.total() % 2 == 0)
         if command and not result.exists():
             hits[f"{command}, {len(finished(folder))} finished"] += 1
             continue
@@ -145,6 +171,7 @@ def same_weights(one: Path, other: Path) -> bool:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
+    args.dump = repeated(args.dump, args.copies, args.work / "dumps")
     draw = random.Random(args.seed)
     rows = []
     for half in args.halves:
@@ -166,7 +193,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         hits, n_done, is_same = killed(commands[1], broken, result, same, args.kills, seconds, draw)
         record = {"kind": "kill", "half": half, "kills": hits.total(), "same": is_same}
         record |= {"hits": dict(sorted(hits.items())), "done": n_done, "seconds": seconds}
-        results.append(args.results, {**record, "engine": args.engine, "workers": args.workers})
+        record |= {"parts": len(args.dump), "engine": args.engine, "workers": args.workers}
+        results.append(args.results, record)
         outcome = "identical" if is_same else "**different**"
         hit = "; ".join(f"{name}: {n}" for name, n in sorted(hits.items()))
         rows.append([half, args.engine, str(hits.total()), hit, str(n_done), outcome])

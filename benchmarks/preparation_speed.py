@@ -20,7 +20,7 @@ from pathlib import Path
 import srsly
 
 from . import results
-from .kill_resume import preparation
+from .kill_resume import preparation, repeated
 from .markdown import median_range, table
 
 
@@ -53,17 +53,6 @@ def timed(command: list[str]) -> tuple[float, float]:
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} failed.")
     return time.monotonic() - start, usage.ru_maxrss / 1024
-
-
-def repeated(dumps: Sequence[Path], copies: int, folder: Path) -> list[Path]:
-    """The dumps, each as often as copies says, under names of their own."""
-    if copies == 1:
-        return list(dumps)
-    folder.mkdir(parents=True, exist_ok=True)
-    parts = [(x, folder / f"{number}-{x.name}") for number in range(copies) for x in dumps]
-    for source, part in parts:
-        shutil.copyfile(source, part)
-    return [part for _, part in parts]
 
 
 def megabytes(folder: Path) -> dict[str, float]:

@@ -16,7 +16,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,14 @@ from spacy_luke.wiki.pages import is_disambiguation
 from spacy_luke.wiki.sites import Site
 from spacy_luke.wiki.tags import without_tags
 
+from . import results
 from .markdown import table
 
 RESIDUE = ("[[", "{{", "''", "<ref", "|thumb")
 _LINK = re.compile(r"\[\[([^\[\]|\n]+)")
+_WRITTEN = re.compile(r"\[\[([^\[\]|\n]+)(?:\|((?:[^\[\]\n]|\[(?!\[)|\](?!\]))*))?\]\](\w*)")
+_LATIN = re.compile("[a-z]*")
+_NOT_TEXT = re.compile(r"<[^<>]*>|'{2,}|[\u200e\u00ad]|\s+")
 _HEADING = re.compile(r"^==.*==\s*$", re.MULTILINE)
 
 
@@ -77,12 +82,29 @@ def measure(path: Path) -> Measured:
         found.counts["characters"] += len(parsed.text)
         found.counts["links"] += len(parsed.links)
         found.counts["unaccounted"] += abs(_unaccounted(page.text, parsed))
+        found.counts["other anchors"] += len(other_anchors(page.text, parsed))
         found.dropped += parsed.dropped
         for mark in RESIDUE:
             found.residue[mark] += parsed.text.count(mark)
     found.seconds = time.process_time() - begun
     found.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return found
+
+
+def other_anchors(markup: str, parsed: Parsed) -> list[str]:
+    """Texts of links, by their characters, that no link of the markup seems to have: found by a
+    pattern, which knows nothing of templates and links within links."""
+    written: Counter[str] = Counter()
+    for target, anchor, trail in _WRITTEN.findall(markup):
+        found = _LATIN.match(trail)
+        for end in {trail, found[0] if found else ""}:  # languages differ in what continues a word
+            written[_bare((anchor or target.replace("_", " ")) + end)] += 1
+    ours = Counter(_bare(parsed.text[link.start : link.end]) for link in parsed.links)
+    return list((ours - written).elements())
+
+
+def _bare(text: str) -> str:
+    return _NOT_TEXT.sub("", unescape(text))
 
 
 def _unaccounted(markup: str, parsed: Parsed) -> int:
@@ -95,7 +117,14 @@ def _unaccounted(markup: str, parsed: Parsed) -> int:
 def dump_tables(found: Sequence[Measured]) -> str:
     """Three Markdown tables: dumps, links dropped by reason, other things left out."""
     header = ["dump", "pages", "redirects", "disambiguations", "articles", "characters", "links"]
-    header += ["dropped", "unaccounted", "residue per million", "markup MB/s", "all MB/s"]
+    header += [
+        "dropped",
+        "unaccounted",
+        "other anchors",
+        "residue per million",
+        "markup MB/s",
+        "all MB/s",
+    ]
     header += ["peak MiB"]
     rows = []
     for x in found:
@@ -109,6 +138,7 @@ def dump_tables(found: Sequence[Measured]) -> str:
                 f"{c['links']:,}",
                 f"{sum(n for kind, n in x.dropped.items() if kind.startswith('link ')):,}",
                 str(c["unaccounted"]),
+                str(c["other anchors"]),
                 f"{residue:.2f}",
                 f"{x.n_bytes / 1e6 / max(x.markup_seconds, 1e-9):.2f}",
                 f"{x.n_bytes / 1e6 / max(x.seconds, 1e-9):.2f}",
@@ -271,16 +301,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     p.add_argument("files", nargs="+", type=Path, help="MediaWiki exports")
     p.add_argument("--compare", action="store_true", help="with the parser of wikipedia2vec")
+    p.add_argument("--results", type=Path, help="file that the records are added to")
     args = p.parse_args(argv)
     if args.compare:
-        print(difference_tables([compare(path) for path in args.files]))
+        differences = [compare(path) for path in args.files]
+        _keep(args.results, "parsers", differences)
+        print(difference_tables(differences))
         return
     found = []
     for path in args.files:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=context) as pool:
             found.append(pool.submit(measure, path).result())
+    _keep(args.results, "markup", found)
     print(dump_tables(found))
+
+
+def _keep(path: Path | None, kind: str, found: Sequence[Measured] | Sequence[Difference]) -> None:
+    for x in found:
+        if path:
+            results.append(path, {"kind": kind, **asdict(x)})
 
 
 if __name__ == "__main__":

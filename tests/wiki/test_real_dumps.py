@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.wiki_markup import other_anchors
 from spacy_luke.wiki.export import partitions, read_pages
 from spacy_luke.wiki.markup import parse
 
@@ -50,8 +51,11 @@ def check(path: Path, sizes: tuple[int, int, int]) -> None:
         assert n_open == len(parsed.links) + dropped + parsed.dropped["unclosed link"], page.title
         for start, end, _ in parsed.links:
             assert parsed.text[start:end].strip()
+        found["other anchors"] += len(other_anchors(page.text, parsed))
     assert (found["pages"], found["redirects"], found["links"]) == sizes
     assert residue == []
+    # What a pattern cannot read: templates in anchors, and links within links.
+    assert found["other anchors"] <= 6 + found["links"] // 1000
 
 
 @pytest.mark.parametrize("name", SIZES)
