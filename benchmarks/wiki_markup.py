@@ -9,6 +9,7 @@ by its parser and by ours, and the differences by class.
 """
 
 import argparse
+import json
 import multiprocessing
 import re
 import resource
@@ -16,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ from spacy_luke.wiki.pages import is_disambiguation
 from spacy_luke.wiki.sites import Site
 from spacy_luke.wiki.tags import without_tags
 
-from . import results
 from .markdown import table
 
 RESIDUE = ("[[", "{{", "''", "<ref", "|thumb")
@@ -318,9 +318,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _keep(path: Path | None, kind: str, found: Sequence[Measured] | Sequence[Difference]) -> None:
-    for x in found:
-        if path:
-            results.append(path, {"kind": kind, **asdict(x)})
+    if path:
+        with path.open("a", encoding="utf8") as file:
+            for x in found:
+                file.write(json.dumps({"kind": kind, **vars(x)}, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

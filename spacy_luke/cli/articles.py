@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from wasabi import Printer
 
-from ..errors import CorpusError, LukeError
+from ..errors import ConfigError, CorpusError, LukeError
 from . import app
 from .stages import (
     EngineOption,
@@ -57,7 +57,10 @@ def articles_cli(
     try:
         where = Engine(engine, workers, scheduler)
         sources = [file for path in sources for file in _files(path)]
-        if all(path.suffix == ".spacy" for path in sources):
+        docs = [path for path in sources if path.suffix == ".spacy"]
+        if docs and len(docs) < len(sources):
+            raise ConfigError(f"{docs[0]} is no export: read .spacy files into their own folder.")
+        if docs:
             manifest = read_docs(sources, out, where, language, progress)
         else:
             manifest = read_dump(sources, out, where, language, partition_size, progress)
@@ -65,6 +68,8 @@ def articles_cli(
         msg.fail(str(err))
         raise typer.Exit(1) from None
     print_counts(manifest, msg)
+    if not manifest.counts.get("links"):
+        msg.warn("No link was found: neither a vocabulary nor entities can be learned from these.")
 
 
 def _files(path: Path) -> list[Path]:

@@ -67,7 +67,10 @@ def pretrain_cli(
     gradient_checkpointing: Annotated[bool, typer.Option(help="Less memory, more time.")] = False,
     seed: Annotated[int, typer.Option(help="Of order, masks, dropout and fresh weights.")] = 0,
     log_every: Annotated[int, typer.Option(help="Steps.")] = 10,
-    evaluate_every: Annotated[int, typer.Option(help="Steps.")] = 1000,
+    evaluate_every: Annotated[int, typer.Option(help="Steps; at the end of a phase, too.")] = 1000,
+    evaluate_sequences: Annotated[
+        int, typer.Option(help="Sequences that an evaluation looks at, at most; 0: none is done.")
+    ] = 2000,
     save_every: Annotated[int, typer.Option(help="Steps.")] = 1000,
     peak: Annotated[
         float,
@@ -140,17 +143,23 @@ def pretrain_cli(
             model_settings,
             settings,
             verify,
+            evaluate_sequences,
             hooks=tuple(map(_hook, hook or ())) if is_first else (),
         )
     except (LukeError, OSError) as err:
         msg.fail(str(err))
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        msg.warn(f"Stopped. The same command goes on from the last checkpoint in {out}.")
+        raise typer.Exit(130) from None
     if model is not None:
         msg.good(f"{out}: the model is in {model}")
 
 
 def _hook(name: str) -> "Log":
     module, _, function = name.partition(":")
+    if not function:
+        raise ConfigError(f"--hook {name}: use MODULE:FUNCTION.")
     try:
         found = getattr(import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:

@@ -48,7 +48,7 @@ def shards_cli(
         from ..pretraining.articles import STAGE
         from ..pretraining.engine import Engine
         from ..pretraining.entities import STAGE as ENTITIES
-        from ..pretraining.shards import ShardSettings, build_shards
+        from ..pretraining.shards import ShardSettings, build_shards, covers_nothing
         from ..pretraining.stage import read_manifest
     from ..vocab.pieces import PieceTokenizer
 
@@ -68,3 +68,5 @@ def shards_cli(
         msg.fail(str(err))
         raise typer.Exit(1) from None
     print_counts(manifest, msg)
+    if covers_nothing(manifest):
+        msg.warn("No link leads to an entity of the vocabulary: no entity can be learned.")

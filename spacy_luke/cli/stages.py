@@ -38,4 +38,7 @@ def print_counts(manifest: "Manifest", msg: Printer) -> None:
     """A table of what a stage kept and dropped."""
     rows = [(name, f"{count:,}") for name, count in manifest.counts.items()]
     msg.table(rows, header=(manifest.stage, "count"), divider=True, aligns=("l", "r"))
-    msg.good(f"{manifest.folder}: {len(manifest.parts)} part(s)")
+    found = manifest.settings
+    languages = found.get("languages") or [x for x in (found.get("language"),) if x]
+    told = f", in {', '.join(languages)}" if languages else ""
+    msg.good(f"{manifest.folder}: {len(manifest.parts)} part(s){told}")

@@ -1,11 +1,9 @@
 """The entities that an encoder knows: prune them, add others' or one's own."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -14,14 +12,12 @@ from ..checkpoint.entity_table import special, with_entities
 from ..checkpoint.names import ENTITY_HEAD, ENTITY_TABLE
 from ..checkpoint.read import Checkpoint
 from ..errors import ConfigError, InputError
-from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import ENCODER, module_of, set_encoder, to_checkpoint
-from ..model.heads import MaskedHead
 from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
+from .masked_entities import mention_features
 
 LITE = (MASK, UNK, PAD, MASK2)
 """The special entities in the order of the published ``-lite`` models."""
-_BATCH = 32
 
 
 class Mention(NamedTuple):
@@ -127,7 +123,7 @@ def add_entities(node: Any, mentions: Sequence[Mention], language: str | None = 
     if refused:
         raise InputError(f"{refused[0]} is a special entity, which no description can replace.")
     mentions = _under_one_title(mentions, checkpoint.entities, language)
-    features = _features(node, checkpoint, mentions)
+    features = _mean_features(node, checkpoint, mentions)
     names = dict(checkpoint.entities.names.items())
     before = len(checkpoint.entities)
     rows, n_rows = {}, before
@@ -168,48 +164,15 @@ def _under_one_title(
     return result
 
 
-def _features(
+def _mean_features(
     node: Any, checkpoint: Checkpoint, mentions: Sequence[Mention]
 ) -> dict[str, torch.Tensor]:
     """title -> the mean of the masked-entity head's features, (entity size,)."""
-    head = _entity_head(checkpoint)
-    by_doc: dict[int, list[Mention]] = defaultdict(list)
-    for mention in mentions:
-        by_doc[id(mention.doc)].append(mention)
+    spans = [x.doc[x.start : x.end] for x in mentions]
+    features, seen = mention_features(node, checkpoint, spans)
     sums: dict[str, list[torch.Tensor]] = {mention.title: [] for mention in mentions}
-    groups = list(by_doc.values())
-    mask = checkpoint.entities.mask_id
-    for i in range(0, len(groups), _BATCH):
-        part = groups[i : i + _BATCH]
-        given = [
-            GivenEntities(
-                np.asarray([(x.start, x.end) for x in group], dtype=np.int64),
-                np.full(len(group), mask, dtype=np.int64),
-                np.zeros(len(group), dtype=np.int64),
-            )
-            for group in part
-        ]
-        states = encode_docs(node, [group[0].doc for group in part], given, "full")
-        for group, found in zip(part, states):
-            vectors = torch.as_tensor(np.asarray(node.ops.to_numpy(found.entity_vectors)))
-            for mention, vector in zip(group, vectors):
-                if not vector.any():
-                    raise InputError(f"A mention of {mention.title!r} has no pieces.")
-                with torch.no_grad():
-                    sums[mention.title].append(head(vector[None])[0])
+    for mention, vector, is_seen in zip(mentions, features, seen.tolist()):
+        if not is_seen:
+            raise InputError(f"A mention of {mention.title!r} has no pieces.")
+        sums[mention.title].append(vector)
     return {title: torch.stack(found).mean(0) for title, found in sums.items()}
-
-
-def _entity_head(checkpoint: Checkpoint) -> MaskedHead:
-    tensors = {ours: checkpoint.others.get(theirs) for ours, theirs in ENTITY_HEAD.items()}
-    if any(tensor is None for tensor in tensors.values()):
-        raise ConfigError(
-            f"{checkpoint.source.name} came without a masked-entity head (entity_predictions), "
-            "which places entities in the table: use a masked-LM checkpoint, or pretrain one."
-        )
-    config = checkpoint.config
-    head = MaskedHead(
-        config.hidden_size, config.entity_emb_size, config.entity_vocab_size, config.layer_norm_eps
-    )
-    head.load_state_dict(tensors)
-    return head.eval()

@@ -1,5 +1,6 @@
 """Wiki dumps, or annotated documents, to articles: text with links."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -19,7 +20,7 @@ from ..wiki.markup import Parsed, parse
 from ..wiki.pages import disambiguation_templates, is_disambiguation
 from ..wiki.sites import Site
 from .engine import Engine
-from .stage import Manifest, claim, fingerprint, run_stage, write_json
+from .stage import Manifest, claim, files_of_input, run_stage, write_json
 from .tables import ARTICLES, PAGES, TableWriter
 
 STAGE, TEMPLATES = "articles", "templates"
@@ -56,8 +57,10 @@ def read_dump(
     language = language or found[0]
     if not language:
         raise ConfigError(f"{parts[0].path} does not say its language; name it with --language.")
+    _check_language(language)
     settings = {"language": language, "source": "dump", "partition_size": partition_size}
-    inputs = {f"{i} {path.name}": fingerprint(path) for i, path in enumerate(_files(parts))}
+    read = {part.path for part in parts}
+    inputs = files_of_input([path for path in paths if path in read])  # an index is none
     claim(folder, STAGE, settings, inputs, len(parts))  # before the dump is read once in vain
     templates = _templates(folder, settings, inputs, parts, engine, show_progress)
     return run_stage(
@@ -114,11 +117,12 @@ def read_docs(
     can hold are dropped and counted."""
     if not language:
         raise ConfigError("Annotated documents do not say their language; name it with --language.")
+    _check_language(language)
     return run_stage(
         STAGE,
         folder,
         {"language": language, "source": "docs"},
-        {f"{i} {path.name}": fingerprint(path) for i, path in enumerate(paths)},
+        files_of_input(paths),
         list(paths),
         _read_docbin,
         engine,
@@ -126,8 +130,9 @@ def read_docs(
     )
 
 
-def _files(parts: Sequence[Partition]) -> list[Path]:
-    return list(dict.fromkeys(part.path for part in parts))
+def _check_language(language: str) -> None:
+    if not re.fullmatch(r"[a-z0-9]+([-_][a-z0-9]+)*", language, re.IGNORECASE):
+        raise ConfigError(f"--language is {language!r}; use a code such as en or zh-yue.")
 
 
 def _read_partition(

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import srsly
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ..errors import CheckpointError, StageError
-from .stage import refuse_other, sha256, sync_folder, write_json
+from .stage import read_json, refuse_other, sha256, sync_folder, write_json
 
 _NAME = "checkpoint-{:09d}"
 _FILES = ("model.safetensors", "optimizer.pt")
@@ -78,13 +77,13 @@ def _write(
 
 def load_latest(folder: Path, identity: Mapping[str, Any]) -> Resumed | None:
     """The last checkpoint, or None. Raises ConfigError where it is of another training, and
-    CheckpointError where a file is damaged."""
+    CheckpointError or StageError where a file is damaged."""
     found = list(_checkpoints(folder))
     if not found:
         return None
     path = found[-1]
-    state = srsly.read_json(path / "state.json")
-    refuse_other(path, state["identity"], identity)
+    state = read_json(path / "state.json")
+    refuse_other(folder, state["identity"], identity)
     for name, expected in state["sha256"].items():
         if not (path / name).exists() or sha256(path / name) != expected:
             raise CheckpointError(

@@ -6,6 +6,7 @@ a few times at most. What a partition's function raises ends the map.
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -76,7 +77,9 @@ def _processes(
     starts = [0] * len(items)
     while waiting:
         context = multiprocessing.get_context("spawn")  # a fork would copy locks that are held
-        with ProcessPoolExecutor(min(n_workers, len(waiting)), mp_context=context) as pool:
+        with ProcessPoolExecutor(
+            min(n_workers, len(waiting)), mp_context=context, initializer=_end_with_parent
+        ) as pool:
             running: dict[Future, int] = {}
             try:
                 while waiting or running:
@@ -103,6 +106,19 @@ def _processes(
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+
+def _end_with_parent() -> None:
+    """Have a worker end when the process that started it was killed: it would finish what it has
+    got, beside the workers of the next run, and then wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait_for_end() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
 
 
 def _dask(

@@ -249,6 +249,12 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]
     article there, and that article's own item goes before."""
     try:
         rows = db.execute(f"DESCRIBE FROM {_table(path)}").fetchall()
+        missing = {"item", "language", "title"} - {name for name, *_ in rows}
+        if missing:
+            raise CorpusError(
+                f"{path} has no column {', '.join(sorted(missing))}; it has "
+                f"{', '.join(name for name, *_ in rows)}."
+            )
         blobs = {name for name, kind, *_ in rows if kind == "BLOB"}  # as the wikis store text
         item, language, title = (
             f"decode({x})" if x in blobs else f"CAST({x} AS VARCHAR)"
@@ -306,10 +312,10 @@ def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str,
         f"ORDER BY item IN ({listed}) DESC, count DESC, item LIMIT {settings.size})"
     )
     if not _one(db, "FROM chosen"):
-        raise CorpusError(
-            f"No entity has {settings.min_count} links or more: the vocabulary would be empty. "
-            "Lower --min-count, or use articles with links."
-        )
+        found = f"no entity is linked {settings.min_count} times (--min-count)"
+        if not _one(db, "FROM resolved"):
+            found = "none links to an article"
+        raise CorpusError(f"Of these articles {found}: the vocabulary would be empty.")
     return {
         "entities": _one(db, "FROM chosen"),
         "entities left out": _one(db, "FROM counted WHERE item NOT IN (SELECT item FROM chosen)"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import torch
 
 from .masking import Masking, Sample, Vocabularies, mask_batch
@@ -68,7 +69,8 @@ class HeldOut:
         }
 
     def evaluate(self, model: PretrainingModel) -> dict[str, float]:
-        """Shares of masked entities and words that the model finds, and its losses."""
+        """Shares of masked entities and words that the model finds, and its losses; of what there
+        is none, nothing."""
         was_training = model.training
         model.eval()
         sums = np.zeros(6)
@@ -78,14 +80,14 @@ class HeldOut:
                 sums += np.asarray([*(float(x) for x in outcome), len(batch.words)])
         model.train(was_training)
         word_loss, entity_loss, words_right, entities_right, top, n_words = sums.tolist()
-        n_entities = max(len(self.targets), 1)
-        return {
-            "word_loss": word_loss / max(n_words, 1),
-            "entity_loss": entity_loss / n_entities,
-            "word_accuracy": words_right / max(n_words, 1),
-            "entity_top_1": entities_right / n_entities,
-            f"entity_top_{TOP}": top / n_entities,
-        }
+        found: dict[str, float] = {}
+        if n_words:
+            found |= {"word_loss": word_loss / n_words, "word_accuracy": words_right / n_words}
+        if n_entities := len(self.targets):
+            found["entity_loss"] = entity_loss / n_entities
+            found["entity_top_1"] = entities_right / n_entities
+            found[f"entity_top_{TOP}"] = top / n_entities
+        return found
 
 
 def _known(sample: Sample, masking: Masking, ids: Vocabularies) -> Sample:
@@ -109,22 +111,22 @@ def _statistics(
     train: Sequence[Path], anchors: set[str], unknown: int
 ) -> tuple[list[int], dict[str, list[int]], Array]:
     """The most frequent entities; those of each of the anchors, most frequent first; and all."""
+    files = [str(x) for x in train]
+    links = (
+        "(SELECT unnest(entity_anchors) AS anchor, unnest(entity_ids) AS id "
+        f"FROM read_parquet(?)) WHERE id <> {unknown}"
+    )
     with duckdb.connect() as db:
-        db.execute("CREATE TABLE wanted (anchor VARCHAR)")
-        if anchors:
-            db.executemany("INSERT INTO wanted VALUES (?)", [(x,) for x in sorted(anchors)])
-        db.execute(
-            "CREATE TABLE seen AS SELECT anchor, id, count(*) AS n FROM (SELECT "
-            "unnest(entity_anchors) AS anchor, unnest(entity_ids) AS id FROM read_parquet(?)) "
-            "WHERE id <> ? GROUP BY ALL",
-            [[str(x) for x in train], unknown],
-        )
+        db.register("wanted", pa.table({"anchor": pa.array(sorted(anchors), pa.string())}))
         frequent = db.execute(
-            f"SELECT id FROM seen GROUP BY id ORDER BY sum(n) DESC, id LIMIT {TOP}"
+            f"SELECT id FROM {links} GROUP BY id ORDER BY count(*) DESC, id LIMIT {TOP}", [files]
         ).fetchall()
+        # Only of the anchors that are asked about: all of a large wiki would not fit in memory.
         rows = db.execute(
-            "SELECT anchor, list(id ORDER BY n DESC, id) FROM seen SEMI JOIN wanted USING (anchor) "
-            "GROUP BY anchor"
+            f"WITH seen AS (SELECT * FROM {links}), counted AS (SELECT anchor, id, count(*) AS n "
+            "FROM seen SEMI JOIN wanted USING (anchor) GROUP BY ALL) "
+            "SELECT anchor, list(id ORDER BY n DESC, id) FROM counted GROUP BY anchor",
+            [files],
         ).fetchall()
-        known = db.execute("SELECT DISTINCT id FROM seen").fetchnumpy()["id"]
+        known = db.execute(f"SELECT DISTINCT id FROM {links}", [files]).fetchnumpy()["id"]
     return [x for (x,) in frequent], {anchor: found[:TOP] for anchor, found in rows}, known

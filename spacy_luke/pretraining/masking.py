@@ -46,6 +46,8 @@ class Masking:
                 raise ConfigError(
                     f"The share of masked {name} is {getattr(self, name)}, not 0 to 1."
                 )
+        if not self.words and not self.entities:
+            raise ConfigError("Neither words nor entities are masked: there is nothing to learn.")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import srsly
 import torch
 
 from ..checkpoint.entity_table import shared_rows, special, with_entities
-from ..checkpoint.names import POOLER, Weights, is_extra_query
+from ..checkpoint.names import POOLER, Weights, is_extra_query, plain_query, to_published
 from ..checkpoint.read import Checkpoint, with_extra_queries
 from ..checkpoint.source import Source
 from ..checkpoint.write import write_checkpoint
@@ -25,10 +25,11 @@ from .masking import Vocabularies
 from .objective import HEADS, PretrainingModel, published
 from .plot import plot_log
 from .samples import Samples
-from .shards import HELD_OUT, TRAIN, pieces_hash, vocabulary
-from .stage import Manifest, alone
+from .shards import HELD_OUT, TRAIN, covers_nothing, pieces_hash, vocabulary
+from .stage import Manifest, alone, claim, conclude, part_of
 from .training import Log, Trainer, TrainingSettings
 
+STAGE = "pretrain"
 LOG, PLOT, CHECKPOINTS, MODEL = "log.jsonl", "log.svg", "checkpoints", "model"
 
 
@@ -54,7 +55,7 @@ def pretrain(
     model_settings: ModelSettings,
     settings: TrainingSettings,
     verify: bool = True,
-    held_out_sequences: int = 2000,
+    evaluate_sequences: int = 2000,
     hooks: tuple[Log, ...] = (),
 ) -> Path | None:
     """Train to the end, going on from the last checkpoint in ``folder``.
@@ -62,8 +63,11 @@ def pretrain(
     checkpoint: what to start from, its tokenizer that of the shards. verify: compare shards and
     vocabulary with their manifests first. hooks: get every record of the log.
 
-    Returns the directory of the finished model, in the published layout, in the main process.
+    Returns the directory of the finished model, in the published layout, in the main process. A
+    folder of something else is refused, and a manifest says what the model was made from.
     """
+    if evaluate_sequences < 0:
+        raise ConfigError(f"evaluate_sequences is {evaluate_sequences}; use 0 (none) or more.")
     if shards.inputs["entities"] != entities.fingerprint:
         raise ConfigError(
             f"{shards.folder} was made with another vocabulary than {entities.folder}."
@@ -105,6 +109,7 @@ def pretrain(
     )
     model = PretrainingModel.start(start, model_settings.attention, settings.seed)
     train, held_out = shards.paths(TRAIN), shards.paths(HELD_OUT)
+    inputs = {"shards": shards.fingerprint, "start": _weights_hash(checkpoint)}
     trainer = Trainer(
         model,
         fresh_heads(start),
@@ -112,22 +117,24 @@ def pretrain(
         ids,
         settings,
         folder / CHECKPOINTS,
-        {"shards": shards.fingerprint, "start": _weights_hash(checkpoint), **vars(model_settings)},
+        {**inputs, **vars(model_settings)},
     )
-    folder.mkdir(parents=True, exist_ok=True)
+    fixed = {**vars(model_settings), **settings.fixed}
+    if trainer.is_main:
+        claim(folder, STAGE, fixed, inputs, n_parts=1)
     with alone(folder) if trainer.is_main else nullcontext():
         log = Logger(folder, hooks, trainer.first_step) if trainer.is_main else _silent
         if trainer.is_main and not trainer.first_step:
             n_entities = len(vocab) - len(special(vocab))
             log({"kind": "start", "step": 0, "entities": n_entities, "entities_kept": kept})
         evaluate: Callable[[], dict[str, float]] | None = None
-        if shards.counts.get("sequences, held out"):
+        if shards.counts.get("sequences, held out") and evaluate_sequences:
             judge = HeldOut(
                 held_out,
                 settings.masking,
                 ids,
                 settings.seed,
-                held_out_sequences,
+                evaluate_sequences,
                 settings.micro_batch,
             )
             if trainer.is_main and not trainer.first_step:
@@ -139,21 +146,25 @@ def pretrain(
             return None
         plot_log(read_log(folder / LOG), folder / PLOT)
         _write_model(folder / MODEL, start, weights)
+        counts = {"steps": settings.n_steps, "sequences": settings.n_steps * settings.batch_size}
+        conclude(folder, STAGE, fixed, inputs, [part_of(folder / MODEL, MODEL, counts)])
     return folder / MODEL
 
 
 def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:
     """The published layout. Attention is plain in pretraining, and what is trained from it is
-    entity-aware, as published. A model that is there is replaced by a whole one or stays."""
+    entity-aware, as published. A model that is there is whole, whenever this is killed."""
     pooler = {k: v for k, v in start.others.items() if k.startswith(POOLER)}
     network, heads = published(weights)
     source = Source(name=start.source.name)
     trained = replace(start, weights=network, others=pooler | heads, source=source)
-    temporary = folder.with_name(f".{folder.name}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    write_checkpoint(temporary, with_extra_queries(trained), "LukeForMaskedLM")
-    shutil.rmtree(folder, ignore_errors=True)
-    temporary.rename(folder)
+    beside = folder.with_name(f".{folder.name}")  # what a killed run leaves is all in there
+    shutil.rmtree(beside, ignore_errors=True)
+    write_checkpoint(beside / folder.name, with_extra_queries(trained), "LukeForMaskedLM")
+    if folder.exists():
+        folder.rename(beside / "before")
+    (beside / folder.name).rename(folder)
+    shutil.rmtree(beside)
 
 
 class Logger:
@@ -195,14 +206,15 @@ def fresh_heads(checkpoint: Checkpoint) -> list[str]:
 
 
 def _warn(start: Checkpoint, shards: Manifest) -> None:
-    if any(is_extra_query(name) for name in start.others):
+    queries = [name for name in start.others if is_extra_query(name)]
+    plain = to_published(start.weights)
+    if any(not torch.equal(start.others[x], plain[plain_query(x)]) for x in queries):
         LOGGER.warning(
             "%s has queries of its own for entities, which plain attention does not train: in the "
             "finished model they start again as copies. --entity-aware trains them.",
             start.source.name,
         )
-    n_links = sum(shards.counts.get(f"entities, {side}", 0) for side in ("train", "held out"))
-    if n_links <= shards.counts.get("links outside the vocabulary", 0):
+    if covers_nothing(shards):
         LOGGER.warning(
             "%s has no link to an entity of the vocabulary: no entity is trained.", shards.folder
         )

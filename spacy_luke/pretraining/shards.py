@@ -110,6 +110,12 @@ def build_shards(
     )
 
 
+def covers_nothing(shards: Manifest) -> bool:
+    """Whether no link leads to an entity of the vocabulary."""
+    n_links = sum(shards.counts.get(f"entities, {side}", 0) for side in ("train", "held out"))
+    return n_links <= shards.counts.get("links outside the vocabulary", 0)
+
+
 def pieces_hash(tokenizer: PieceTokenizer) -> str:
     """What a tokenizer makes of a text, as a hash."""
     told = {k: v for k, v in tokenizer.to_dict().items() if k not in ("added", "settings")}

@@ -110,13 +110,13 @@ def read_manifest(folder: Path, stage: str) -> Manifest:
     path = folder / "manifest.json"
     if not path.exists():
         raise StageError(f"{folder} holds no finished stage '{stage}': {path.name} is missing.")
+    data = read_json(path)
     try:
-        data = srsly.read_json(path)
         found = data["stage"]
         parts = [[File(**file) for file in part] for part in data["parts"]]
         manifest = Manifest(found, data["settings"], data["inputs"], parts, data["counts"], folder)
-    except (ValueError, KeyError, TypeError) as error:
-        raise StageError(f"{path} is not a manifest: {error}.") from error
+    except (KeyError, TypeError) as error:
+        raise StageError(f"{path} is not a manifest: {error!r}.") from error
     if found != stage:
         raise StageError(f"{folder} holds the stage '{found}', not '{stage}'.")
     return manifest
@@ -137,7 +137,7 @@ def run_stage(
     settings, inputs: what the result depends on; a folder made with others is refused. work and
     partitions have to be picklable. Raises StageError, and what ``work`` raises.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     with alone(folder):
         _claim(folder, stage, settings, inputs, len(partitions))
         names = [f"part-{i:05d}" for i in range(len(partitions))]
@@ -157,7 +157,8 @@ def run_stage(
             for _ in engine.map(partial(_run_part, work), jobs, names_of_jobs):
                 bar.update()
         if not (folder / "manifest.json").exists():
-            _conclude(folder, stage, settings, inputs, names)
+            parts = [read_json(folder / name / "part.json") for name in names]
+            conclude(folder, stage, settings, inputs, parts)
     return read_manifest(folder, stage)
 
 
@@ -167,16 +168,10 @@ def _run_part(work: Work, job: tuple[Path, Any]) -> None:
     temporary.mkdir()
     try:
         counts = dict(work(partition, temporary))
-        files = [
-            {
-                "path": f"{target.name}/{path.name}",
-                "sha256": sha256(path),
-                "size": path.stat().st_size,
-            }
-            for path in sorted(temporary.iterdir())
-        ]
-        write_json(temporary / "part.json", {"files": files, "counts": counts})
+        write_json(temporary / "part.json", part_of(temporary, target.name, counts))
         sync_folder(temporary)
+        if (target / "part.json").exists():
+            return  # by a worker that a run before this one lost: it is the same
         if target.exists():  # what is left of a partition without its part.json
             shutil.rmtree(target)
         temporary.rename(target)
@@ -192,14 +187,31 @@ def _run_part(work: Work, job: tuple[Path, Any]) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def part_of(folder: Path, name: str, counts: Counts) -> dict[str, Any]:
+    """What a manifest says of the files in a folder that is, or is going to be, called so."""
+    files = [
+        {"path": f"{name}/{path.name}", "sha256": sha256(path), "size": path.stat().st_size}
+        for path in sorted(folder.iterdir())
+    ]
+    return {"files": files, "counts": dict(counts)}
+
+
 def claim(
     folder: Path, stage: str, settings: Mapping[str, Any], inputs: Mapping[str, str], n_parts: int
 ) -> None:
     """Write down what the folder is for, or refuse it if it is for something else: what
-    ``run_stage`` does, for a stage that has work before. Raises ConfigError and StageError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    ``run_stage`` does, for a stage that has work before, or no partitions. Raises ConfigError and
+    StageError."""
+    _make(folder)
     with alone(folder):
         _claim(folder, stage, settings, inputs, n_parts)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise ConfigError(f"{folder} is a file; name a folder.") from error
 
 
 def _claim(
@@ -218,7 +230,11 @@ def _claim(
             raise ConfigError(f"{folder} is not empty and not of a stage '{stage}'; name another.")
         write_json(path, mine)
         return
-    refuse_other(folder, srsly.read_json(path), mine)
+    theirs = read_json(path)
+    if any(next(folder.rglob(name), None) for name in ("part.json", "state.json")):
+        refuse_other(folder, theirs, mine)
+    else:  # nothing is finished: what was wrong with the settings may be what ended that run
+        write_json(path, mine)
 
 
 def refuse_other(path: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
@@ -233,20 +249,22 @@ def refuse_other(path: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any])
 
 
 def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(tree, list):
+        tree = dict(enumerate(tree))
     if not isinstance(tree, Mapping):
         return {prefix.rstrip("."): tree}
     parts = [_flat(value, f"{prefix}{key}.") for key, value in tree.items()]
     return {name: value for part in parts for name, value in part.items()}
 
 
-def _conclude(
+def conclude(
     folder: Path,
     stage: str,
     settings: Mapping[str, Any],
     inputs: Mapping[str, str],
-    names: Sequence[str],
+    parts: Sequence[Mapping[str, Any]],
 ) -> None:
-    parts = [srsly.read_json(folder / name / "part.json") for name in names]
+    """Write the manifest. parts: of every partition what ``part_of`` says."""
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part["counts"])
@@ -277,6 +295,19 @@ def alone(folder: Path) -> Iterator[None]:
         except OSError as error:
             raise StageError(f"Another run is at work in {folder}.") from error
         yield
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A file that ``write_json`` wrote. Raises StageError where it is damaged."""
+    try:
+        found = srsly.read_json(path)
+    except (ValueError, UnicodeError) as error:
+        raise StageError(
+            f"{path} is damaged: {error}. Remove its folder, and what is there is made again."
+        ) from error
+    if not isinstance(found, dict):
+        raise StageError(f"{path} is damaged: it holds {type(found).__name__}, not an object.")
+    return found
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -310,6 +341,19 @@ def sha256(path: Path) -> str:
         while block := file.read(_SAMPLE):
             digest.update(block)
     return digest.hexdigest()
+
+
+def files_of_input(paths: Sequence[Path]) -> dict[str, str]:
+    """Fingerprints of files by what stages call them among their inputs: by place and name. Raises
+    ConfigError where a file is given twice, and CorpusError where one is missing."""
+    named: dict[str, str] = {}
+    known: dict[str, Path] = {}
+    for i, path in enumerate(paths):
+        found = named[f"{i} {path.name}"] = fingerprint(path)
+        if found in known:
+            raise ConfigError(f"{path} holds the same as {known[found]}: it would count twice.")
+        known[found] = path
+    return named
 
 
 def fingerprint(path: Path) -> str:

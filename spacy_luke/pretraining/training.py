@@ -50,6 +50,8 @@ class Phase:
     entities_only: bool = False
 
     def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ConfigError(f"A phase has {self.steps} steps; use 1 or more, or leave it out.")
         if not 0.0 <= self.rate < math.inf:
             raise ConfigError(f"The peak rate of a phase is {self.rate}; use 0 or more.")
 
@@ -89,8 +91,8 @@ class TrainingSettings:
     peak: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.phases or any(x.steps < 1 for x in self.phases):
-            raise ConfigError("Pretraining needs at least one phase of at least one step.")
+        if not self.phases:
+            raise ConfigError("Pretraining needs at least one phase: both have no steps.")
         for name in ("batch_size", "micro_batch", "log_every", "evaluate_every", "save_every"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it has to be at least 1.")
@@ -103,12 +105,18 @@ class TrainingSettings:
             raise ConfigError(f"seed is {self.seed}; use 0 or more.")
         if not 0.0 <= self.warmup < math.inf:
             raise ConfigError(f"warmup is {self.warmup}; use steps, or a share below 1.")
-        if not 0.0 <= self.peak < math.inf:
-            raise ConfigError(f"peak is {self.peak}; use a positive number, or 0 (unknown).")
+        for name in ("clip", "decay", "peak"):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} is {getattr(self, name)}; use 0 or more.")
 
     @property
     def n_steps(self) -> int:
         return sum(phase.steps for phase in self.phases)
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What has to stay the same when a training goes on."""
+        return {name: value for name, value in asdict(self).items() if name not in _FREE}
 
     def n_warmup(self, phase: Phase) -> int:
         return round(self.warmup * phase.steps) if self.warmup < 1 else round(self.warmup)
@@ -153,8 +161,7 @@ class Trainer:
                     phase.rate * phase.steps / settings.n_warmup(phase),
                     phase.rate,
                 )
-        kept = {k: v for k, v in asdict(settings).items() if k not in _FREE}
-        self.identity = {**identity, "settings": kept}
+        self.identity = {**identity, "settings": settings.fixed}
         self._resumed = load_latest(folder, self.identity)
         self.step = 0
         self._saved = self.first_step
@@ -325,13 +332,14 @@ class Trainer:
             "phase": phase,
             "epoch": done * self.settings.batch_size / len(self.samples),
             "rate": rate,
-            "word_loss": word_loss / max(words, 1),
-            "entity_loss": entity_loss / max(entities, 1),
-            "word_accuracy": words_right / max(words, 1),
-            "entity_accuracy": entities_right / max(entities, 1),
             "pieces_per_second": pieces / seconds,
             "tflops": tflops,
         }
+        if words:  # what was not asked for has no loss
+            record |= {"word_loss": word_loss / words, "word_accuracy": words_right / words}
+        if entities:
+            record["entity_loss"] = entity_loss / entities
+            record["entity_accuracy"] = entities_right / entities
         if self.settings.peak:
             devices = self.accelerator.num_processes
             record["share_of_peak"] = tflops / (self.settings.peak * devices)
@@ -343,11 +351,12 @@ class Trainer:
         if self.is_main:
             log(record)
             if record["kind"] == "step":
-                bar.set_postfix(
-                    words=f"{record['word_loss']:.3f} ({record['word_accuracy']:.1%})",
-                    entities=f"{record['entity_loss']:.3f} ({record['entity_accuracy']:.1%})",
-                    pieces=f"{record['pieces_per_second']:.0f}/s",
-                )
+                found = {
+                    name: f"{record[f'{kind}_loss']:.3f} ({record[f'{kind}_accuracy']:.1%})"
+                    for kind, name in (("word", "words"), ("entity", "entities"))
+                    if f"{kind}_loss" in record
+                }
+                bar.set_postfix(**found, pieces=f"{record['pieces_per_second']:.0f}/s")
             else:
                 shown = (f"{k} {v:.4g}" for k, v in record.items() if isinstance(v, float))
                 bar.write(f"step {record['step']}, held out: {', '.join(shown)}")

@@ -93,11 +93,15 @@ class EntityVocab:
                     return self.names[key]
         return None
 
-    def name_of(self, index: int) -> str | None:
-        """A name of the entity with an id: the first of several; None where there is none."""
+    def name_of(self, index: int, language: str | None = None) -> str | None:
+        """A name of the entity with an id: of several the one in ``language``, or else the first;
+        None where there is none."""
         if isinstance(self.names, EntityIndex):
-            return next(iter(self.names.names_of(index)), None)
-        return next((name for name, found in self.names.items() if found == index), None)
+            names = self.names.names_of(index)
+        else:
+            names = [name for name, found in self.names.items() if found == index]
+        own = (name for name in names if language and name.startswith(f"{language}:"))
+        return next(own, names[0] if names else None)
 
     @classmethod
     def specials_only(cls) -> "EntityVocab":

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from spacy_luke.cli import app
 from spacy_luke.layers.encoder import to_checkpoint
+from spacy_luke.pipeline.masked_entities import mention_features
 from spacy_luke.pipeline.published import import_checkpoint
 
 TABLE, BIAS = "entity_embeddings.entities.weight", "entity_predictions.bias"
@@ -164,12 +165,9 @@ def test_an_added_entity_is_what_its_description_predicts(full, tmp_path):
     doc = nlp.make_doc(text)
     doc.ents = [Span(doc, 2, 4, "PER")]
     state = torch.tensor(nlp.get_pipe("luke")(doc)._.luke.entity_vectors)
-    from spacy_luke.pipeline.entity_store import _entity_head
-
-    with torch.no_grad():
-        features = _entity_head(found)(state)[0]
+    features, _ = mention_features(nlp.get_pipe("luke").model, found, doc.ents)
     table = torch.nn.functional.normalize(found.weights[TABLE], dim=1)
-    assert (table @ features).argmax() == found.entities.names["Orrin Vale"]
+    assert (table @ features[0]).argmax() == found.entities.names["Orrin Vale"]
     doc.ents = [Span(doc, 2, 4, "PER", kb_id="Orrin Vale")]
     again = nlp.get_pipe("luke")(doc.copy())._.luke.entity_vectors
     assert np.abs(again - state.numpy()).max() > 1e-3  # it now enters as itself

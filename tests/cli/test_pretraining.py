@@ -1,6 +1,5 @@
 """The four commands of pretraining, one after the other, on the project's encyclopedia."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+from spacy.cli.train import train
 from spacy.tokens import DocBin, Span
 from typer.testing import CliRunner
 
 from spacy_luke.cli import app
+from spacy_luke.layers.encoder import module_of
+from spacy_luke.pipeline.entity_store import encoder_of
+from spacy_luke.pretraining.pretrain import read_log
+from spacy_luke.pretraining.shards import vocabulary
 from spacy_luke.pretraining.stage import read_manifest
 
 CORPUS = Path(__file__).parents[2] / "project" / "corpus"
@@ -55,6 +59,29 @@ def test_a_dump_becomes_an_encoder_that_knows_its_entities(bert_dir, tmp_path):
     assert "the model is in" in run(*command)  # started again there is nothing to do
 
 
+def test_the_encoder_becomes_a_pipeline_that_is_asked_and_a_config_trains(bert_dir, tmp_path):
+    run(*prepare(tmp_path, CORPUS / "encyclopedia.xml", bert_dir))
+    model = tmp_path / "model" / "model"
+    run("import", model, tmp_path / "pipeline", "--lang", "en")
+    nlp = spacy.load(tmp_path / "pipeline")
+    doc = nlp("They sailed to Carrowick.")
+    (found,) = nlp.get_pipe("luke").masked_entities([doc[3:4]], n=3)
+    known = vocabulary(read_manifest(tmp_path / "entities", "entities"))
+    assert len(found) == 3 and all(title in known for title, _ in found)
+    doc.ents = [Span(doc, 3, 4, "PLACE")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "docs.spacy")
+    paths = {"train": "docs.spacy", "dev": "docs.spacy"}
+    overrides = {f"paths.{name}": str(tmp_path / path) for name, path in paths.items()}
+    overrides |= {"paths.encoder": str(model), "training.max_steps": 2}
+    overrides |= {"training.optimizer.learn_rate.total_steps": 2}
+    overrides |= {"training.optimizer.learn_rate.warmup_steps": 1}
+    train(CORPUS.parents[1] / "configs" / "ner.cfg", tmp_path / "trained", overrides=overrides)
+    trained = spacy.load(tmp_path / "trained" / "model-last")
+    assert trained.pipe_names[-1] == "luke_ner"
+    encoder = module_of(encoder_of(trained))
+    assert {"Carrowick", "Hallin"} < set(encoder.entities.names)
+
+
 def test_annotated_documents_are_pretraining_data(bert_dir, tmp_path):
     nlp = spacy.blank("en")
     docs = []
@@ -92,8 +119,9 @@ def test_a_folder_of_exports_is_read_as_several(tmp_path):
         (dumps / name).write_text("not read", encoding="utf8")
     (dumps / "sub.xml").mkdir()
     assert "holds no export" in fail("articles", dumps, "-o", tmp_path / "articles")
-    for name in ("pages1.xml", "pages2.xml"):
-        shutil.copy(CORPUS / "encyclopedia.xml", dumps / name)
+    corpus = (CORPUS / "encyclopedia.xml").read_bytes()
+    for name, end in (("pages1.xml", b""), ("pages2.xml", b"\n")):
+        (dumps / name).write_bytes(corpus + end)
     run("articles", dumps, "-o", tmp_path / "articles", "--workers", 1, "--no-progress")
     manifest = read_manifest(tmp_path / "articles", "articles")
     assert list(manifest.inputs) == ["0 pages1.xml", "1 pages2.xml"] and len(manifest.parts) == 2
@@ -109,6 +137,7 @@ def test_a_folder_of_something_else_is_refused_before_anything_is_read(tmp_path)
 def test_what_cannot_work_is_said(bert_dir, tmp_path):
     assert "no such file" in fail("articles", tmp_path / "dump.xml", "-o", tmp_path / "a")
     dump = CORPUS / "encyclopedia.xml"
+    assert "use a code such as en" in fail("articles", dump, "-o", tmp_path / "a", "-l", "a: b")
     assert "--engine is 'spark'" in fail("articles", dump, "-o", tmp_path, "--engine", "spark")
     assert "no finished stage" in fail("entities", tmp_path / "none", "-o", tmp_path / "e")
     size = ("--partition-size", "0")
@@ -116,11 +145,41 @@ def test_what_cannot_work_is_said(bert_dir, tmp_path):
     command = prepare(tmp_path, dump, bert_dir)
     assert "precision is 'fp8'" in fail(*command, "--precision", "fp8")
     assert "--hook nothing:here" in fail(*command, "--hook", "nothing:here")
+    assert "--hook nothing: use MODULE:FUNCTION" in fail(*command, "--hook", "nothing")
+    assert "evaluate_sequences is -1" in fail(*command, "--evaluate-sequences", -1)
     assert "--hook sys:path: it is list" in fail(*command, "--hook", "sys:path")
     message = fail("articles", dump, "-o", tmp_path / "entities")
     assert "was begun with stage = 'entities'" in message
     other = fail("pretrain", tmp_path / "articles", *command[2:])
     assert "holds the stage 'articles', not 'shards'" in other
+
+
+def test_what_nothing_can_be_learned_from_is_told(bert_dir, tmp_path):
+    docs = [spacy.blank("en")(f"Ada met Charles, {i} times.") for i in range(3)]
+    DocBin(docs=docs).to_disk(tmp_path / "docs.spacy")
+    out = tmp_path / "articles"
+    options = ["--workers", 1, "--no-progress"]
+    told = run("articles", tmp_path / "docs.spacy", "-l", "en", "-o", out, *options)
+    assert "No link was found" in told and "1 part(s), in en" in told
+    message = fail("entities", out, "-o", tmp_path / "entities", "--no-progress")
+    assert "none links to an article: the vocabulary would be empty" in message
+    dump = CORPUS / "encyclopedia.xml"
+    both = fail("articles", dump, tmp_path / "docs.spacy", "-l", "en", "-o", tmp_path / "both")
+    assert "docs.spacy is no export: read .spacy files into their own folder" in both
+    twice = fail("articles", dump, dump, "-o", tmp_path / "twice")
+    assert "encyclopedia.xml holds the same as" in twice
+
+
+def test_evaluation_can_be_left_out_and_ctrl_c_says_how_to_go_on(bert_dir, tmp_path, monkeypatch):
+    command = prepare(tmp_path, CORPUS / "encyclopedia.xml", bert_dir)
+    run(*command, "--evaluate-sequences", 0)
+    kinds = {x["kind"] for x in read_log(tmp_path / "model" / "log.jsonl")}
+    assert kinds == {"start", "step"}
+    (tmp_path / "a_hook.py").write_text("def stop(x):\n    raise KeyboardInterrupt", "utf8")
+    monkeypatch.syspath_prepend(tmp_path)
+    command[command.index("-o") + 1] = tmp_path / "stopped"
+    result = CliRunner().invoke(app, [str(x) for x in [*command, "--hook", "a_hook:stop"]])
+    assert result.exit_code == 130 and "goes on from the last checkpoint" in result.output
 
 
 def test_other_processes_than_the_first_do_not_start_loggers(bert_dir, tmp_path, monkeypatch):

@@ -1,13 +1,26 @@
 """Functions that workers run: importable, because they are sent to other processes by name."""
 
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
 
+from spacy_luke.pretraining.stage import part_of, write_json
+
 
 def double(x: int) -> int:
     return 2 * x
+
+
+def own_pid(x: int) -> int:
+    return os.getpid()
+
+
+def tell_and_sleep(folder: str) -> None:
+    """Longer than any test waits."""
+    Path(folder, f"worker-{os.getpid()}").touch()
+    time.sleep(600)
 
 
 def slow_first(x: int) -> int:
@@ -67,6 +80,20 @@ def write_half(partition: tuple[str, int], folder: Path) -> dict[str, int]:
     if word == "b":
         os.kill(os.getpid(), signal.SIGKILL)
     return write(partition, folder)
+
+
+def refuse_all(partition: tuple[str, int], folder: Path) -> dict[str, int]:
+    raise ValueError("refused")
+
+
+def write_too_late(partition: tuple[str, int], folder: Path) -> dict[str, int]:
+    """Another worker finishes the partition first."""
+    counts = write(partition, folder)
+    other = folder.with_name(folder.name[1:].partition(".")[0])
+    shutil.copytree(folder, other)
+    write_json(other / "part.json", part_of(other, other.name, counts))
+    (other / "first").touch()
+    return counts
 
 
 def full_disk(partition: tuple[str, int], folder: Path) -> dict[str, int]:

@@ -13,9 +13,11 @@ from spacy_luke.checkpoint import write
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import CheckpointError, ConfigError, StageError, TrainingError
 from spacy_luke.pretraining import checkpoints, training
-from spacy_luke.pretraining.pretrain import ModelSettings, _warn
+from spacy_luke.pretraining.masking import Masking
+from spacy_luke.pretraining.pretrain import LOG, ModelSettings, read_log
 from spacy_luke.pretraining.stage import alone
 from spacy_luke.pretraining.training import Phase, TrainingSettings
+from tests.pretraining.articles import article
 from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world
 
@@ -31,11 +33,34 @@ def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
     run(world, bert_dir, tmp_path, {})
     with pytest.raises(ConfigError, match=r"settings.seed = 0, this run has 1"):
         run(world, bert_dir, tmp_path, {"seed": 1})
+    with pytest.raises(ConfigError, match=r"settings.phases.0.steps = 4, this run has 5"):
+        run(world, bert_dir, tmp_path, {"phases": [(5, 1e-3, False)]})
+    start = read_checkpoint(bert_dir)
+    weights = {name: x + 1 for name, x in start.weights.items()}
+    with pytest.raises(ConfigError, match=r"was begun with start = "):
+        run(world, bert_dir, tmp_path, {}, checkpoint=replace(start, weights=weights))
+    make_world(tmp_path / "other", bert_dir, n=40)
+    with pytest.raises(ConfigError, match=r"was begun with shards = "):
+        run(tmp_path / "other", bert_dir, tmp_path, {})
     last = sorted((tmp_path / "checkpoints").glob("checkpoint-*"))[-1]
     data = (last / "model.safetensors").read_bytes()
     (last / "model.safetensors").write_bytes(data[:-10])
     with pytest.raises(CheckpointError, match="model.safetensors is not what was written"):
         run(world, bert_dir, tmp_path, {})
+    (last / "state.json").write_bytes(b"")
+    with pytest.raises(StageError, match="state.json is damaged"):
+        run(world, bert_dir, tmp_path, {})
+
+
+@pytest.mark.parametrize("name", ["model/thesis.txt", "log.jsonl", "log.svg"])
+def test_a_folder_of_something_else_is_refused_and_kept(world, bert_dir, tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine", encoding="utf8")
+    with pytest.raises(ConfigError, match="is not empty and not of a stage 'pretrain'"):
+        run(world, bert_dir, tmp_path, {})
+    assert (tmp_path / name).read_text("utf8") == "mine"
+    with pytest.raises(ConfigError, match=r"stage = 'shards', this run has 'pretrain'"):
+        run(world, bert_dir, world / "shards", {})
 
 
 def test_shards_of_another_tokenizer_are_refused(world, roberta_dir, tmp_path):
@@ -67,16 +92,20 @@ def test_two_trainings_in_a_folder_are_refused(world, bert_dir, tmp_path):
         run(world, bert_dir, tmp_path, {})
 
 
-def test_a_vocabulary_that_covers_nothing_is_told(bert_dir, tmp_path, caplog):
-    _, _, shards = make_world(tmp_path, bert_dir)
+@pytest.mark.parametrize("unknown", [True, False])
+def test_a_vocabulary_that_covers_nothing_is_told(bert_dir, tmp_path, caplog, unknown):
     spacy.util.logger.propagate = True
-    n_links = shards.counts["entities, train"] + shards.counts["entities, held out"]
-    counts = {**shards.counts, "links outside the vocabulary": n_links}
-    _warn(read_checkpoint(bert_dir), replace(shards, counts=counts))
-    assert "no entity is trained" in caplog.text
-    caplog.clear()
-    _warn(read_checkpoint(bert_dir), shards)
-    assert not caplog.text
+    make_world(tmp_path / "covered", bert_dir)
+    run(tmp_path / "covered", bert_dir, tmp_path / "out", {})
+    assert "no entity is trained" not in caplog.text
+    other = [article(i, f"P{i}", "Far from Mars", [("Mars", f"P{i - 1}")]) for i in range(20)]
+    make_world(tmp_path / "other", bert_dir, vocabulary_of=(other, []))
+    values = {"masking": Masking(unknown=unknown)}
+    model = run(tmp_path / "other", bert_dir, tmp_path / "model", values)
+    assert "other/shards has no link to an entity of the vocabulary" in caplog.text
+    found = [x for x in read_log(tmp_path / "model" / LOG) if x["kind"] in ("step", "evaluation")]
+    assert found and all("word_loss" in x and "entity_loss" not in x for x in found)
+    assert all(x.isfinite().all() for x in load_file(model / "model.safetensors").values())
 
 
 def test_a_damaged_shard_is_named(bert_dir, tmp_path):
@@ -100,8 +129,13 @@ def test_settings_that_cannot_work_are_refused():
         TrainingSettings(phases=(Phase(1, 0.1),), precision="fp8")
     with pytest.raises(ConfigError, match="batch_size is 0"):
         TrainingSettings(phases=(Phase(1, 0.1),), batch_size=0)
-    with pytest.raises(ConfigError, match="peak is nan"):
-        TrainingSettings(phases=(Phase(1, 0.1),), peak=float("nan"))
+    for name, value in (("peak", math.nan), ("clip", -1.0), ("decay", -0.1)):
+        with pytest.raises(ConfigError, match=f"^{name} is {value}"):
+            TrainingSettings(phases=(Phase(1, 0.1),), **{name: value})
+    with pytest.raises(ConfigError, match="there is nothing to learn"):
+        Masking(words=0.0, entities=0.0)
+    with pytest.raises(ConfigError, match="A phase has -1 steps"):
+        Phase(-1, 0.1)
     for name, value in (("dropout", 1.0), ("attention_dropout", -0.1), ("seed", -1)):
         with pytest.raises(ConfigError, match=f"^{name} is {value}"):
             TrainingSettings(phases=(Phase(1, 0.1),), **{name: value})

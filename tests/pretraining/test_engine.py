@@ -1,7 +1,12 @@
 """One map, two executors, and workers that die."""
 
+import os
+import subprocess
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +83,45 @@ def test_a_dask_cluster_ends_with_its_map():
     left = set(psutil.Process().children(recursive=True)) - before
     names = [" ".join(x.cmdline()) for x in left if x.status() != psutil.STATUS_ZOMBIE]
     assert not [x for x in names if "resource_tracker" not in x]
+
+
+SCRIPT = """
+from spacy_luke.pretraining.engine import Engine
+from tests.pretraining import jobs
+
+if __name__ == "__main__":
+    list(Engine("{name}", 2).map(jobs.tell_and_sleep, ["{folder}"] * 4))
+"""
+
+
+@pytest.mark.parametrize("name", ["local", "dask"])
+def test_workers_end_with_a_run_that_is_killed(name, tmp_path):
+    """Else they would write beside those of the next."""
+    needs(Engine(name))
+    import psutil
+
+    (tmp_path / "run.py").write_text(SCRIPT.format(name=name, folder=tmp_path), encoding="utf8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen([sys.executable, tmp_path / "run.py"], env=environment)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("worker-*"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    workers = [psutil.Process(int(x.name[7:])) for x in tmp_path.glob("worker-*")]
+    process.kill()
+    process.wait()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert len(workers) == 2 and not alive
+
+
+def test_a_scheduler_that_runs_is_used():
+    needs(DASK)
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
+        engine = Engine("dask", scheduler=cluster.scheduler_address)
+        worker = cluster.workers[0].pid
+        assert dict(engine.map(jobs.own_pid, range(4))) == dict.fromkeys(range(4), worker)
+        assert cluster.workers[0].pid == worker  # it is not ours to end
 
 
 @ENGINES

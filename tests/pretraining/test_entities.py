@@ -261,12 +261,12 @@ def test_settings_that_cannot_work_are_refused(tmp_path):
         vocabulary(tmp_path, articles[0], read_manifest(articles[0].folder, "articles"))
     bad = tmp_path / "bad.csv"
     bad.write_text("a,b\n1,2\n")
-    with pytest.raises(CorpusError, match=r"bad.csv cannot be read as a table of item, language"):
+    with pytest.raises(CorpusError, match="bad.csv has no column item, language, title; it has a"):
         vocabulary(tmp_path, *articles, sitelinks=bad)
 
 
 def test_a_vocabulary_that_would_be_empty_is_refused(tmp_path):
-    with pytest.raises(CorpusError, match="No entity has 9 links or more"):
+    with pytest.raises(CorpusError, match=r"no entity is linked 9 times \(--min-count\)"):
         vocabulary(tmp_path, min_count=9)
     with pytest.raises(CorpusError, match="would be empty"):
         vocabulary(tmp_path / "x", make_articles(tmp_path / "none", ([], [])))

@@ -6,7 +6,7 @@ import pytest
 
 from spacy_luke.errors import ConfigError, CorpusError, StageError, WorkerError
 from spacy_luke.pretraining.engine import Engine
-from spacy_luke.pretraining.stage import fingerprint, read_manifest, run_stage
+from spacy_luke.pretraining.stage import files_of_input, fingerprint, read_manifest, run_stage
 from tests.pretraining import jobs
 
 ALONE = Engine(workers=1)
@@ -74,6 +74,30 @@ def test_a_folder_of_other_settings_is_refused(tmp_path, changes, message):
         run(tmp_path, **changes)
 
 
+def test_a_folder_where_nothing_is_finished_takes_other_settings(tmp_path):
+    """They may be what ended the run."""
+    with pytest.raises(ValueError, match="refused"):
+        run(tmp_path, jobs.refuse_all)
+    run(tmp_path, size=2)
+    with pytest.raises(ConfigError, match="settings.size = 2"):
+        run(tmp_path)
+
+
+def test_a_file_in_the_folders_place_is_named(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(ConfigError, match="out is a file; name a folder"):
+        run(tmp_path / "out")
+
+
+def test_a_file_that_is_given_twice_is_refused(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text("b" if name == "c" else name)
+    found = files_of_input([tmp_path / "a", tmp_path / "b"])
+    assert list(found) == ["0 a", "1 b"] and len(set(found.values())) == 2
+    with pytest.raises(ConfigError, match="c holds the same as .*b: it would count twice"):
+        files_of_input([tmp_path / x for x in ("a", "b", "c")])
+
+
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(ConfigError, match="is not empty"):
@@ -99,6 +123,25 @@ def test_damaged_and_missing_files_are_named(tmp_path):
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(StageError, match="is not a manifest"):
         read_manifest(tmp_path, "words")
+
+
+@pytest.mark.parametrize("data", [b"", b'{"stage": "wor', b"[1]", b"\xff\xfe"])
+@pytest.mark.parametrize("name", ["stage.json", "part-00001/part.json", "manifest.json"])
+def test_a_file_of_its_own_that_is_damaged_is_named(tmp_path, name, data):
+    run(tmp_path)
+    if name != "manifest.json":
+        (tmp_path / "manifest.json").unlink()
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(StageError, match=f"{name} is damaged"):
+        run(tmp_path)
+
+
+def test_a_part_that_another_worker_has_finished_meanwhile_is_left(tmp_path):
+    """One of a run before this, which was killed without it."""
+    manifest = run(tmp_path, jobs.write_too_late)
+    manifest.verify()
+    assert len(list(tmp_path.glob("part-*/first"))) == len(PARTS)
+    assert not list(tmp_path.glob(".part-*"))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

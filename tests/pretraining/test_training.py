@@ -27,6 +27,7 @@ from spacy_luke.pretraining import training
 from spacy_luke.pretraining.masking import Masking
 from spacy_luke.pretraining.objective import PretrainingModel
 from spacy_luke.pretraining.pretrain import LOG, fresh_heads, read_log
+from spacy_luke.pretraining.stage import read_manifest
 from spacy_luke.vocab.entities import SPECIALS, EntityVocab
 from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world
@@ -338,6 +339,43 @@ def test_the_masked_word_head_of_a_plain_encoder_goes_on(make_checkpoint, kind):
         ours = model.word_head(words, model.luke.word_embeddings.words.weight)
         expected = theirs(torch.from_numpy(ids)[None]).logits[0]
     assert (ours - expected).abs().max() < 1e-5
+
+
+def test_bf16_goes_on_exactly_and_is_near_full_precision(world, bert_dir, tmp_path):
+    values = {"phases": [[4, 1e-3, False]], "dropout": 0.0}
+    run(world, bert_dir, tmp_path / "no", values)
+    values["precision"] = "bf16"
+    for name in ("whole", "again"):  # a process has one precision
+        script = command(world, bert_dir, tmp_path / name, values)
+        subprocess.run([sys.executable, *script], env=environment(), check=True)
+        if name == "whole":
+            shutil.copytree(tmp_path / "whole", tmp_path / "again")
+            shutil.rmtree(tmp_path / "again" / "checkpoints" / "checkpoint-000000004")
+    whole, again, full = (weights(tmp_path / x) for x in ("whole", "again", "no"))
+    assert differences(whole, again) == 0.0 < differences(whole, full) < 0.05
+    assert {x.dtype for x in whole.values()} == {torch.float32}
+
+
+def test_the_manifest_says_what_a_model_was_made_from(world, bert_dir, tmp_path):
+    model = run(world, bert_dir, tmp_path, {"seed": 3, "phases": [(4, 1e-3, False)]})
+    manifest = read_manifest(tmp_path, "pretrain")
+    assert manifest.settings["seed"] == 3 and manifest.settings["attention"] == "full"
+    assert manifest.settings["phases"] == [{"steps": 4, "rate": 1e-3, "entities_only": False}]
+    assert manifest.inputs["shards"] == read_manifest(world / "shards", "shards").fingerprint
+    assert manifest.counts == {"steps": 4, "sequences": 32}
+    assert manifest.paths("model.safetensors") == [model / "model.safetensors"]
+    manifest.verify()
+
+
+def test_what_killed_runs_leave_beside_the_model_goes(world, bert_dir, tmp_path):
+    run(world, bert_dir, tmp_path, {})
+    before = {x.name for x in tmp_path.iterdir()}
+    (tmp_path / ".model" / "model").mkdir(parents=True)
+    (tmp_path / ".model" / ".model-abc").mkdir()
+    (tmp_path / "model").rename(tmp_path / ".model" / "before")
+    run(world, bert_dir, tmp_path, {})
+    assert {x.name for x in tmp_path.iterdir()} == before
+    read_manifest(tmp_path, "pretrain").verify()
 
 
 def test_the_finished_model_starts_any_component(world, bert_dir, tmp_path):

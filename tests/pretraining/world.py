@@ -42,13 +42,16 @@ def make_world(
     n: int = 60,
     faithful: bool = False,
     linked: int = 1,
+    vocabulary_of: tuple[list, list] | None = None,
     **settings: Any,
 ) -> tuple[Checkpoint, Manifest, Manifest]:
-    """(starting point, vocabulary, shards) of ``n`` articles in three partitions."""
+    """(starting point, vocabulary, shards) of ``n`` articles in three partitions. vocabulary_of:
+    other articles, which the vocabulary is taken from."""
     rows = make_rows(n, faithful=faithful, linked=linked)
     parts = [(rows[i::3], []) for i in range(3)]
     articles = make_articles(folder / "articles", *parts)
-    entities = build_vocabulary([articles], folder / "entities", VocabSettings(size=6), False)
+    linking = make_articles(folder / "linking", vocabulary_of) if vocabulary_of else articles
+    entities = build_vocabulary([linking], folder / "entities", VocabSettings(size=6), False)
     checkpoint = read_checkpoint(encoder)
     values = {"max_pieces": 40, "held_out": 0.2, **settings}
     shards = build_shards(

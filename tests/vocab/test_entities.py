@@ -56,6 +56,15 @@ def test_several_names_may_share_an_entity(read):
     assert read(json.dumps({**SPECIALS, "en:Tokyo": 3, "ja:東京": 3})).find("東京", "ja") == 3
 
 
+def test_an_entity_is_called_by_its_name_in_a_language():
+    names = {"[MASK]": 0, "ja:東京": 1, "de:Tokio": 1, "en:Tokyo": 1}
+    for vocab in (EntityVocab(names), EntityVocab(names).indexed()):
+        called = [vocab.name_of(1, x) for x in ("de", "en", "ja")]
+        assert called == ["de:Tokio", "en:Tokyo", "ja:東京"]
+        assert vocab.name_of(1, "fr") == vocab.name_of(1) == vocab.name_of(1, "e")
+        assert vocab.name_of(9, "de") is None
+
+
 def test_names_are_found_as_links_write_them(read):
     vocab = read(TSV)
     assert vocab.find("New_York_City") == vocab.find("New York City") == 4

@@ -1,0 +1,89 @@
+"""The masked-entity head: which entities a mention looks for, hidden behind [MASK]."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from spacy.tokens import Span
+
+from ..checkpoint.entity_table import special
+from ..checkpoint.names import ENTITY_HEAD, ENTITY_TABLE
+from ..checkpoint.read import Checkpoint
+from ..errors import ConfigError
+from ..layers.doc_states import GivenEntities, encode_docs
+from ..layers.encoder import module_of, to_checkpoint
+from ..model.heads import MaskedHead
+
+Found = list[tuple[str, float]]
+"""Titles with their probabilities, best first."""
+_BATCH = 32
+
+
+def rank_entities(node: Any, mentions: Sequence[Span], n: int) -> list[Found]:
+    """For each mention the ``n`` most probable entities; nothing for one without pieces.
+
+    node: the encoder. Every mention is hidden behind [MASK], together with the others of its
+    document. Raises ConfigError where the encoder came without a masked-entity head.
+    """
+    checkpoint = to_checkpoint(module_of(node))
+    features, seen = mention_features(node, checkpoint, mentions)
+    vocab = checkpoint.entities
+    table = checkpoint.weights[ENTITY_TABLE].cpu()
+    scores = features @ table.T + checkpoint.others[ENTITY_HEAD["bias"]].cpu()
+    scores[:, [vocab.names[name] for name in special(vocab)]] = -torch.inf
+    best = scores.softmax(dim=1).topk(min(n, scores.shape[1]), dim=1)
+    rows = zip(mentions, seen.tolist(), best.indices.tolist(), best.values.tolist())
+    ranked: list[Found] = []
+    for mention, is_seen, ids, shares in rows:
+        language = mention.doc.vocab.lang or None
+        names = [vocab.name_of(index, language) for index in ids]
+        found = [(name, share) for name, share in zip(names, shares) if name and share]
+        ranked.append(found if is_seen else [])
+    return ranked
+
+
+def mention_features(
+    node: Any, checkpoint: Checkpoint, mentions: Sequence[Span]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The head's features, (n, entity size): an entity is scored by its row's product with them
+    (Yamada et al. 2020, section 3.2). And which mentions have pieces, (n,)."""
+    head = _entity_head(checkpoint)
+    by_doc: dict[int, list[int]] = defaultdict(list)
+    for row, mention in enumerate(mentions):
+        by_doc[id(mention.doc)].append(row)
+    groups = list(by_doc.values())
+    mask = checkpoint.entities.mask_id
+    states = torch.zeros(len(mentions), checkpoint.config.hidden_size)
+    for i in range(0, len(groups), _BATCH):
+        part = groups[i : i + _BATCH]
+        given = [
+            GivenEntities(
+                np.asarray([(mentions[x].start, mentions[x].end) for x in rows], dtype=np.int64),
+                np.full(len(rows), mask, dtype=np.int64),
+                np.zeros(len(rows), dtype=np.int64),
+            )
+            for rows in part
+        ]
+        docs = [mentions[rows[0]].doc for rows in part]
+        for rows, found in zip(part, encode_docs(node, docs, given, "full")):
+            vectors = np.asarray(node.ops.to_numpy(found.entity_vectors))
+            states[rows] = torch.as_tensor(vectors)
+    with torch.no_grad():
+        return head(states), states.any(dim=1)
+
+
+def _entity_head(checkpoint: Checkpoint) -> MaskedHead:
+    tensors = {ours: checkpoint.others.get(theirs) for ours, theirs in ENTITY_HEAD.items()}
+    if any(tensor is None for tensor in tensors.values()):
+        raise ConfigError(
+            f"{checkpoint.source.name} came without a masked-entity head (entity_predictions): "
+            "use a masked-LM checkpoint, or pretrain one."
+        )
+    config = checkpoint.config
+    head = MaskedHead(
+        config.hidden_size, config.entity_emb_size, config.entity_vocab_size, config.layer_norm_eps
+    )
+    head.load_state_dict(tensors)
+    return head.eval()
