@@ -8,7 +8,7 @@ from . import results
 from .bootstrap import Counts, count, paired_bootstrap
 from .markdown import spread, table
 from .results import Record
-from .scoring import Entity
+from .scoring import Entity, unpack_entities
 
 Rows = dict[str, list[Record]]
 HOW = "95 %, mean of the seeds"
@@ -49,7 +49,7 @@ def counts(runs: Sequence[Record], n_docs: int) -> Counts:
     first = runs[0]
 
     def unpacked(run: Record, part: str) -> list[Entity]:
-        return [x for x in results.unpack_entities(run[part], run["labels"]) if x[0] < n_docs]
+        return [x for x in unpack_entities(run[part], run["labels"]) if x[0] < n_docs]
 
     found = [unpacked(run, "predicted") for run in runs]
     classes = first["labels"] if first.get("average") == "macro" else None

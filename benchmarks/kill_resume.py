@@ -3,7 +3,7 @@
     python -m benchmarks.kill_resume --encoder DIR --dump project/corpus/encyclopedia.xml --kills 20
 
 Each half is run once to its end. Then it is started again and again in another folder, killed
-(SIGKILL; every other time with all its workers, else its main process alone) at moments drawn over
+(SIGKILL; its main process alone and, every other time, all its workers too) at moments drawn over
 the time that the whole took, and at last let finish; where it comes to its end before there were
 enough kills, it begins anew. Preparation has to give the same files, byte for byte; pretraining the
 same weights. With --copies every dump is read that many times, as parts of one large wiki, so that
@@ -88,7 +88,9 @@ def repeated(dumps: Sequence[Path], copies: int, folder: Path) -> list[Path]:
         for source in dumps:
             part = folder / f"{number}-{source.name}"
             end = b"\n" * number
-            part.write_bytes(source.read_bytes() + compress.get(source.suffix, bytes)(end))
+            shutil.copyfile(source, part)
+            with part.open("ab") as file:
+                file.write(compress.get(source.suffix, bytes)(end))
             parts.append(part)
     return parts
 
@@ -139,9 +141,11 @@ def killed(
     hits: Counter[str] = Counter()
     n_done, all_same = 0, True
     while hits.total() < kills:
-        command = run(commands, draw.uniform(0.0, seconds), workers=hits.total() % 2 == 0)
+        workers = hits.total() % 2 == 1
+        command = run(commands, draw.uniform(0.0, seconds), workers)
         if command and not result.exists():
-            hits[f"{command}, {len(finished(folder))} finished"] += 1
+            who = "all processes" if workers else "main process"
+            hits[f"{command}, {len(finished(folder))} finished, {who}"] += 1
             continue
         run(commands)
         n_done, all_same = n_done + 1, all_same and same()

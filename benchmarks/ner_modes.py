@@ -20,7 +20,7 @@ from . import experiment, results
 from .datasets import DATA_SETS, prepare
 from .experiment import ComponentExperiment
 from .rows import COMPONENT, ROWS, Settings, changed, make_config
-from .scoring import Scored, choose_bias, gold_entities, prf, score_docs
+from .scoring import Scored, choose_bias, gold_entities, pack_entities, prf, score_docs
 
 # What two-stage may ask about at prediction, beside what it was trained with.
 AT_INFERENCE: dict[str, dict[str, float]] = {
@@ -89,8 +89,8 @@ class NerExperiment(ComponentExperiment[Settings]):
             "recall_test": test.recall(gold_test),
             "labels": self.labels,
             "n_docs": len(self.test),
-            "gold": results.pack_entities(gold_test, self.labels),
-            "predicted": results.pack_entities(predicted, self.labels),
+            "gold": pack_entities(gold_test, self.labels),
+            "predicted": pack_entities(predicted, self.labels),
         }
 
     def inspect(self, nlp: Language, found: results.Record) -> results.Record:

@@ -27,7 +27,7 @@ from . import experiment, results, runtime
 from .datasets import unanswered
 from .experiment import ComponentExperiment
 from .relation_speed import measure_speed
-from .scoring import PRF, Item, macro_prf, prf
+from .scoring import PRF, Item, macro_prf, pack_entities, prf
 from .task_data import RELATION_SETS, prepare
 from .task_rows import LEAST, RELATION, RELATION_TASKS, ROWS, RelationSettings, relation_config
 
@@ -119,8 +119,8 @@ class RelationExperiment(ComponentExperiment[RelationSettings]):
             "average": "micro" if several else "macro",
             "labels": labels,
             "n_docs": len(self.test),
-            "gold": results.pack_entities(gold, labels),
-            "predicted": results.pack_entities(predicted, labels),
+            "gold": pack_entities(gold, labels),
+            "predicted": pack_entities(predicted, labels),
         }
 
     def inspect(self, nlp: Language, found: results.Record) -> results.Record:

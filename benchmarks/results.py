@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .scoring import Entity, Item
-
 Record = dict[str, Any]
 
 
@@ -37,12 +35,3 @@ def read(paths: Iterable[Path]) -> list[Record]:
 def run_key(record: Record) -> str:
     """The same for two records of the same row, data set, seed and settings."""
     return json.dumps([record[k] for k in ("data", "row", "seed", "settings")], sort_keys=True)
-
-
-def pack_entities(items: Iterable[Item], labels: list[str]) -> list[list[int]]:
-    """Entities, or relations, as (document, start or head, end or tail, label index)."""
-    return [[*item[:3], labels.index(item[3])] for item in items]
-
-
-def unpack_entities(rows: Iterable[list[int]], labels: list[str]) -> list[Entity]:
-    return [Entity(doc, start, end, labels[label]) for doc, start, end, label in rows]

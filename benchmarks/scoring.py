@@ -1,6 +1,6 @@
 """Scores of a trained row once, then predictions under any NIL bias."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -137,3 +137,12 @@ def choose_bias(scored: Scored, gold: Sequence[Entity]) -> float:
     """The bias with the best F1; among equals the one nearest to 0."""
     best = {bias: prf(scored.entities(bias), gold).f for bias in BIASES}
     return max(BIASES, key=lambda bias: (best[bias], -abs(bias), bias))
+
+
+def pack_entities(items: Iterable[Item], labels: list[str]) -> list[list[int]]:
+    """Entities, or relations, as (document, start or head, end or tail, label index)."""
+    return [[*item[:3], labels.index(item[3])] for item in items]
+
+
+def unpack_entities(rows: Iterable[list[int]], labels: list[str]) -> list[Entity]:
+    return [Entity(doc, start, end, labels[label]) for doc, start, end, label in rows]

@@ -21,7 +21,7 @@ from spacy_luke.annotations.types import get_types
 from . import experiment, results
 from .datasets import unanswered
 from .experiment import ComponentExperiment
-from .scoring import Entity, prf
+from .scoring import Entity, pack_entities, prf
 from .task_data import TYPING_SETS, prepare
 from .task_rows import ROWS, TYPING, typing_config
 from .training import EpochSettings
@@ -75,8 +75,8 @@ class TypingExperiment(ComponentExperiment[EpochSettings]):
             "average": "micro",
             "labels": labels,
             "n_docs": len(self.test),
-            "gold": results.pack_entities(gold, labels),
-            "predicted": results.pack_entities(test, labels),
+            "gold": pack_entities(gold, labels),
+            "predicted": pack_entities(test, labels),
         }
 
 

@@ -9,7 +9,6 @@ by its parser and by ours, and the differences by class.
 """
 
 import argparse
-import json
 import multiprocessing
 import re
 import resource
@@ -20,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 from spacy_luke.wiki.balance import without_blocks, without_side_links
@@ -30,12 +30,12 @@ from spacy_luke.wiki.pages import is_disambiguation
 from spacy_luke.wiki.sites import Site
 from spacy_luke.wiki.tags import without_tags
 
+from . import results
 from .markdown import table
 
 RESIDUE = ("[[", "{{", "''", "<ref", "|thumb")
 _LINK = re.compile(r"\[\[([^\[\]|\n]+)")
 _WRITTEN = re.compile(r"\[\[([^\[\]|\n]+)(?:\|((?:[^\[\]\n]|\[(?!\[)|\](?!\]))*))?\]\](\w*)")
-_LATIN = re.compile("[a-z]*")
 _NOT_TEXT = re.compile(r"<[^<>]*>|'{2,}|[\u200e\u00ad]|\s+")
 _HEADING = re.compile(r"^==.*==\s*$", re.MULTILINE)
 
@@ -96,8 +96,8 @@ def other_anchors(markup: str, parsed: Parsed) -> list[str]:
     pattern, which knows nothing of templates and links within links."""
     written: Counter[str] = Counter()
     for target, anchor, trail in _WRITTEN.findall(markup):
-        found = _LATIN.match(trail)
-        for end in {trail, found[0] if found else ""}:  # languages differ in what continues a word
+        # Languages differ in what continues a word.
+        for end in {trail, trail[: len(trail) - len(trail.lstrip(ascii_lowercase))]}:
             written[_bare((anchor or target.replace("_", " ")) + end)] += 1
     ours = Counter(_bare(parsed.text[link.start : link.end]) for link in parsed.links)
     return list((ours - written).elements())
@@ -318,10 +318,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _keep(path: Path | None, kind: str, found: Sequence[Measured] | Sequence[Difference]) -> None:
-    if path:
-        with path.open("a", encoding="utf8") as file:
-            for x in found:
-                file.write(json.dumps({"kind": kind, **vars(x)}, ensure_ascii=False) + "\n")
+    for x in found:
+        if path:
+            results.append(path, {"kind": kind, **vars(x)})
 
 
 if __name__ == "__main__":

@@ -91,8 +91,10 @@ def entity_table_cli(
             store.draw_anew(node, seed)
         if add is not None:
             mentions = list(_mentions(add, nlp, titles))
-            added = store.add_entities(node, mentions, nlp.vocab.lang or None)
-            msg.info(f"Added {len(added)} entities")
+            known = len(module_of(node).entities)
+            placed = store.add_entities(node, mentions, nlp.vocab.lang or None)
+            n_new = len(module_of(node).entities) - known
+            msg.info(f"Added {n_new} entities, replaced the rows of {len(placed) - n_new}")
         refresh(nlp)
         save_pipeline(nlp, out)
         after = len(module_of(node).entities)

@@ -25,7 +25,7 @@ from .doc_data import (
     keep,
     vectors_of,
 )
-from .masked_entities import Found, rank_entities
+from .masked_entities import Ranked, rank_entities
 from .saving import KeepsEncoderApart
 from .upstream import Upstream
 
@@ -201,13 +201,14 @@ class Luke(KeepsEncoderApart):
                 return found
         return vocab.unk_id if self.cfg["unknown_entity"] == "[UNK]" else vocab.mask_id
 
-    def masked_entities(self, mentions: Sequence[Span], n: int = 10) -> list[Found]:
+    def masked_entities(self, mentions: Sequence[Span], n: int = 10) -> list[Ranked]:
         """For each mention the ``n`` most probable entities of the vocabulary, by the masked-entity
         head: (title, probability), best first.
 
         Each is asked about as in pretraining: its entity is hidden behind [MASK], its words are
         not. Several of one document are asked about together. Nothing is found for a mention
-        without pieces. Raises ConfigError where the encoder came without that head.
+        without pieces, or longer than a window. Many spans a call are cheaper than many calls.
+        Raises ConfigError where the encoder came without that head, or ``n`` is below 1.
         """
         return rank_entities(self.model, mentions, n)
 

@@ -16,31 +16,37 @@ from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import module_of, to_checkpoint
 from ..model.heads import MaskedHead
 
-Found = list[tuple[str, float]]
+Ranked = list[tuple[str, float]]
 """Titles with their probabilities, best first."""
 _BATCH = 32
+"""Documents that are encoded, and mentions that are scored, at a time."""
 
 
-def rank_entities(node: Any, mentions: Sequence[Span], n: int) -> list[Found]:
-    """For each mention the ``n`` most probable entities; nothing for one without pieces.
+def rank_entities(node: Any, mentions: Sequence[Span], n: int) -> list[Ranked]:
+    """For each mention the ``n`` most probable entities; rows without a name are left out.
 
     node: the encoder. Every mention is hidden behind [MASK], together with the others of its
-    document. Raises ConfigError where the encoder came without a masked-entity head.
+    document. Nothing is found for one without pieces, or longer than a window. Raises ConfigError
+    where the encoder came without a masked-entity head, or ``n`` is below 1.
     """
+    if n < 1:
+        raise ConfigError(f"n is {n}; ask for 1 entity or more.")
     checkpoint = to_checkpoint(module_of(node))
     features, seen = mention_features(node, checkpoint, mentions)
     vocab = checkpoint.entities
+    own = [vocab.names[name] for name in special(vocab)]
     table = checkpoint.weights[ENTITY_TABLE].cpu()
-    scores = features @ table.T + checkpoint.others[ENTITY_HEAD["bias"]].cpu()
-    scores[:, [vocab.names[name] for name in special(vocab)]] = -torch.inf
-    best = scores.softmax(dim=1).topk(min(n, scores.shape[1]), dim=1)
-    rows = zip(mentions, seen.tolist(), best.indices.tolist(), best.values.tolist())
-    ranked: list[Found] = []
-    for mention, is_seen, ids, shares in rows:
-        language = mention.doc.vocab.lang or None
-        names = [vocab.name_of(index, language) for index in ids]
-        found = [(name, share) for name, share in zip(names, shares) if name and share]
-        ranked.append(found if is_seen else [])
+    bias = checkpoint.others[ENTITY_HEAD["bias"]].cpu().index_fill(0, torch.tensor(own), -torch.inf)
+    n = min(n, len(table) - len(own))
+    ranked: list[Ranked] = []
+    for i in range(0, len(mentions), _BATCH):
+        scores = features[i : i + _BATCH] @ table.T + bias  # of a large vocabulary: MB a mention
+        best = scores.topk(n, dim=1)
+        shares = (best.values - scores.logsumexp(dim=1, keepdim=True)).exp()
+        for k, (ids, found) in enumerate(zip(best.indices.tolist(), shares.tolist()), i):
+            language = mentions[k].doc.vocab.lang or None
+            named = zip((vocab.name_of(x, language) for x in ids), found)
+            ranked.append([(name, share) for name, share in named if name] if seen[k] else [])
     return ranked
 
 

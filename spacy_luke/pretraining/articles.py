@@ -20,7 +20,7 @@ from ..wiki.markup import Parsed, parse
 from ..wiki.pages import disambiguation_templates, is_disambiguation
 from ..wiki.sites import Site
 from .engine import Engine
-from .stage import Manifest, claim, files_of_input, run_stage, write_json
+from .stage import Manifest, claimed, files_of_input, run_claimed, run_stage, write_json
 from .tables import ARTICLES, PAGES, TableWriter
 
 STAGE, TEMPLATES = "articles", "templates"
@@ -61,18 +61,10 @@ def read_dump(
     settings = {"language": language, "source": "dump", "partition_size": partition_size}
     read = {part.path for part in parts}
     inputs = files_of_input([path for path in paths if path in read])  # an index is none
-    claim(folder, STAGE, settings, inputs, len(parts))  # before the dump is read once in vain
-    templates = _templates(folder, settings, inputs, parts, engine, show_progress)
-    return run_stage(
-        STAGE,
-        folder,
-        settings,
-        inputs,
-        parts,
-        partial(_read_partition, templates=templates),
-        engine,
-        show_progress,
-    )
+    with claimed(folder, STAGE, settings, inputs, len(parts)):
+        templates = _templates(folder, settings, inputs, parts, engine, show_progress)
+        work = partial(_read_partition, templates=templates)
+        return run_claimed(STAGE, folder, settings, inputs, parts, work, engine, show_progress)
 
 
 def _templates(
@@ -132,7 +124,7 @@ def read_docs(
 
 def _check_language(language: str) -> None:
     if not re.fullmatch(r"[a-z0-9]+([-_][a-z0-9]+)*", language, re.IGNORECASE):
-        raise ConfigError(f"--language is {language!r}; use a code such as en or zh-yue.")
+        raise ConfigError(f"The language is {language!r}; use a code such as en or zh-yue.")
 
 
 def _read_partition(

@@ -249,13 +249,15 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]
     article there, and that article's own item goes before."""
     try:
         rows = db.execute(f"DESCRIBE FROM {_table(path)}").fetchall()
-        missing = {"item", "language", "title"} - {name for name, *_ in rows}
+        missing = {"item", "language", "title"} - {name.lower() for name, *_ in rows}
         if missing:
             raise CorpusError(
                 f"{path} has no column {', '.join(sorted(missing))}; it has "
                 f"{', '.join(name for name, *_ in rows)}."
             )
-        blobs = {name for name, kind, *_ in rows if kind == "BLOB"}  # as the wikis store text
+        blobs = {
+            name.lower() for name, kind, *_ in rows if kind == "BLOB"
+        }  # as the wikis store text
         item, language, title = (
             f"decode({x})" if x in blobs else f"CAST({x} AS VARCHAR)"
             for x in ("item", "language", "title")

@@ -26,7 +26,7 @@ from .objective import HEADS, PretrainingModel, published
 from .plot import plot_log
 from .samples import Samples
 from .shards import HELD_OUT, TRAIN, covers_nothing, pieces_hash, vocabulary
-from .stage import Manifest, alone, claim, conclude, part_of
+from .stage import Manifest, claimed, conclude, part_of
 from .training import Log, Trainer, TrainingSettings
 
 STAGE = "pretrain"
@@ -119,10 +119,9 @@ def pretrain(
         folder / CHECKPOINTS,
         {**inputs, **vars(model_settings)},
     )
-    fixed = {**vars(model_settings), **settings.fixed}
-    if trainer.is_main:
-        claim(folder, STAGE, fixed, inputs, n_parts=1)
-    with alone(folder) if trainer.is_main else nullcontext():
+    fixed = {**vars(model_settings), "evaluate_sequences": evaluate_sequences, **settings.fixed}
+    mine = claimed(folder, STAGE, fixed, inputs, n_parts=1)
+    with mine if trainer.is_main else nullcontext():
         log = Logger(folder, hooks, trainer.first_step) if trainer.is_main else _silent
         if trainer.is_main and not trainer.first_step:
             n_entities = len(vocab) - len(special(vocab))

@@ -31,6 +31,12 @@ Work = Callable[[P, Path], Counts]
 """Computes a partition: writes its files into an empty folder, returns what it counted."""
 
 VERSION = 1
+_CLAIM = "stage.json"
+_FINISHED = ("part-*/part.json", "checkpoints/*/state.json", "manifest.json")
+_MENDS = {
+    "manifest.json": "Remove it and run the stage again: what is finished is kept.",
+    "stage.json": "Name another folder.",
+}
 _SAMPLE = 1 << 20
 
 
@@ -137,42 +143,56 @@ def run_stage(
     settings, inputs: what the result depends on; a folder made with others is refused. work and
     partitions have to be picklable. Raises StageError, and what ``work`` raises.
     """
-    _make(folder)
-    with alone(folder):
-        _claim(folder, stage, settings, inputs, len(partitions))
-        names = [f"part-{i:05d}" for i in range(len(partitions))]
-        missing = [i for i, name in enumerate(names) if not (folder / name / "part.json").exists()]
-        if missing:
-            (folder / "manifest.json").unlink(missing_ok=True)
-        _sweep(folder)
-        jobs = [(folder / names[i], partitions[i]) for i in missing]
-        with tqdm(
-            total=len(partitions),
-            initial=len(partitions) - len(missing),
-            desc=stage,
-            unit="part",
-            disable=not show_progress,
-        ) as bar:
-            names_of_jobs = [f"{path} ({partition})" for path, partition in jobs]
-            for _ in engine.map(partial(_run_part, work), jobs, names_of_jobs):
-                bar.update()
-        if not (folder / "manifest.json").exists():
-            parts = [read_json(folder / name / "part.json") for name in names]
-            conclude(folder, stage, settings, inputs, parts)
+    with claimed(folder, stage, settings, inputs, len(partitions)):
+        return run_claimed(stage, folder, settings, inputs, partitions, work, engine, show_progress)
+
+
+def run_claimed(
+    stage: str,
+    folder: Path,
+    settings: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    partitions: Sequence[P],
+    work: Work,
+    engine: Engine,
+    show_progress: bool = True,
+) -> Manifest:
+    """``run_stage`` in a folder that is claimed."""
+    owner = sha256(folder / _CLAIM)
+    names = [f"part-{i:05d}" for i in range(len(partitions))]
+    missing = [i for i, name in enumerate(names) if not _is_finished(folder / name, owner)]
+    if missing:
+        (folder / "manifest.json").unlink(missing_ok=True)
+    _sweep(folder)
+    jobs = [(folder / names[i], partitions[i]) for i in missing]
+    with tqdm(
+        total=len(partitions),
+        initial=len(partitions) - len(missing),
+        desc=stage,
+        unit="part",
+        disable=not show_progress,
+    ) as bar:
+        names_of_jobs = [f"{path} ({partition})" for path, partition in jobs]
+        for _ in engine.map(partial(_run_part, work, owner), jobs, names_of_jobs):
+            bar.update()
+    if not (folder / "manifest.json").exists():
+        parts = [read_json(folder / name / "part.json") for name in names]
+        conclude(folder, stage, settings, inputs, parts)
     return read_manifest(folder, stage)
 
 
-def _run_part(work: Work, job: tuple[Path, Any]) -> None:
+def _run_part(work: Work, owner: str, job: tuple[Path, Any]) -> None:
     target, partition = job
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
     temporary.mkdir()
     try:
         counts = dict(work(partition, temporary))
-        write_json(temporary / "part.json", part_of(temporary, target.name, counts))
+        part = {"claim": owner, **part_of(temporary, target.name, counts)}
+        write_json(temporary / "part.json", part)
         sync_folder(temporary)
-        if (target / "part.json").exists():
+        if _is_finished(target, owner):
             return  # by a worker that a run before this one lost: it is the same
-        if target.exists():  # what is left of a partition without its part.json
+        if target.exists():  # what is left of a partition, or of other settings
             shutil.rmtree(target)
         temporary.rename(target)
         sync(target.parent)
@@ -187,6 +207,13 @@ def _run_part(work: Work, job: tuple[Path, Any]) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def _is_finished(part: Path, owner: str) -> bool:
+    """Whether a partition is there, and of this claim: a worker that outlived its run may write one
+    of settings that have been corrected since."""
+    path = part / "part.json"
+    return path.exists() and read_json(path).get("claim") == owner
+
+
 def part_of(folder: Path, name: str, counts: Counts) -> dict[str, Any]:
     """What a manifest says of the files in a folder that is, or is going to be, called so."""
     files = [
@@ -196,28 +223,26 @@ def part_of(folder: Path, name: str, counts: Counts) -> dict[str, Any]:
     return {"files": files, "counts": dict(counts)}
 
 
-def claim(
+@contextlib.contextmanager
+def claimed(
     folder: Path, stage: str, settings: Mapping[str, Any], inputs: Mapping[str, str], n_parts: int
-) -> None:
-    """Write down what the folder is for, or refuse it if it is for something else: what
-    ``run_stage`` does, for a stage that has work before, or no partitions. Raises ConfigError and
+) -> Iterator[None]:
+    """Have a folder for a stage, and alone: what it is for is written down there. One that is for
+    something else is refused, once something is finished in it. Raises ConfigError and
     StageError."""
-    _make(folder)
-    with alone(folder):
-        _claim(folder, stage, settings, inputs, n_parts)
-
-
-def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
         raise ConfigError(f"{folder} is a file; name a folder.") from error
+    with alone(folder):
+        _claim(folder, stage, settings, inputs, n_parts)
+        yield
 
 
 def _claim(
     folder: Path, stage: str, settings: Mapping[str, Any], inputs: Mapping[str, str], n_parts: int
 ) -> None:
-    path = folder / "stage.json"
+    path = folder / _CLAIM
     mine = {
         "version": VERSION,
         "stage": stage,
@@ -231,27 +256,30 @@ def _claim(
         write_json(path, mine)
         return
     theirs = read_json(path)
-    if any(next(folder.rglob(name), None) for name in ("part.json", "state.json")):
+    if any(next(folder.glob(name), None) for name in _FINISHED):
         refuse_other(folder, theirs, mine)
-    else:  # nothing is finished: what was wrong with the settings may be what ended that run
+    elif theirs != srsly.json_loads(srsly.json_dumps(mine)):
+        # What was wrong with the settings may be what ended that run.
+        for before in folder.glob(f".*/{_CLAIM}"):  # stages that it had for itself
+            shutil.rmtree(before.parent)
         write_json(path, mine)
 
 
 def refuse_other(path: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
     """Raises ConfigError, naming the first value that differs: ``path`` is of another run."""
-    found = _flat(theirs)
-    for name, value in _flat(srsly.json_loads(srsly.json_dumps(mine))).items():
-        if found.get(name) != value:
+    before, now = _flat(theirs), _flat(srsly.json_loads(srsly.json_dumps(mine)))
+    for name in {**now, **before}:
+        if before.get(name) != now.get(name):
             raise ConfigError(
-                f"{path} was begun with {name} = {found.get(name)!r}, this run has {value!r}. "
-                "Name another folder, or remove that one."
+                f"{path} was begun with {name} = {before.get(name)!r}, this run has "
+                f"{now.get(name)!r}. Name another folder, or remove that one."
             )
 
 
 def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
     if isinstance(tree, list):
         tree = dict(enumerate(tree))
-    if not isinstance(tree, Mapping):
+    if not isinstance(tree, Mapping) or not tree:
         return {prefix.rstrip("."): tree}
     parts = [_flat(value, f"{prefix}{key}.") for key, value in tree.items()]
     return {name: value for part in parts for name, value in part.items()}
@@ -299,14 +327,13 @@ def alone(folder: Path) -> Iterator[None]:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A file that ``write_json`` wrote. Raises StageError where it is damaged."""
+    mend = _MENDS.get(path.name, "Remove its folder: what is there is made again.")
     try:
         found = srsly.read_json(path)
-    except (ValueError, UnicodeError) as error:
-        raise StageError(
-            f"{path} is damaged: {error}. Remove its folder, and what is there is made again."
-        ) from error
+    except ValueError as error:
+        raise StageError(f"{path} is damaged: {error}. {mend}") from error
     if not isinstance(found, dict):
-        raise StageError(f"{path} is damaged: it holds {type(found).__name__}, not an object.")
+        raise StageError(f"{path} is damaged: it holds no object. {mend}")
     return found
 
 
@@ -350,7 +377,7 @@ def files_of_input(paths: Sequence[Path]) -> dict[str, str]:
     known: dict[str, Path] = {}
     for i, path in enumerate(paths):
         found = named[f"{i} {path.name}"] = fingerprint(path)
-        if found in known:
+        if found in known and not found.startswith("0:"):
             raise ConfigError(f"{path} holds the same as {known[found]}: it would count twice.")
         known[found] = path
     return named

@@ -7,7 +7,7 @@ from benchmarks import ner_modes, ner_speed, results, tables
 from benchmarks.chosen import settings_text
 from benchmarks.datasets import DATA_SETS, load
 from benchmarks.rows import COMPONENT, ROWS
-from benchmarks.scoring import gold_entities
+from benchmarks.scoring import gold_entities, pack_entities
 from benchmarks.training import RunSettings
 
 SENTENCES = [
@@ -78,7 +78,7 @@ def test_the_scored_entities_are_those_the_pipeline_writes(work, row):
         n = sum(len(doc.ents) for doc in docs)
         assert record_at_zero["p"] == pytest.approx(100 * len(right) / max(n, 1))
     else:
-        written = results.pack_entities(gold_entities(docs), record["labels"])
+        written = pack_entities(gold_entities(docs), record["labels"])
         assert sorted(written) == sorted(record["predicted"])
 
 

@@ -149,7 +149,8 @@ def test_own_entities_come_from_descriptions_names_and_mentions(full, tmp_path):
         doc.ents = [Span(doc, at, at + 1, "LOC", kb_id=title)]
         docs.append(doc)
     DocBin(docs=docs).to_disk(tmp_path / "own.spacy")
-    assert "Added 1" in run(full, tmp_path / "two", "--add", tmp_path / "own.spacy")
+    told = run(full, tmp_path / "two", "--add", tmp_path / "own.spacy")
+    assert "Added 1 entities, replaced the rows of 0" in told
     assert list(checkpoint(tmp_path / "two").entities.names)[-1] == "Orrin"
 
 

@@ -134,7 +134,7 @@ def test_titles_with_odd_unicode_are_kept(tmp_path):
 @pytest.mark.parametrize("n", [5_000, pytest.param(170_000, marks=pytest.mark.slow)])
 def test_a_page_of_megabytes_is_read_whole_in_bounded_time(tmp_path, n):
     """0.3 and 10 MB."""
-    markup, text = "It rains near [[Good]] in the ''north'' of {{lang|en|it}}. ", None
+    markup = "It rains near [[Good]] in the ''north'' of {{lang|en|it}}. "
     started = time.process_time()
     manifest = articles(tmp_path, page("Huge", markup * n), GOOD, *TARGETS)
     assert time.process_time() - started < 120
@@ -158,7 +158,7 @@ def test_files_that_are_no_dump_are_named(tmp_path, compression, how):
     path.write_bytes(data[how])
     result = run("articles", path, "-o", tmp_path / "articles", "--workers", 1, "--no-progress")
     assert path.name in failed(result)
-    assert not list((tmp_path / "articles").glob("*part-*"))
+    assert not list((tmp_path / "articles").rglob("*part-*"))
 
 
 def test_neither_engine_nor_workers_change_a_byte_of_the_articles(tmp_path):

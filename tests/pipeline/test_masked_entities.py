@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.layers.encoder import module_of, set_encoder, to_checkpoint
+from spacy_luke.pipeline.entity_store import lite, set_entities
 from spacy_luke.pipeline.published import import_checkpoint
 from spacy_luke.vocab.entities import EntityVocab
 
@@ -79,6 +80,26 @@ def test_what_has_no_pieces_finds_nothing(make_checkpoint):
     found = nlp.get_pipe("luke").masked_entities([doc[1:2], doc[0:1]], n=1)
     assert found[0] == [] and len(found[1]) == 1
     assert nlp.get_pipe("luke").masked_entities([]) == []
+    with pytest.raises(ConfigError, match="n is 0; ask for 1 entity or more"):
+        nlp.get_pipe("luke").masked_entities([doc[0:1]], n=0)
+
+
+def test_a_vocabulary_of_special_entities_has_none_to_find(nlp):
+    luke = nlp.get_pipe("luke")
+    doc = nlp.make_doc("Tokyo is large.")
+    set_entities(luke.model, lite(module_of(luke.model).entities))
+    assert luke.masked_entities([doc[0:1], doc[2:3]]) == [[], []]
+
+
+def test_many_mentions_are_scored_some_at_a_time(nlp):
+    luke = nlp.get_pipe("luke")
+    doc = nlp.make_doc("Tokyo is large. " * 40)
+    mentions = [doc[i : i + 1] for i in range(0, 160, 4)]
+    found = luke.masked_entities(mentions, n=2)
+    again = luke.masked_entities(mentions[::-1], n=2)[::-1]
+    assert len(found) == 40 and [[x for x, _ in y] for y in found] == [
+        [x for x, _ in y] for y in again
+    ]
 
 
 def test_an_encoder_without_the_head_is_told(bert_dir):

@@ -6,7 +6,7 @@ import signal
 import time
 from pathlib import Path
 
-from spacy_luke.pretraining.stage import part_of, write_json
+from spacy_luke.pretraining.stage import part_of, sha256, write_json
 
 
 def double(x: int) -> int:
@@ -91,7 +91,8 @@ def write_too_late(partition: tuple[str, int], folder: Path) -> dict[str, int]:
     counts = write(partition, folder)
     other = folder.with_name(folder.name[1:].partition(".")[0])
     shutil.copytree(folder, other)
-    write_json(other / "part.json", part_of(other, other.name, counts))
+    claim = {"claim": sha256(folder.parent / "stage.json")}
+    write_json(other / "part.json", {**claim, **part_of(other, other.name, counts)})
     (other / "first").touch()
     return counts
 

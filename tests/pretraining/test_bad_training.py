@@ -1,6 +1,7 @@
 """What a training cannot work with is refused, and what goes wrong leaves what was there."""
 
 import math
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -35,6 +36,15 @@ def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
         run(world, bert_dir, tmp_path, {"seed": 1})
     with pytest.raises(ConfigError, match=r"settings.phases.0.steps = 4, this run has 5"):
         run(world, bert_dir, tmp_path, {"phases": [(5, 1e-3, False)]})
+    with pytest.raises(ConfigError, match=r"settings.evaluate_sequences = 2000, .* has 9"):
+        run(world, bert_dir, tmp_path, {}, evaluate_sequences=9)
+    two = {"phases": [(2, 1e-3, True), (2, 1e-3, False)]}
+    run(world, bert_dir, tmp_path / "two", two)
+    with pytest.raises(ConfigError, match=r"phases.1.steps = 2, this run has None"):
+        run(world, bert_dir, tmp_path / "two", {"phases": two["phases"][:1]})
+    shutil.rmtree(tmp_path / "two" / "checkpoints")
+    with pytest.raises(ConfigError, match=r"settings.seed = 0, this run has 7"):
+        run(world, bert_dir, tmp_path / "two", {**two, "seed": 7})
     start = read_checkpoint(bert_dir)
     weights = {name: x + 1 for name, x in start.weights.items()}
     with pytest.raises(ConfigError, match=r"was begun with start = "):

@@ -1,12 +1,19 @@
 """Stages: partitions finished once, folders that say what they hold."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from spacy_luke.errors import ConfigError, CorpusError, StageError, WorkerError
 from spacy_luke.pretraining.engine import Engine
-from spacy_luke.pretraining.stage import files_of_input, fingerprint, read_manifest, run_stage
+from spacy_luke.pretraining.stage import (
+    claimed,
+    files_of_input,
+    fingerprint,
+    read_manifest,
+    run_stage,
+)
 from tests.pretraining import jobs
 
 ALONE = Engine(workers=1)
@@ -81,6 +88,48 @@ def test_a_folder_where_nothing_is_finished_takes_other_settings(tmp_path):
     run(tmp_path, size=2)
     with pytest.raises(ConfigError, match="settings.size = 2"):
         run(tmp_path)
+
+
+def test_settings_that_are_fewer_are_other_settings(tmp_path):
+    """Of a list, of a mapping, of the inputs; and none at all."""
+    for more, less in (({"of": [1, 2]}, {"of": [1]}), ({"of": {"a": 1, "b": 2}}, {"of": {"a": 1}})):
+        for first, second in ((more, less), (less, more), (more, {"of": []}), (more, {})):
+            folder = tmp_path / str(len(list(tmp_path.iterdir())))
+            run(folder, **first)
+            with pytest.raises(ConfigError, match="was begun with settings.of"):
+                run(folder, **second)
+
+
+def test_what_is_finished_counts_also_where_its_parts_are_gone(tmp_path):
+    run(tmp_path)
+    for part in tmp_path.glob("part-*"):
+        shutil.rmtree(part)
+    with pytest.raises(ConfigError, match="settings.size = 1"):
+        run(tmp_path, size=2)
+
+
+def test_a_part_of_other_settings_is_no_part_of_ones_own(tmp_path):
+    """A worker that outlived its run writes it when the settings have been corrected."""
+    run(tmp_path / "late", parts=[("x", 1), *PARTS[1:]])
+    with pytest.raises(ValueError, match="refused"):
+        run(tmp_path / "mine", jobs.refuse_all, size=2)
+    run(tmp_path / "whole")
+    shutil.copytree(tmp_path / "late" / "part-00000", tmp_path / "mine" / "part-00000")
+    with pytest.raises(ConfigError, match="settings.size = 2"):
+        run(tmp_path / "mine")
+    run(tmp_path / "mine", size=2).verify()
+    assert (tmp_path / "mine" / "part-00000" / "words.txt").read_text() == "aaa"
+
+
+def test_a_folder_that_is_at_work_is_not_taken(tmp_path):
+    def other() -> None:
+        with pytest.raises(StageError, match="Another run is at work"):
+            run(tmp_path, size=2)
+
+    with claimed(tmp_path, "words", {"size": 1}, {}, 3):
+        before = (tmp_path / "stage.json").read_bytes()
+        other()
+        assert (tmp_path / "stage.json").read_bytes() == before
 
 
 def test_a_file_in_the_folders_place_is_named(tmp_path):
