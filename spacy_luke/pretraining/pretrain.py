@@ -141,13 +141,14 @@ def pretrain(
                 log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
             evaluate = partial(judge.evaluate, model)
         weights = trainer.run(log, evaluate)
-        if not trainer.is_main:
-            return None
-        plot_log(read_log(folder / LOG), folder / PLOT)
-        _write_model(folder / MODEL, start, weights)
-        counts = {"steps": settings.n_steps, "sequences": settings.n_steps * settings.batch_size}
-        conclude(folder, STAGE, fixed, inputs, [part_of(folder / MODEL, MODEL, counts)])
-    return folder / MODEL
+        if trainer.is_main:
+            plot_log(read_log(folder / LOG), folder / PLOT)
+            _write_model(folder / MODEL, start, weights)
+            counts = {"steps": settings.n_steps}
+            counts["sequences"] = settings.n_steps * settings.batch_size
+            conclude(folder, STAGE, fixed, inputs, [part_of(folder / MODEL, MODEL, counts)])
+    trainer.end()
+    return folder / MODEL if trainer.is_main else None
 
 
 def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:

@@ -198,6 +198,12 @@ class Trainer:
         bar.close()
         return whole_weights(self.plain)
 
+    def end(self) -> None:
+        """Have all processes leave together, and their connections closed: one that ends badly
+        while the first still writes the model would have the launcher kill that, too."""
+        self.accelerator.wait_for_everyone()
+        self.accelerator.end_training()
+
     def _run_phase(
         self,
         number: int,
