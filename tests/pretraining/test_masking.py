@@ -90,13 +90,17 @@ def test_unknown_entities_are_never_asked_for_and_may_be_left_out():
 def test_sequences_without_entities_or_words_have_no_task():
     batch = mask(sample(entities=()), sample(0, (), words=()))
     assert not len(batch.entities) and len(batch.inputs.words.piece_ids) == 44
-    batch = mask(sample(), words=0.0, entities=0.0)
-    assert not len(batch.words) and not len(batch.entities)
+    batch = mask(sample(), words=0.0)
+    assert not len(batch.words) and len(batch.entities)
+    batch = mask(sample(), entities=0.0)
+    assert len(batch.words) and not len(batch.entities)
 
 
 def test_shares_are_shares():
     with pytest.raises(ConfigError, match="masked words is 1.5"):
         Masking(words=1.5)
+    with pytest.raises(ConfigError, match="nothing to learn"):
+        Masking(words=0.0, entities=0.0)
 
 
 @settings(max_examples=200, deadline=None)
