@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.util import load_config
 from thinc.api import Config
 
-from spacy_luke.pretraining.stage import sha256
+from spacy_luke.pretraining.disk import sha256
 
 from . import runtime
 from .datasets import Corpora

@@ -38,7 +38,7 @@ def entities_cli(
     with pretraining_extra():
         from ..pretraining.articles import STAGE
         from ..pretraining.entities import VocabSettings, build_vocabulary
-        from ..pretraining.stage import read_manifest
+        from ..pretraining.manifest import read_manifest
 
     msg = Printer()
     try:

@@ -100,11 +100,11 @@ def pretrain_cli(
         from ..checkpoint.hub import resolve
         from ..checkpoint.read import read_checkpoint
         from ..pretraining.entities import STAGE as ENTITIES
+        from ..pretraining.manifest import read_manifest
         from ..pretraining.masking import Masking
         from ..pretraining.pretrain import ModelSettings, pretrain
+        from ..pretraining.settings import Phase, TrainingSettings
         from ..pretraining.shards import STAGE
-        from ..pretraining.stage import read_manifest
-        from ..pretraining.training import Phase, TrainingSettings
 
     msg = Printer()
     # A logger is started by being imported, which only the process that uses it should do.

@@ -48,8 +48,8 @@ def shards_cli(
         from ..pretraining.articles import STAGE
         from ..pretraining.engine import Engine
         from ..pretraining.entities import STAGE as ENTITIES
+        from ..pretraining.manifest import read_manifest
         from ..pretraining.shards import ShardSettings, build_shards, covers_nothing
-        from ..pretraining.stage import read_manifest
     from ..vocab.pieces import PieceTokenizer
 
     msg = Printer()

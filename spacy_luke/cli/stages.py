@@ -8,7 +8,7 @@ import typer
 from wasabi import Printer
 
 if TYPE_CHECKING:
-    from ..pretraining.stage import Manifest
+    from ..pretraining.manifest import Manifest
 
 EngineOption = Annotated[
     str, typer.Option("--engine", help="local: processes of this machine; dask: Dask workers.")

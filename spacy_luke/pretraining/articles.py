@@ -19,8 +19,10 @@ from ..wiki.links import resolve
 from ..wiki.markup import Parsed, parse
 from ..wiki.pages import disambiguation_templates, is_disambiguation
 from ..wiki.sites import Site
+from .disk import write_json
 from .engine import Engine
-from .stage import Manifest, claimed, files_of_input, run_claimed, run_stage, write_json
+from .manifest import Manifest, files_of_input
+from .stage import Stage, begin
 from .tables import ARTICLES, PAGES, TableWriter
 
 STAGE, TEMPLATES = "articles", "templates"
@@ -61,32 +63,20 @@ def read_dump(
     settings = {"language": language, "source": "dump", "partition_size": partition_size}
     read = {part.path for part in parts}
     inputs = files_of_input([path for path in paths if path in read])  # an index is none
-    with claimed(folder, STAGE, settings, inputs, len(parts)):
-        templates = _templates(folder, settings, inputs, parts, engine, show_progress)
+    with begin(STAGE, folder, settings, inputs, len(parts)) as stage:
+        templates = _templates(stage, parts, engine, show_progress)
         work = partial(_read_partition, templates=templates)
-        return run_claimed(STAGE, folder, settings, inputs, parts, work, engine, show_progress)
+        return stage.run(parts, work, engine, show_progress)
 
 
 def _templates(
-    folder: Path,
-    settings: dict[str, Any],
-    inputs: dict[str, str],
-    parts: Sequence[Partition],
-    engine: Engine,
-    show_progress: bool,
+    articles: Stage, parts: Sequence[Partition], engine: Engine, show_progress: bool
 ) -> frozenset[str]:
     """Names of the templates that mark disambiguation pages: those of all wikis, and what the dump
     says of its own, wherever in it they stand."""
-    found = run_stage(
-        TEMPLATES,
-        folder / f".{TEMPLATES}",
-        settings,
-        inputs,
-        parts,
-        _read_templates,
-        engine,
-        show_progress,
-    )
+    folder = articles.folder / f".{TEMPLATES}"
+    with begin(TEMPLATES, folder, articles.settings, articles.inputs, len(parts)) as stage:
+        found = stage.run(parts, _read_templates, engine, show_progress)
     listed = (srsly.read_json(path) for path in found.paths(_NAMES))
     return DISAMBIGUATION_TEMPLATES.union(*listed)
 
@@ -110,16 +100,9 @@ def read_docs(
     if not language:
         raise ConfigError("Annotated documents do not say their language; name it with --language.")
     _check_language(language)
-    return run_stage(
-        STAGE,
-        folder,
-        {"language": language, "source": "docs"},
-        files_of_input(paths),
-        list(paths),
-        _read_docbin,
-        engine,
-        show_progress,
-    )
+    settings = {"language": language, "source": "docs"}
+    with begin(STAGE, folder, settings, files_of_input(paths), len(paths)) as stage:
+        return stage.run(paths, _read_docbin, engine, show_progress)
 
 
 def _check_language(language: str) -> None:

@@ -11,7 +11,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ..errors import CheckpointError, StageError
-from .stage import read_json, refuse_other, sha256, sync_folder, write_json
+from .claim import refuse_other
+from .disk import read_json, sha256, sync_folder, write_json
 
 _NAME = "checkpoint-{:09d}"
 _FILES = ("model.safetensors", "optimizer.pt")

@@ -17,8 +17,10 @@ import srsly
 
 from ..errors import ConfigError, CorpusError, StageError
 from ..vocab.entities import SPECIALS
+from .disk import fingerprint
 from .engine import Engine
-from .stage import Manifest, by_input, fingerprint, run_stage
+from .manifest import Manifest, by_input
+from .stage import begin
 from .tables import ANCHORS, TARGETS, write_table
 
 STAGE = "entities"
@@ -73,16 +75,8 @@ def build_vocabulary(
     inputs = {name: manifest.fingerprint for name, manifest in sources.items()}
     inputs.update({name: fingerprint(path) for name, path in files.items() if path})
     work = partial(_build_or_say_why, settings=settings)
-    return run_stage(
-        STAGE,
-        folder,
-        {**chosen, "languages": languages},
-        inputs,
-        [list(articles)],
-        work,
-        Engine(workers=1),
-        show_progress,
-    )
+    with begin(STAGE, folder, {**chosen, "languages": languages}, inputs) as stage:
+        return stage.run([list(articles)], work, Engine(workers=1), show_progress)
 
 
 def _build_or_say_why(

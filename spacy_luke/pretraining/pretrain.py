@@ -21,13 +21,15 @@ from ..errors import ConfigError
 from ..model.encoder import AttentionPattern
 from ..report import LOGGER
 from .evaluation import HeldOut
+from .manifest import Manifest, part_of
 from .masking import Vocabularies
 from .objective import HEADS, PretrainingModel, published
 from .plot import plot_log
 from .samples import Samples
+from .settings import TrainingSettings
 from .shards import HELD_OUT, TRAIN, covers_nothing, pieces_hash, vocabulary
-from .stage import Manifest, claimed, conclude, part_of
-from .training import Log, Trainer, TrainingSettings
+from .stage import begin
+from .training import Log, Trainer
 
 STAGE = "pretrain"
 LOG, PLOT, CHECKPOINTS, MODEL = "log.jsonl", "log.svg", "checkpoints", "model"
@@ -120,8 +122,7 @@ def pretrain(
         {**inputs, **vars(model_settings)},
     )
     fixed = {**vars(model_settings), "evaluate_sequences": evaluate_sequences, **settings.fixed}
-    mine = claimed(folder, STAGE, fixed, inputs, n_parts=1)
-    with mine if trainer.is_main else nullcontext():
+    with begin(STAGE, folder, fixed, inputs) if trainer.is_main else nullcontext() as stage:
         log = Logger(folder, hooks, trainer.first_step) if trainer.is_main else _silent
         if trainer.is_main and not trainer.first_step:
             n_entities = len(vocab) - len(special(vocab))
@@ -141,12 +142,12 @@ def pretrain(
                 log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
             evaluate = partial(judge.evaluate, model)
         weights = trainer.run(log, evaluate)
-        if trainer.is_main:
+        if stage:
             plot_log(read_log(folder / LOG), folder / PLOT)
             _write_model(folder / MODEL, start, weights)
             counts = {"steps": settings.n_steps}
             counts["sequences"] = settings.n_steps * settings.batch_size
-            conclude(folder, STAGE, fixed, inputs, [part_of(folder / MODEL, MODEL, counts)])
+            stage.conclude([part_of(folder / MODEL, MODEL, counts)])
     trainer.end()
     return folder / MODEL if trainer.is_main else None
 

@@ -20,9 +20,11 @@ from spacy.util import get_package_path, is_package
 from ..errors import ConfigError, StageError
 from ..vocab.entities import EntityVocab
 from ..vocab.pieces import PieceTokenizer
+from .disk import sha256
 from .engine import Engine
+from .manifest import File, Manifest, by_input, verified
 from .sequences import Article, Limits, cut_sequences, lay_out
-from .stage import File, Manifest, by_input, run_stage, sha256, verified
+from .stage import begin
 from .tables import SEQUENCES, TableWriter
 
 STAGE = "shards"
@@ -105,9 +107,8 @@ def build_shards(
     inputs |= _pipeline_hash(settings.sentences)
     unk = vocabulary(entities).unk_id
     work = partial(_build, tokenizer=tokenizer, settings=settings, unk=unk)
-    return run_stage(
-        STAGE, folder, asdict(settings), inputs, partitions, work, engine, show_progress
-    )
+    with begin(STAGE, folder, asdict(settings), inputs, len(partitions)) as stage:
+        return stage.run(partitions, work, engine, show_progress)
 
 
 def covers_nothing(shards: Manifest) -> bool:

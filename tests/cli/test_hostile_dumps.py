@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from spacy_luke.cli import app
 from spacy_luke.pretraining.articles import STAGE
+from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.shards import vocabulary
-from spacy_luke.pretraining.stage import read_manifest
 from tests.pretraining.test_stage import snapshot
 from tests.wiki.exports import export, page
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spacy_luke.pretraining.engine import Engine
-from spacy_luke.pretraining.stage import Manifest, run_stage
+from spacy_luke.pretraining.manifest import Manifest
+from spacy_luke.pretraining.stage import begin
 from spacy_luke.pretraining.tables import ARTICLES, PAGES, TableWriter
 
 Links = Sequence[tuple[str, str]]
@@ -35,6 +36,5 @@ def make_articles(
     folder: Path, *parts: tuple[list, list], language: str = "en", name: str = "articles"
 ) -> Manifest:
     """A finished stage. Each part: rows of ``article``, and (title, kind, target) of others."""
-    return run_stage(
-        name, folder, {"language": language}, {}, parts, _write, Engine(workers=1), False
-    )
+    with begin(name, folder, {"language": language}, {}, len(parts)) as stage:
+        return stage.run(parts, _write, Engine(workers=1), show_progress=False)

@@ -6,7 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from spacy_luke.pretraining.stage import part_of, sha256, write_json
+from spacy_luke.pretraining.disk import sha256, write_json
+from spacy_luke.pretraining.manifest import part_of
 
 
 def double(x: int) -> int:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from spacy_luke.checkpoint.read import read_checkpoint
+from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.pretrain import ModelSettings, pretrain
-from spacy_luke.pretraining.stage import read_manifest
-from spacy_luke.pretraining.training import Phase, TrainingSettings
+from spacy_luke.pretraining.settings import Phase, TrainingSettings
 
 
 def settings_of(values: dict[str, Any]) -> TrainingSettings:

@@ -14,10 +14,10 @@ from spacy_luke.checkpoint import write
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import CheckpointError, ConfigError, StageError, TrainingError
 from spacy_luke.pretraining import checkpoints, training
+from spacy_luke.pretraining.claim import alone
 from spacy_luke.pretraining.masking import Masking
 from spacy_luke.pretraining.pretrain import LOG, ModelSettings, read_log
-from spacy_luke.pretraining.stage import alone
-from spacy_luke.pretraining.training import Phase, TrainingSettings
+from spacy_luke.pretraining.settings import Phase, TrainingSettings
 from tests.pretraining.articles import article
 from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world
@@ -66,7 +66,7 @@ def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
 def test_a_folder_of_something_else_is_refused_and_kept(world, bert_dir, tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine", encoding="utf8")
-    with pytest.raises(ConfigError, match="is not empty and not of a stage 'pretrain'"):
+    with pytest.raises(ConfigError, match="is not empty and of no stage"):
         run(world, bert_dir, tmp_path, {})
     assert (tmp_path / name).read_text("utf8") == "mine"
     with pytest.raises(ConfigError, match=r"stage = 'shards', this run has 'pretrain'"):

@@ -11,9 +11,9 @@ from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import ConfigError, StageError
 from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
+from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.samples import Samples
 from spacy_luke.pretraining.shards import HELD_OUT, TRAIN, ShardSettings, build_shards, vocabulary
-from spacy_luke.pretraining.stage import read_manifest
 from tests.pretraining.articles import article, make_articles
 from tests.pretraining.run_training import run
 from tests.pretraining.test_sequences import spell

@@ -6,14 +6,10 @@ from pathlib import Path
 import pytest
 
 from spacy_luke.errors import ConfigError, CorpusError, StageError, WorkerError
+from spacy_luke.pretraining.disk import fingerprint
 from spacy_luke.pretraining.engine import Engine
-from spacy_luke.pretraining.stage import (
-    claimed,
-    files_of_input,
-    fingerprint,
-    read_manifest,
-    run_stage,
-)
+from spacy_luke.pretraining.manifest import files_of_input, read_manifest
+from spacy_luke.pretraining.stage import begin
 from tests.pretraining import jobs
 
 ALONE = Engine(workers=1)
@@ -23,9 +19,8 @@ PARTS = [("a", 3), ("b", 4), ("c", 5)]
 
 def run(folder: Path, work=jobs.write, parts=PARTS, engine=ALONE, **changes):
     settings = {"size": 1, "rule": {"name": "x"}} | changes
-    return run_stage(
-        "words", folder, settings, {"in": "1:ab"}, parts, work, engine, show_progress=False
-    )
+    with begin("words", folder, settings, {"in": "1:ab"}, len(parts)) as stage:
+        return stage.run(parts, work, engine, show_progress=False)
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -126,7 +121,7 @@ def test_a_folder_that_is_at_work_is_not_taken(tmp_path):
         with pytest.raises(StageError, match="Another run is at work"):
             run(tmp_path, size=2)
 
-    with claimed(tmp_path, "words", {"size": 1}, {}, 3):
+    with begin("words", tmp_path, {"size": 1}, {}, 3):
         before = (tmp_path / "stage.json").read_bytes()
         other()
         assert (tmp_path / "stage.json").read_bytes() == before

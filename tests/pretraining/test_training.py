@@ -24,10 +24,10 @@ from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import ConfigError
 from spacy_luke.model.packing import Entities, LukeInputs, Words
 from spacy_luke.pretraining import training
+from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.masking import Masking
 from spacy_luke.pretraining.objective import PretrainingModel
 from spacy_luke.pretraining.pretrain import LOG, fresh_heads, read_log
-from spacy_luke.pretraining.stage import read_manifest
 from spacy_luke.vocab.entities import SPECIALS, EntityVocab
 from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world

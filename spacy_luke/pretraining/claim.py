@@ -1,0 +1,80 @@
+"""One run at a time in a folder, for one thing."""
+
+import contextlib
+import fcntl
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import srsly
+
+from ..errors import ConfigError, StageError
+from .disk import read_json, write_json
+
+CLAIM = "stage.json"
+_VERSION = 1
+_FINISHED = ("part-*/part.json", "checkpoints/*/state.json", "manifest.json")
+
+
+@contextlib.contextmanager
+def claimed(folder: Path, purpose: Mapping[str, Any]) -> Iterator[None]:
+    """Have a folder for a purpose, and alone: it is written down there. A folder that is for
+    something else is refused, once something is finished in it. Raises ConfigError and
+    StageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise ConfigError(f"{folder} is a file; name a folder.") from error
+    with alone(folder):
+        _claim(folder, purpose)
+        yield
+
+
+def _claim(folder: Path, purpose: Mapping[str, Any]) -> None:
+    path = folder / CLAIM
+    mine = {"version": _VERSION, **purpose}
+    if not path.exists():
+        if any(not x.name.startswith(".") for x in folder.iterdir()):
+            raise ConfigError(f"{folder} is not empty and of no stage; name another.")
+        write_json(path, mine)
+        return
+    theirs = read_json(path, "Name another folder.")
+    if any(next(folder.glob(name), None) for name in _FINISHED):
+        refuse_other(folder, theirs, mine)
+    elif theirs != srsly.json_loads(srsly.json_dumps(mine)):
+        # What was wrong with the settings may be what ended that run.
+        for before in folder.glob(f".*/{CLAIM}"):  # stages that it had for itself
+            shutil.rmtree(before.parent)
+        write_json(path, mine)
+
+
+def refuse_other(path: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    """Raises ConfigError, naming the first value that differs: ``path`` is of another run."""
+    before, now = _flat(theirs), _flat(srsly.json_loads(srsly.json_dumps(mine)))
+    for name in {**now, **before}:
+        if before.get(name) != now.get(name):
+            raise ConfigError(
+                f"{path} was begun with {name} = {before.get(name)!r}, this run has "
+                f"{now.get(name)!r}. Name another folder, or remove that one."
+            )
+
+
+def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(tree, list):
+        tree = dict(enumerate(tree))
+    if not isinstance(tree, Mapping) or not tree:
+        return {prefix.rstrip("."): tree}
+    parts = [_flat(value, f"{prefix}{key}.") for key, value in tree.items()]
+    return {name: value for part in parts for name, value in part.items()}
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One run at a time in a folder; the lock goes with its process."""
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StageError(f"Another run is at work in {folder}.") from error
+        yield
