@@ -68,22 +68,7 @@ def pretrain(
     Returns the directory of the finished model, in the published layout, in the main process. A
     folder of something else is refused, and a manifest says what the model was made from.
     """
-    if evaluate_sequences < 0:
-        raise ConfigError(f"evaluate_sequences is {evaluate_sequences}; use 0 (none) or more.")
-    if shards.inputs["entities"] != entities.fingerprint:
-        raise ConfigError(
-            f"{shards.folder} was made with another vocabulary than {entities.folder}."
-        )
-    if model_settings.attention == "probe" and checkpoint.config.use_entity_aware_attention:
-        raise ConfigError(
-            f"{checkpoint.source.name} is entity-aware, and words that attend to no entity, as in "
-            "probe attention, do not train its queries: use full attention, or plain queries."
-        )
-    if shards.inputs["pieces"] != pieces_hash(checkpoint.pieces):
-        raise ConfigError(
-            f"{shards.folder} was made with another tokenizer than that of "
-            f"{checkpoint.source.name}."
-        )
+    _check(checkpoint, shards, entities, model_settings, evaluate_sequences)
     if verify:
         shards.verify()
         entities.verify()
@@ -98,7 +83,6 @@ def pretrain(
         model_settings.keep_entities,
         language=language,
     )
-    _check_lengths(start, shards)
     _warn(start, shards)
     kept = _kept(checkpoint, start, language) if model_settings.keep_entities else 0
     ids = Vocabularies(
@@ -150,6 +134,38 @@ def pretrain(
             stage.conclude([part_of(folder / MODEL, MODEL, counts)])
     trainer.end()
     return folder / MODEL if trainer.is_main else None
+
+
+def _check(
+    checkpoint: Checkpoint,
+    shards: Manifest,
+    entities: Manifest,
+    settings: ModelSettings,
+    evaluate_sequences: int,
+) -> None:
+    """Raises ConfigError for what does not go together."""
+    if evaluate_sequences < 0:
+        raise ConfigError(f"evaluate_sequences is {evaluate_sequences}; use 0 (none) or more.")
+    if shards.inputs["entities"] != entities.fingerprint:
+        raise ConfigError(
+            f"{shards.folder} was made with another vocabulary than {entities.folder}."
+        )
+    if settings.attention == "probe" and checkpoint.config.use_entity_aware_attention:
+        raise ConfigError(
+            f"{checkpoint.source.name} is entity-aware, and words that attend to no entity, as in "
+            "probe attention, do not train its queries: use full attention, or plain queries."
+        )
+    if shards.inputs["pieces"] != pieces_hash(checkpoint.pieces):
+        raise ConfigError(
+            f"{shards.folder} was made with another tokenizer than that of "
+            f"{checkpoint.source.name}."
+        )
+    room = checkpoint.config.max_pieces
+    if shards.settings["max_pieces"] > room:
+        raise ConfigError(
+            f"{shards.folder} has sequences of {shards.settings['max_pieces']} pieces; the encoder "
+            f"has {room} positions. Make shards with --max-pieces {room}."
+        )
 
 
 def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:
@@ -236,16 +252,6 @@ def _kept(checkpoint: Checkpoint, start: Checkpoint, language: str | None) -> in
             len(known),
         )
     return kept
-
-
-def _check_lengths(checkpoint: Checkpoint, shards: Manifest) -> None:
-    config = checkpoint.config
-    room = config.max_pieces
-    if shards.settings["max_pieces"] > room:
-        raise ConfigError(
-            f"{shards.folder} has sequences of {shards.settings['max_pieces']} pieces; the encoder "
-            f"has {room} positions. Make shards with --max-pieces {room}."
-        )
 
 
 def _weights_hash(checkpoint: Checkpoint) -> str:

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import astuple
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,18 +25,16 @@ from ..errors import ConfigError, TrainingError
 from ..report import LOGGER
 from .checkpoints import load_latest, save_checkpoint
 from .masking import Sample, Vocabularies, mask_batch
-from .objective import MaskedBatch, Outcome, PretrainingModel
+from .objective import PretrainingModel
 from .operations import operations
 from .optimizer import UncorrectedAdamW, linear_schedule, parameter_groups
 from .samples import Samples
 from .settings import Phase, TrainingSettings
 from .sharding import load_optimizer, shard, unreduced, whole_optimizer, whole_weights
+from .totals import Totals
 
-Log = Callable[[dict[str, Any]], None]
-
-_SUMS = 9
-"""Word loss, entity loss, words right, entities right, words, entities, pieces, operations; and
-seconds, of one process."""
+Record = dict[str, Any]
+Log = Callable[[Record], None]
 
 
 class Trainer:
@@ -132,9 +131,9 @@ class Trainer:
     ) -> None:
         settings = self.settings
         stream = self.samples.stream(settings.seed, first * settings.batch_size)
-        totals = np.zeros(_SUMS)
-        if self._resumed and first == self.first_step and self.is_main and self._resumed.totals:
-            totals += self._resumed.totals
+        totals = Totals()
+        if self._resumed and first == self.first_step and self.is_main:
+            totals = Totals(*self._resumed.totals)
         for self.step in range(first, begin + phase.steps):
             since = time.perf_counter()
             rate = phase.rate * linear_schedule(
@@ -143,20 +142,21 @@ class Trainer:
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
             samples = list(islice(stream, settings.batch_size))
-            totals[:-1] += self._step(samples)
-            totals[-1] += (time.perf_counter() - since) * self.is_main
+            totals.add(self._step(samples))
+            totals.seconds += (time.perf_counter() - since) * self.is_main
             done = self.step + 1
             last = done == begin + phase.steps  # of the phase
             bar.update()
             if done % settings.log_every == 0 or last:
-                self._log(log, self._record(done, number, rate, self._over_all(totals)), bar)
-                totals = np.zeros(_SUMS)
+                means = totals.over_all(self.accelerator).means()
+                self._log(log, self._record(done, number, rate, means), bar)
+                totals = Totals()
             if evaluate and (done % settings.evaluate_every == 0 or last):
                 with self.accelerator.autocast():
                     found = evaluate()
                 self._log(log, {"kind": "evaluation", "step": done, **found}, bar)
             if done % settings.save_every == 0 or last:
-                self._save(done, self._over_all(totals))
+                self._save(done, totals.over_all(self.accelerator))
 
     def _prepare(self, phase: Phase) -> None:
         """Model and optimizer of a phase."""
@@ -190,9 +190,8 @@ class Trainer:
         sharded = self.settings.sharded
         return unreduced(self.model) if sharded else self.accelerator.no_sync(self.model)
 
-    def _step(self, samples: list[Sample]) -> np.ndarray:
-        """One update. Returns (word loss, entity loss, words right, entities right, words,
-        entities, pieces, operations), sums of this process. Raises TrainingError."""
+    def _step(self, samples: list[Sample]) -> Totals:
+        """One update. Returns sums of this process. Raises TrainingError."""
         settings, accelerator = self.settings, self.accelerator
         mine = samples[accelerator.process_index :: accelerator.num_processes]
         parts = [
@@ -206,7 +205,7 @@ class Trainer:
         )
         n_words, n_entities = accelerator.reduce(counts, "sum").tolist()
         torch.manual_seed(_seed(settings.seed, self.step, accelerator.process_index))
-        totals = np.zeros(_SUMS - 1)
+        totals = Totals()
         for i, batch in enumerate(parts):
             last = i == len(parts) - 1
             with nullcontext() if last else self._unreduced():
@@ -216,8 +215,8 @@ class Trainer:
                 loss = outcome.word_loss / max(n_words, 1)
                 loss = loss + outcome.entity_loss / max(n_entities, 1)
                 accelerator.backward(loss * accelerator.num_processes)
-            totals += _sums(outcome, batch, operations(self.plain, batch))
-        if not self._everywhere(bool(np.isfinite(totals).all())):
+            totals.add(Totals.of(outcome, batch, operations(self.plain, batch)))
+        if not self._everywhere(totals.is_finite):
             raise self._diverged(f"The loss of step {self.step + 1} is")
         if settings.clip:
             accelerator.clip_grad_norm_(self.model.parameters(), settings.clip)
@@ -236,40 +235,24 @@ class Trainer:
 
     # Records
 
-    def _over_all(self, totals: np.ndarray) -> list[float]:
-        """Sums of all processes."""
-        sums = torch.from_numpy(totals).to(self.accelerator.device, copy=True)
-        return self.accelerator.reduce(sums, "sum").tolist()
-
-    def _record(
-        self, done: int, phase: int, rate: float, totals: Sequence[float]
-    ) -> dict[str, Any]:
-        """Means of the steps since the last record."""
-        word_loss, entity_loss, words_right, entities_right, *counts = totals
-        words, entities, pieces, work, seconds = counts
-        tflops = work / seconds / 1e12
-        record = {
+    def _record(self, done: int, phase: int, rate: float, means: dict[str, float]) -> Record:
+        """What is said of the steps since the last record."""
+        record: Record = {
             "kind": "step",
             "step": done,
             "phase": phase,
             "epoch": done * self.settings.batch_size / len(self.samples),
             "rate": rate,
-            "pieces_per_second": pieces / seconds,
-            "tflops": tflops,
+            **means,
         }
-        if words:  # what was not asked for has no loss
-            record |= {"word_loss": word_loss / words, "word_accuracy": words_right / words}
-        if entities:
-            record["entity_loss"] = entity_loss / entities
-            record["entity_accuracy"] = entities_right / entities
         if self.settings.peak:
             devices = self.accelerator.num_processes
-            record["share_of_peak"] = tflops / (self.settings.peak * devices)
+            record["share_of_peak"] = means["tflops"] / (self.settings.peak * devices)
         if self.accelerator.device.type == "cuda":
             record["gpu_bytes"] = torch.cuda.max_memory_allocated()  # at most, so far
         return record
 
-    def _log(self, log: Log, record: dict[str, Any], bar: Any) -> None:
+    def _log(self, log: Log, record: Record, bar: Any) -> None:
         if self.is_main:
             log(record)
             if record["kind"] == "step":
@@ -283,7 +266,7 @@ class Trainer:
                 shown = (f"{k} {v:.4g}" for k, v in record.items() if isinstance(v, float))
                 bar.write(f"step {record['step']}, held out: {', '.join(shown)}")
 
-    def _save(self, done: int, totals: Sequence[float]) -> None:
+    def _save(self, done: int, totals: Totals) -> None:
         weights = whole_weights(self.plain)
         optimizer = whole_optimizer(self.plain, self.optimizer)
         # Only the first process has them.
@@ -291,7 +274,8 @@ class Trainer:
             raise self._diverged(f"After step {done} weights are")
         if self.is_main:
             keep = self.settings.keep
-            save_checkpoint(self.folder, done, totals, weights, optimizer, self.identity, keep)
+            sums = astuple(totals)
+            save_checkpoint(self.folder, done, sums, weights, optimizer, self.identity, keep)
         self._saved = done
         self.accelerator.wait_for_everyone()
 
@@ -306,14 +290,6 @@ class Trainer:
             f"{what} not finite: the training has diverged. Use a lower rate, a longer warm-up or "
             f"--clip in a new folder; {left}."
         )
-
-
-def _sums(outcome: Outcome, batch: MaskedBatch, work: float) -> np.ndarray:
-    """(word loss, entity loss, words right, entities right, words, entities, pieces,
-    operations)."""
-    n_pieces = len(batch.inputs.words.piece_ids)
-    counts = (len(batch.words), len(batch.entities), n_pieces, work)
-    return np.asarray([*(float(x.detach()) for x in outcome[:4]), *counts])
 
 
 def _seed(*parts: int) -> int:
