@@ -249,9 +249,8 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]
                 f"{path} has no column {', '.join(sorted(missing))}; it has "
                 f"{', '.join(name for name, *_ in rows)}."
             )
-        blobs = {
-            name.lower() for name, kind, *_ in rows if kind == "BLOB"
-        }  # as the wikis store text
+        # As the wikis store text.
+        blobs = {name.lower() for name, kind, *_ in rows if kind == "BLOB"}
         item, language, title = (
             f"decode({x})" if x in blobs else f"CAST({x} AS VARCHAR)"
             for x in ("item", "language", "title")
