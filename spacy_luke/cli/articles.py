@@ -20,6 +20,7 @@ from .stages import (
 
 # Not hidden; pages1.xml-p1p41242.bz2 too.
 _NAME = re.compile(r"[^.].*(\.xml(-[^.]*)?(\.bz2|\.gz)?|\.spacy)$")
+_OTHERS = re.compile(r"[^.].*\.xml(-[^.]*)?\.(7z|xz|zip|zst)$")
 
 
 @app.command("articles")
@@ -56,7 +57,7 @@ def articles_cli(
     msg = Printer()
     try:
         where = Engine(engine, workers, scheduler)
-        sources = [file for path in sources for file in _files(path)]
+        sources = [file for path in sources for file in _files(path, msg)]
         docs = [path for path in sources if path.suffix == ".spacy"]
         if docs and len(docs) < len(sources):
             raise ConfigError(f"{docs[0]} is no export: read .spacy files into their own folder.")
@@ -72,11 +73,18 @@ def articles_cli(
         msg.warn("No link was found: neither a vocabulary nor entities can be learned from these.")
 
 
-def _files(path: Path) -> list[Path]:
+def _files(path: Path, msg: Printer) -> list[Path]:
     """A file, or what a folder has to read. Raises CorpusError where that is nothing."""
     if not path.is_dir():
         return [path]
-    found = sorted(x for x in path.iterdir() if x.is_file() and _NAME.match(x.name))
+    files = sorted(x for x in path.iterdir() if x.is_file())
+    found = [x for x in files if _NAME.match(x.name)]
+    others = [x.name for x in files if _OTHERS.match(x.name)]
+    if others:
+        msg.warn(
+            f"Of the exports in {path} there are {len(others)} that cannot be read: "
+            f"{', '.join(others)}. Give them as bz2, gzip or plain XML."
+        )
     if not found:
         raise CorpusError(f"{path} holds no export (.xml, .xml.bz2, .xml.gz) and no .spacy file.")
     return found

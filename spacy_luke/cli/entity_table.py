@@ -12,6 +12,7 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 from wasabi import Printer
 
+from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError, LukeError
 from ..vocab.entities import SPECIALS, EntityVocab
 from . import app
@@ -130,16 +131,12 @@ def _titles_of(nlp: Language, node: Any) -> dict[str, str]:
 
 
 def _names(path: Path, titles: dict[str, str]) -> list[str]:
-    try:
-        if path.suffix in (".json", ".jsonl"):
-            found = list(EntityVocab.from_file(path).names)
-        else:
-            lines = path.read_text(encoding="utf-8-sig").split("\n")
-            found = [line.partition("\t")[0].strip() for line in lines]
-        names = [name for name in found if name and name not in SPECIALS]
-        return [titles.get(name, name) for name in names]
-    except UnicodeDecodeError as err:
-        raise CorpusError(f"{path} is no text in UTF-8: {err}.") from err
+    if path.suffix in (".json", ".jsonl"):
+        found = list(EntityVocab.from_file(path).names)
+    else:
+        found = [line.partition("\t")[0].strip() for _, line in read_lines(path)]
+    names = [name for name in found if name and name not in SPECIALS]
+    return [titles.get(name, name) for name in names]
 
 
 def _mentions(path: Path, nlp: Language, titles: dict[str, str]) -> Iterator[Any]:

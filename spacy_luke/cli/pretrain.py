@@ -23,9 +23,11 @@ def pretrain_cli(
     encoder: Annotated[str, typer.Option(help="What to start from: directory or hub name.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of log, checkpoints, model.")],
     entity_steps: Annotated[
-        int, typer.Option(help="Steps of the first phase: entity parameters only.")
+        int, typer.Option(help="Steps of the first phase: entity parameters only; 0: none.")
     ] = 98_168,
-    steps: Annotated[int, typer.Option(help="Steps of the second phase: everything.")] = 98_168,
+    steps: Annotated[
+        int, typer.Option(help="Steps of the second phase: everything; 0: none.")
+    ] = 98_168,
     entity_rate: Annotated[float, typer.Option(help="Peak rate of the first phase.")] = 5e-4,
     rate: Annotated[float, typer.Option(help="Peak rate of the second phase.")] = 1e-5,
     batch_size: Annotated[int, typer.Option(help="Sequences of a step, in all.")] = 2048,
@@ -110,9 +112,9 @@ def pretrain_cli(
     # A logger is started by being imported, which only the process that uses it should do.
     is_first = os.environ.get("RANK", "0") == "0"
     try:
-        phases = (Phase(entity_steps, entity_rate, True), Phase(steps, rate))
+        phases = ((entity_steps, entity_rate, True), (steps, rate, False))
         settings = TrainingSettings(
-            phases=tuple(phase for phase in phases if phase.steps),
+            phases=tuple(Phase(*phase) for phase in phases if phase[0]),
             batch_size=batch_size,
             micro_batch=micro_batch,
             warmup=warmup,

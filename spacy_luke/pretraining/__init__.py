@@ -1,5 +1,5 @@
 """From articles to a pretrained LUKE: stages that are killed and started again without loss.
 
-``articles``, ``entities`` and ``shards`` prepare, ``pretrain`` trains; ``stage`` is what the
-first three share.
+``articles``, ``entities`` and ``shards`` prepare, ``pretrain`` trains; ``stage`` is what they
+share, with ``claim``, ``manifest`` and ``disk``.
 """

@@ -46,6 +46,7 @@ def read_dump(
     """
     if partition_size < 1:
         raise ConfigError(f"--partition-size is {partition_size}; use 1 byte or more.")
+    paths = [path.absolute() for path in paths]  # workers may be elsewhere
     parts = partitions(paths, partition_size)
     if not parts:
         raise CorpusError(f"There is no export among {', '.join(map(str, paths)) or 'no files'}.")
@@ -100,6 +101,7 @@ def read_docs(
     if not language:
         raise ConfigError("Annotated documents do not say their language; name it with --language.")
     _check_language(language)
+    paths = [path.absolute() for path in paths]
     settings = {"language": language, "source": "docs"}
     with begin(STAGE, folder, settings, files_of_input(paths), len(paths)) as stage:
         return stage.run(paths, _read_docbin, engine, show_progress)

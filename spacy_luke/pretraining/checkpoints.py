@@ -42,14 +42,14 @@ def save_checkpoint(
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / _NAME.format(step)
     temporary = folder / f".{target.name}"
-    for left in folder.glob(".checkpoint-*"):  # by a run that was killed
-        shutil.rmtree(left, ignore_errors=True)
+    _sweep(folder)  # what a run that was killed has left
     temporary.mkdir()
     # In full: JSON would round them.
     state = {"step": step, "totals": [float(x).hex() for x in totals], "identity": identity}
     try:
         _write(temporary, weights, optimizer, state)
-        shutil.rmtree(target, ignore_errors=True)
+        if target.exists():
+            _discard(target)
         temporary.rename(target)
         sync_folder(folder)
     except (OSError, RuntimeError, SafetensorError) as error:  # torch has no error of its own
@@ -60,7 +60,18 @@ def save_checkpoint(
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     for old in list(_checkpoints(folder))[:-keep]:
-        shutil.rmtree(old)
+        _discard(old)
+    _sweep(folder)
+
+
+def _discard(checkpoint: Path) -> None:
+    """Have a checkpoint count no more, at once: one that is half removed would stay."""
+    checkpoint.rename(checkpoint.with_name(f".{checkpoint.name}.old"))
+
+
+def _sweep(folder: Path) -> None:
+    for left in folder.glob(".checkpoint-*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _write(

@@ -1,6 +1,7 @@
 """One run at a time in a folder, for one thing."""
 
 import contextlib
+import errno
 import fcntl
 import shutil
 from collections.abc import Iterator, Mapping
@@ -14,29 +15,43 @@ from .disk import read_json, write_json
 
 CLAIM = "stage.json"
 _VERSION = 1
-_FINISHED = ("part-*/part.json", "checkpoints/*/state.json", "manifest.json")
+_FINISHED = ("part-*/part.json", "checkpoints/checkpoint-*/state.json", "manifest.json")
 
 
 @contextlib.contextmanager
 def claimed(folder: Path, purpose: Mapping[str, Any]) -> Iterator[None]:
     """Have a folder for a purpose, and alone: it is written down there. A folder that is for
-    something else is refused, once something is finished in it. Raises ConfigError and
-    StageError."""
+    something else is refused, once something is finished in it. Raises ConfigError and StageError,
+    also where the disk gets full."""
+    try:
+        _make(folder)
+        with alone(folder):
+            _claim(folder, purpose)
+            yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise StageError(
+                f"The disk of {folder} is full. Make room and start again: what is finished is "
+                "kept."
+            ) from error
+        raise
+
+
+def _make(folder: Path) -> None:
+    """The folder, or an error if there is something else, before a lock is left in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
         raise ConfigError(f"{folder} is a file; name a folder.") from error
-    with alone(folder):
-        _claim(folder, purpose)
-        yield
+    found = [x.name for x in folder.iterdir() if not x.name.startswith(".")]
+    if found and not (folder / CLAIM).exists():  # looked for last: others come after it
+        raise ConfigError(f"{folder} is not empty and of no stage; name another.")
 
 
 def _claim(folder: Path, purpose: Mapping[str, Any]) -> None:
     path = folder / CLAIM
     mine = {"version": _VERSION, **purpose}
     if not path.exists():
-        if any(not x.name.startswith(".") for x in folder.iterdir()):
-            raise ConfigError(f"{folder} is not empty and of no stage; name another.")
         write_json(path, mine)
         return
     theirs = read_json(path, "Name another folder.")
@@ -72,7 +87,7 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """One run at a time in a folder; the lock goes with its process."""
-    with (folder / ".lock").open("w") as file:
+    with (folder / ".lock").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -15,17 +15,19 @@ import duckdb
 import pyarrow as pa
 import srsly
 
+from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError, StageError
 from ..vocab.entities import SPECIALS
 from .disk import fingerprint
 from .engine import Engine
 from .manifest import Manifest, by_input
 from .stage import begin
-from .tables import ANCHORS, TARGETS, write_table
+from .tables import ANCHORS, TARGETS, literal, write_table
 
 STAGE = "entities"
-_HOPS = 6
-"""Redirects to redirects are followed this often; what is still a redirect then is a loop."""
+_DOUBLINGS = 6
+"""Chains of redirects are shortened by half this often; what is still a redirect then is a loop."""
+_CHOSEN = "(SELECT item FROM chosen)"
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
     spill = folder / "spill"
     with duckdb.connect() as db:
         db.execute(f"SET memory_limit = '{settings.memory}'")
-        db.execute(f"SET temp_directory = '{_quote(spill)}'")
+        db.execute(f"SET temp_directory = '{_quote(str(spill))}'")
         db.execute("SET preserve_insertion_order = false")
         _read(db, sources)
         counts = _follow_redirects(db)
@@ -120,8 +122,8 @@ def _read(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> None:
     db.execute("CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR)")
     for manifest in sources:
         language = str(manifest.settings["language"])
-        pages = [str(x) for x in manifest.paths("pages.parquet")]
-        articles = [str(x) for x in manifest.paths("articles.parquet")]
+        pages = [literal(x) for x in manifest.paths("pages.parquet")]
+        articles = [literal(x) for x in manifest.paths("articles.parquet")]
         if pages:
             db.execute(
                 "INSERT INTO pages SELECT ?, title, kind, target FROM read_parquet(?)",
@@ -147,7 +149,7 @@ def _follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
         "CREATE TABLE redirects AS SELECT language, title, coalesce(min(target), title) AS target "
         "FROM pages WHERE kind = 'redirect' GROUP BY language, title"
     )
-    for _ in range(_HOPS):
+    for _ in range(_DOUBLINGS):
         db.execute(
             "CREATE OR REPLACE TABLE redirects AS SELECT a.language, a.title, "
             "coalesce(b.target, a.target) AS target FROM redirects a LEFT JOIN redirects b "
@@ -216,8 +218,8 @@ def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, 
 def _read_white_list(db: duckdb.DuckDBPyConnection, path: Path | None) -> dict[str, int]:
     """``listed``: the articles that the white list names, redirects followed."""
     db.execute("CREATE TABLE wanted (name VARCHAR)")
-    lines = path.read_text(encoding="utf8").split("\n") if path else []
-    names = [(line.strip().replace("_", " "),) for line in lines if line.strip()]
+    lines = [line.strip() for _, line in read_lines(path)] if path else []
+    names = [(line.replace("_", " "),) for line in lines if line]
     if names:
         db.executemany("INSERT INTO wanted VALUES (?)", names)
     db.execute(
@@ -289,12 +291,13 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]
 
 def _table(path: Path) -> str:
     """A file as a table whose values are not guessed at: 007 and 2001-01-01 are titles."""
+    quoted = _quote(literal(path))
     if {".csv", ".tsv"} & set(path.suffixes):
-        return f"read_csv('{_quote(path)}', all_varchar = true)"
+        return f"read_csv('{quoted}', all_varchar = true)"
     if {".json", ".jsonl", ".ndjson"} & set(path.suffixes):
         columns = ", ".join(f"{x}: 'VARCHAR'" for x in ("item", "language", "title"))
-        return f"read_json('{_quote(path)}', columns = {{{columns}}})"
-    return f"'{_quote(path)}'"
+        return f"read_json('{quoted}', columns = {{{columns}}})"
+    return f"'{quoted}'"
 
 
 def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
@@ -312,8 +315,9 @@ def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str,
             found = "none links to an article"
         raise CorpusError(f"Of these articles {found}: the vocabulary would be empty.")
     return {
+        "white list: beyond --size": _one(db, f"FROM ({listed}) WHERE item NOT IN {_CHOSEN}"),
         "entities": _one(db, "FROM chosen"),
-        "entities left out": _one(db, "FROM counted WHERE item NOT IN (SELECT item FROM chosen)"),
+        "entities left out": _one(db, f"FROM counted WHERE item NOT IN {_CHOSEN}"),
         "links to an entity": int(_value(db, "SELECT sum(count) FROM chosen")),
     }
 
@@ -375,5 +379,5 @@ def _value(db: duckdb.DuckDBPyConnection, query: str) -> int:
     return int(row[0] or 0) if row else 0
 
 
-def _quote(path: Path) -> str:
-    return str(path).replace("'", "''")
+def _quote(text: str) -> str:
+    return text.replace("'", "''")

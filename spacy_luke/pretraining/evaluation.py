@@ -12,6 +12,7 @@ import torch
 from .masking import Masking, Sample, Vocabularies, mask_batch
 from .objective import TOP, PretrainingModel
 from .samples import Samples
+from .tables import literal
 
 Array = np.ndarray
 
@@ -111,7 +112,7 @@ def _statistics(
     train: Sequence[Path], anchors: set[str], unknown: int
 ) -> tuple[list[int], dict[str, list[int]], Array]:
     """The most frequent entities; those of each of the anchors, most frequent first; and all."""
-    files = [str(x) for x in train]
+    files = [literal(x) for x in train]
     links = (
         "(SELECT unnest(entity_anchors) AS anchor, unnest(entity_ids) AS id "
         f"FROM read_parquet(?)) WHERE id <> {unknown}"

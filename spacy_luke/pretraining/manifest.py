@@ -85,6 +85,7 @@ def by_input(articles: Sequence[Manifest]) -> dict[str, Manifest]:
 
 def read_manifest(folder: Path, stage: str) -> Manifest:
     """The manifest of a finished stage. Raises StageError."""
+    folder = folder.absolute()
     path = folder / MANIFEST
     if not path.exists():
         raise StageError(f"{folder} holds no finished stage '{stage}': {path.name} is missing.")

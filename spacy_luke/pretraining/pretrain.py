@@ -2,7 +2,6 @@
 
 import hashlib
 import shutil
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -65,8 +64,9 @@ def pretrain(
     checkpoint: what to start from, its tokenizer that of the shards. verify: compare shards and
     vocabulary with their manifests first. hooks: get every record of the log.
 
-    Returns the directory of the finished model, in the published layout, in the main process. A
-    folder of something else is refused, and a manifest says what the model was made from.
+    Returns the directory of the finished model, in the published layout, in the main process; one
+    that is there is left as it is. A folder of something else is refused, and a manifest says what
+    the model was made from.
     """
     _check(checkpoint, shards, entities, model_settings, evaluate_sequences)
     if verify:
@@ -94,7 +94,7 @@ def pretrain(
         entity_unk=vocab.unk_id,
     )
     model = PretrainingModel.start(start, model_settings.attention, settings.seed)
-    train, held_out = shards.paths(TRAIN), shards.paths(HELD_OUT)
+    train = shards.paths(TRAIN)
     inputs = {"shards": shards.fingerprint, "start": _weights_hash(checkpoint)}
     trainer = Trainer(
         model,
@@ -106,32 +106,26 @@ def pretrain(
         {**inputs, **vars(model_settings)},
     )
     fixed = {**vars(model_settings), "evaluate_sequences": evaluate_sequences, **settings.fixed}
+    judge = _judge(shards, ids, settings, evaluate_sequences)
     with begin(STAGE, folder, fixed, inputs) if trainer.is_main else nullcontext() as stage:
-        log = Logger(folder, hooks, trainer.first_step) if trainer.is_main else _silent
-        if trainer.is_main and not trainer.first_step:
-            n_entities = len(vocab) - len(special(vocab))
-            log({"kind": "start", "step": 0, "entities": n_entities, "entities_kept": kept})
-        evaluate: Callable[[], dict[str, float]] | None = None
-        if shards.counts.get("sequences, held out") and evaluate_sequences:
-            judge = HeldOut(
-                held_out,
-                settings.masking,
-                ids,
-                settings.seed,
-                evaluate_sequences,
-                settings.micro_batch,
-            )
-            if trainer.is_main and not trainer.first_step:
-                found = judge.baselines(train)
-                log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
-            evaluate = partial(judge.evaluate, model)
-        weights = trainer.run(log, evaluate)
-        if stage:
-            plot_log(read_log(folder / LOG), folder / PLOT)
-            _write_model(folder / MODEL, start, weights)
-            counts = {"steps": settings.n_steps}
-            counts["sequences"] = settings.n_steps * settings.batch_size
-            stage.conclude([part_of(folder / MODEL, MODEL, counts)])
+        if trainer.everywhere(stage is None or not stage.finished):
+            log: Log = _silent
+            if stage:
+                stage.reopen()
+                log = Logger(folder, hooks, trainer.first_step)
+            if stage and not trainer.first_step:
+                n_entities = len(vocab) - len(special(vocab))
+                log({"kind": "start", "step": 0, "entities": n_entities, "entities_kept": kept})
+                if judge:
+                    found = judge.baselines(train)
+                    log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
+            weights = trainer.run(log, partial(judge.evaluate, model) if judge else None)
+            if stage:
+                plot_log(read_log(folder / LOG), folder / PLOT)
+                _write_model(folder / MODEL, start, weights)
+                counts = {"steps": settings.n_steps}
+                counts["sequences"] = settings.n_steps * settings.batch_size
+                stage.conclude([part_of(folder / MODEL, MODEL, counts)])
     trainer.end()
     return folder / MODEL if trainer.is_main else None
 
@@ -166,6 +160,15 @@ def _check(
             f"{shards.folder} has sequences of {shards.settings['max_pieces']} pieces; the encoder "
             f"has {room} positions. Make shards with --max-pieces {room}."
         )
+
+
+def _judge(
+    shards: Manifest, ids: Vocabularies, settings: TrainingSettings, n_sequences: int
+) -> HeldOut | None:
+    if not n_sequences or not shards.counts.get("sequences, held out"):
+        return None
+    paths, seed = shards.paths(HELD_OUT), settings.seed
+    return HeldOut(paths, settings.masking, ids, seed, n_sequences, settings.micro_batch)
 
 
 def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:
@@ -258,5 +261,5 @@ def _weights_hash(checkpoint: Checkpoint) -> str:
     digest = hashlib.sha256()
     for name, tensor in sorted({**checkpoint.weights, **checkpoint.others}.items()):
         digest.update(name.encode())
-        digest.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

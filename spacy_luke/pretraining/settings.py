@@ -64,7 +64,8 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         if not self.phases:
             raise ConfigError("Pretraining needs at least one phase: both have no steps.")
-        for name in ("batch_size", "micro_batch", "log_every", "evaluate_every", "save_every"):
+        every = ("log_every", "evaluate_every", "save_every")
+        for name in ("batch_size", "micro_batch", *every, "keep"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it has to be at least 1.")
         if self.precision not in ("no", "bf16"):

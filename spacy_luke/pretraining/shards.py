@@ -25,10 +25,11 @@ from .engine import Engine
 from .manifest import File, Manifest, by_input, verified
 from .sequences import Article, Limits, cut_sequences, lay_out
 from .stage import begin
-from .tables import SEQUENCES, TableWriter
+from .tables import SEQUENCES, TableWriter, literal
 
 STAGE = "shards"
 TRAIN, HELD_OUT = "train.parquet", "held_out.parquet"
+_SENTENCIZER = "sentencizer"
 _ARTICLES_AT_ONCE = 50
 
 
@@ -44,7 +45,7 @@ class ShardSettings:
     max_pieces: int = 512
     max_entities: int = 128
     max_mention: int = 30
-    sentences: str = "sentencizer"
+    sentences: str = _SENTENCIZER
     held_out: float = 0.01
     seed: int = 0
 
@@ -104,9 +105,10 @@ def build_shards(
     ]
     inputs = {name: manifest.fingerprint for name, manifest in sources.items()}
     inputs |= {"entities": entities.fingerprint, "pieces": pieces_hash(tokenizer)}
-    inputs |= _pipeline_hash(settings.sentences)
+    sentences = _pipeline(settings.sentences)
+    inputs |= {"sentences": sentences.sha256} if sentences.sha256 else {}
     unk = vocabulary(entities).unk_id
-    work = partial(_build, tokenizer=tokenizer, settings=settings, unk=unk)
+    work = partial(_build, tokenizer=tokenizer, settings=settings, sentences=sentences, unk=unk)
     with begin(STAGE, folder, asdict(settings), inputs, len(partitions)) as stage:
         return stage.run(partitions, work, engine, show_progress)
 
@@ -134,13 +136,14 @@ def _build(
     folder: Path,
     tokenizer: PieceTokenizer,
     settings: ShardSettings,
+    sentences: "_Pipeline",
     unk: int,
 ) -> dict[str, int]:
     counts: Counter[str] = Counter()
     verified(partition.folder, partition.file, partition.stage)
     ids = _ids(partition)
     limits = Limits(settings.max_pieces, settings.max_entities, settings.max_mention)
-    sentences = partial(_sentence_starts, partition.language, settings.sentences)
+    cut = partial(_sentence_starts, partition.language, sentences)
     with (
         TableWriter(folder / TRAIN, SEQUENCES) as train,
         TableWriter(folder / HELD_OUT, SEQUENCES) as held_out,
@@ -150,7 +153,7 @@ def _build(
             starts, ends = (
                 np.asarray(row[x], dtype=np.int64) for x in ("link_starts", "link_ends")
             )
-            article = lay_out(row["text"], starts, ends, tokenizer, sentences, settings.max_mention)
+            article = lay_out(row["text"], starts, ends, tokenizer, cut, settings.max_mention)
             is_held_out = _is_held_out(partition.language, row["title"], settings)
             table, side = (held_out, "held out") if is_held_out else (train, "train")
             for start, end in cut_sequences(article, limits):
@@ -187,7 +190,7 @@ def _ids(partition: _Partition) -> dict[str, int]:
             rows = db.execute(
                 "SELECT title, id FROM read_parquet(?) t SEMI JOIN (SELECT DISTINCT unnest("
                 "link_targets) AS title FROM read_parquet(?)) USING (title) WHERE language = ?",
-                [str(partition.targets), str(partition.articles), partition.language],
+                [literal(partition.targets), literal(partition.articles), partition.language],
             ).fetchall()
     except duckdb.Error as error:
         raise StageError(f"The links of {partition} cannot be looked up: {error}") from error
@@ -205,13 +208,22 @@ def _is_held_out(language: str, title: str, settings: ShardSettings) -> bool:
     return int.from_bytes(drawn.digest(), "big") < settings.held_out * 2**64
 
 
-def _sentence_starts(language: str, name: str, texts: Sequence[str]) -> list[list[int]]:
-    nlp = _sentence_pipe(language, name)
+class _Pipeline(NamedTuple):
+    """What finds sentences. place: its package, or where its folder is; sha256: of its files, so
+    that a worker that lives on does not keep one that has been replaced."""
+
+    name: str
+    place: str
+    sha256: str
+
+
+def _sentence_starts(language: str, pipeline: _Pipeline, texts: Sequence[str]) -> list[list[int]]:
+    nlp = _sentence_pipe(language, pipeline)
     docs = list(nlp.pipe(texts))
     try:
         return [[sent.start_char for sent in doc.sents] for doc in docs]
     except ValueError as error:
-        raise ConfigError(f"--sentences {name}: it sets no sentence starts.") from error
+        raise ConfigError(f"--sentences {pipeline.name}: it sets no sentence starts.") from error
 
 
 def _blank(language: str) -> Language:
@@ -223,12 +235,13 @@ def _blank(language: str) -> Language:
         return spacy.blank("xx")
 
 
-def _pipeline_hash(name: str) -> dict[str, str]:
-    """What a stage writes down of the pipeline that finds sentences: a hash of its files."""
-    if name == "sentencizer":
-        return {}
+def _pipeline(name: str) -> _Pipeline:
+    """Raises ConfigError where there is none."""
+    if name == _SENTENCIZER:
+        return _Pipeline(name, name, "")
     try:
-        folder = get_package_path(name) if is_package(name) else Path(name)
+        is_installed = is_package(name)
+        folder = get_package_path(name) if is_installed else Path(name).absolute()
     except ImportError as error:
         raise ConfigError(f"--sentences {name}: {error}") from error
     if not folder.is_dir():
@@ -237,19 +250,19 @@ def _pipeline_hash(name: str) -> dict[str, str]:
     walk = os.walk(folder, followlinks=True)
     for path in sorted(Path(x, y) for x, _, files in walk for y in files if y[-4:] != ".pyc"):
         digest.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
-    return {"sentences": digest.hexdigest()}
+    return _Pipeline(name, name if is_installed else str(folder), digest.hexdigest())
 
 
 @lru_cache(maxsize=4)
-def _sentence_pipe(language: str, name: str) -> Language:
+def _sentence_pipe(language: str, pipeline: _Pipeline) -> Language:
     """Raises ConfigError where the pipeline is not to be had."""
     try:
-        if name == "sentencizer":
+        if pipeline.name == _SENTENCIZER:
             nlp = _blank(language)
             nlp.add_pipe("sentencizer")
         else:
-            nlp = spacy.load(name)
+            nlp = spacy.load(pipeline.place)
     except (OSError, ImportError) as error:
-        raise ConfigError(f"--sentences {name} ({language}): {error}") from error
+        raise ConfigError(f"--sentences {pipeline.name} ({language}): {error}") from error
     nlp.max_length = 1 << 31  # a paragraph may be as long as an article
     return nlp

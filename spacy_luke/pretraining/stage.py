@@ -1,4 +1,4 @@
-"""Stages of preparation: folders of finished partitions and a manifest.
+"""Stages: folders of finished partitions and a manifest.
 
 A partition is written to a folder of its own under a temporary name and renamed when it is
 complete, so a killed run leaves either a finished partition or nothing that counts, and starting
@@ -6,7 +6,6 @@ again computes what is missing. Nothing written depends on time, machine, or num
 """
 
 import contextlib
-import errno
 import shutil
 import uuid
 from collections import Counter
@@ -37,6 +36,19 @@ class Stage:
     folder: Path
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
+    n_parts: int
+
+    @property
+    def finished(self) -> Manifest | None:
+        """What it made, where that is there and whole."""
+        if not (self.folder / MANIFEST).exists():
+            return None
+        manifest = read_manifest(self.folder, self.name)
+        try:
+            manifest.verify()
+        except StageError:
+            return None
+        return manifest
 
     def run(
         self, partitions: Sequence[P], work: Work, engine: Engine, show_progress: bool = True
@@ -45,11 +57,13 @@ class Stage:
 
         work and partitions have to be picklable. Raises StageError, and what ``work`` raises.
         """
+        if len(partitions) != self.n_parts:
+            raise ValueError(f"{len(partitions)} partitions for a stage of {self.n_parts}.")
         folder, owner = self.folder, sha256(self.folder / CLAIM)
         names = [f"part-{i:05d}" for i in range(len(partitions))]
         missing = [i for i, name in enumerate(names) if not _is_finished(folder / name, owner)]
         if missing:
-            (folder / MANIFEST).unlink(missing_ok=True)
+            self.reopen()
         _sweep(folder)
         jobs = [(folder / names[i], partitions[i]) for i in missing]
         with tqdm(
@@ -65,6 +79,10 @@ class Stage:
         if not (folder / MANIFEST).exists():
             self.conclude([read_json(folder / name / "part.json") for name in names])
         return read_manifest(folder, self.name)
+
+    def reopen(self) -> None:
+        """It counts as finished no more."""
+        (self.folder / MANIFEST).unlink(missing_ok=True)
 
     def conclude(self, parts: Sequence[Mapping[str, Any]]) -> None:
         """Write the manifest. parts: of every partition what ``part_of`` says."""
@@ -89,7 +107,8 @@ def begin(
     inputs: Mapping[str, str],
     n_parts: int = 1,
 ) -> Iterator[Stage]:
-    """A stage in a folder, which no other run has until it ends.
+    """A stage in a folder, which no other run has until it ends; what is in it is named from the
+    root, because workers may be elsewhere.
 
     settings, inputs, n_parts: what the result depends on; a folder where something is finished with
     others is refused. Raises ConfigError and StageError.
@@ -100,8 +119,9 @@ def begin(
         "inputs": dict(inputs),
         "n_parts": n_parts,
     }
+    folder = folder.absolute()
     with claimed(folder, purpose):
-        yield Stage(name, folder, settings, inputs)
+        yield Stage(name, folder, settings, inputs, n_parts)
 
 
 def _run_part(work: Work, owner: str, job: tuple[Path, Any]) -> None:
@@ -119,13 +139,6 @@ def _run_part(work: Work, owner: str, job: tuple[Path, Any]) -> None:
             shutil.rmtree(target)
         temporary.rename(target)
         sync(target.parent)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise StageError(
-                f"The disk of {target.parent} is full. Make room and start again: finished "
-                "partitions are kept."
-            ) from error
-        raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

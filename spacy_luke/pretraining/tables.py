@@ -1,6 +1,7 @@
 """Tables that stages hand to each other, as Parquet files."""
 
 from collections.abc import Iterable
+from glob import escape
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,6 +55,11 @@ SEQUENCES = pa.schema(
 """Training sequences without their special pieces. word_ids: pieces; word_starts: the pieces that
 begin a word; entity_ids: [UNK] for a link outside the vocabulary; entity_starts, entity_ends:
 pieces [start, end); entity_anchors: the text linked."""
+
+
+def literal(path: Path) -> str:
+    """A path for DuckDB, which reads ``*``, ``?`` and ``[`` as patterns."""
+    return escape(str(path))
 
 
 def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:

@@ -92,6 +92,11 @@ class Trainer:
         """Updates done by the checkpoint that training goes on from."""
         return self._resumed.step if self._resumed else 0
 
+    def everywhere(self, holds: bool) -> bool:
+        """Whether something holds in every process."""
+        n_true = torch.tensor(float(holds), device=self.accelerator.device)
+        return self.accelerator.reduce(n_true, "sum").item() == self.accelerator.num_processes
+
     # Steps
 
     def run(self, log: Log, evaluate: Callable[[], dict[str, float]] | None = None) -> Weights:
@@ -216,7 +221,7 @@ class Trainer:
                 loss = loss + outcome.entity_loss / max(n_entities, 1)
                 accelerator.backward(loss * accelerator.num_processes)
             totals.add(Totals.of(outcome, batch, operations(self.plain, batch)))
-        if not self._everywhere(totals.is_finite):
+        if not self.everywhere(totals.is_finite):
             raise self._diverged(f"The loss of step {self.step + 1} is")
         if settings.clip:
             accelerator.clip_grad_norm_(self.model.parameters(), settings.clip)
@@ -270,7 +275,7 @@ class Trainer:
         weights = whole_weights(self.plain)
         optimizer = whole_optimizer(self.plain, self.optimizer)
         # Only the first process has them.
-        if not self._everywhere(all(bool(x.isfinite().all()) for x in weights.values())):
+        if not self.everywhere(all(bool(x.isfinite().all()) for x in weights.values())):
             raise self._diverged(f"After step {done} weights are")
         if self.is_main:
             keep = self.settings.keep
@@ -278,11 +283,6 @@ class Trainer:
             save_checkpoint(self.folder, done, sums, weights, optimizer, self.identity, keep)
         self._saved = done
         self.accelerator.wait_for_everyone()
-
-    def _everywhere(self, holds: bool) -> bool:
-        """Whether something holds in every process."""
-        n_true = torch.tensor(float(holds), device=self.accelerator.device)
-        return self.accelerator.reduce(n_true, "sum").item() == self.accelerator.num_processes
 
     def _diverged(self, what: str) -> TrainingError:
         left = f"the checkpoint of step {self._saved} is kept" if self._saved else "none is saved"

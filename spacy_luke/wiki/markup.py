@@ -340,7 +340,8 @@ class _Writer:
                 text, links = frame.given[part[1:]]
                 left = len(text) - len(text.lstrip(" "))
                 text = text.strip(" ")
-                outer.add(text, [Link(a - left, min(b - left, len(text)), t) for a, b, t in links])
+                moved = (Link(max(a - left, 0), min(b - left, len(text)), t) for a, b, t in links)
+                outer.add(text, list(moved))
             else:
                 outer.add(part)
 

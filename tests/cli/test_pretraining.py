@@ -122,7 +122,9 @@ def test_a_folder_of_exports_is_read_as_several(tmp_path):
     corpus = (CORPUS / "encyclopedia.xml").read_bytes()
     for name, end in (("pages1.xml", b""), ("pages2.xml", b"\n")):
         (dumps / name).write_bytes(corpus + end)
-    run("articles", dumps, "-o", tmp_path / "articles", "--workers", 1, "--no-progress")
+    (dumps / "pages3.xml-p1p2.7z").write_text("not read", encoding="utf8")
+    told = run("articles", dumps, "-o", tmp_path / "articles", "--workers", 1, "--no-progress")
+    assert "1 that cannot be read: pages3.xml-p1p2.7z" in " ".join(told.split())
     manifest = read_manifest(tmp_path / "articles", "articles")
     assert list(manifest.inputs) == ["0 pages1.xml", "1 pages2.xml"] and len(manifest.parts) == 2
 
@@ -168,6 +170,18 @@ def test_what_nothing_can_be_learned_from_is_told(bert_dir, tmp_path):
     assert "docs.spacy is no export: read .spacy files into their own folder" in both
     twice = fail("articles", dump, dump, "-o", tmp_path / "twice")
     assert "encyclopedia.xml holds the same as" in twice
+
+
+def test_a_phase_of_no_steps_is_left_out(bert_dir, tmp_path):
+    command = prepare(tmp_path, CORPUS / "encyclopedia.xml", bert_dir)
+    for options, phases in (
+        (("--entity-steps", 0), [(2, False)]),
+        (("--steps", 0), [(1, True)]),
+    ):
+        run(*command, *options, "-o", tmp_path / options[0])
+        found = read_manifest(tmp_path / options[0], "pretrain").settings["phases"]
+        assert [(x["steps"], x["entities_only"]) for x in found] == phases
+    assert "both have no steps" in fail(*command, "--steps", 0, "--entity-steps", 0)
 
 
 def test_evaluation_can_be_left_out_and_ctrl_c_says_how_to_go_on(bert_dir, tmp_path, monkeypatch):

@@ -30,6 +30,29 @@ def world(bert_dir, tmp_path_factory):
     return folder
 
 
+def test_a_checkpoint_that_was_being_removed_goes_with_the_next(tmp_path, monkeypatch):
+    """Half of one would never go: of what has no state nobody knows."""
+
+    def save(step: int) -> None:
+        tensors = {"x": torch.ones(3)}
+        checkpoints.save_checkpoint(tmp_path, step, [], tensors, {}, {}, keep=1)
+
+    save(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed_after_the_state)
+        with pytest.raises(KeyboardInterrupt):
+            save(2)
+    assert checkpoints.load_latest(tmp_path, {}).step == 2
+    save(3)
+    assert [x.name for x in tmp_path.iterdir()] == ["checkpoint-000000003"]
+
+
+def killed_after_the_state(folder, ignore_errors=False):
+    if (folder / "state.json").exists():
+        (folder / "state.json").unlink()
+        raise KeyboardInterrupt
+
+
 def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
     run(world, bert_dir, tmp_path, {})
     with pytest.raises(ConfigError, match=r"settings.seed = 0, this run has 1"):
@@ -204,6 +227,7 @@ def test_a_model_that_cannot_be_written_leaves_the_one_before(
 ):
     model = run(world, bert_dir, tmp_path, {})
     before = (model / "model.safetensors").read_bytes()
+    (tmp_path / "manifest.json").unlink()  # killed right before it was finished
 
     def fail(*args):
         raise SafetensorError("I/O error: No space left on device (os error 28)")

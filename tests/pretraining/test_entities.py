@@ -67,6 +67,7 @@ def test_redirects_count_for_their_target_and_ties_go_by_name(tmp_path):
         "links to an entity": 6,
         "redirects": 3,
         "redirects to no article": 3,
+        "white list: beyond --size": 0,
         "white list: not found": 0,
     }
 
@@ -104,6 +105,35 @@ def test_a_white_list_is_in_whatever_its_count(tmp_path):
     vocab = EntityVocab.from_file(manifest.paths("entity_vocab.tsv")[0])
     assert [vocab.find(x) for x in ("Tokyo", "Kyoto", "Yokohama", "Japan")] == [4, 5, 6, None]
     assert manifest.counts["white list: not found"] == 1
+    assert manifest.counts["white list: beyond --size"] == 0
+
+
+def test_what_a_white_list_has_beyond_the_size_is_counted(tmp_path):
+    path = tmp_path / "white.txt"
+    path.write_text("Yokohama\nKyoto\nTokyo\n")
+    manifest = vocabulary(tmp_path, size=2, white_list=path)
+    assert manifest.counts["white list: beyond --size"] == 1
+
+
+def test_a_white_list_is_a_text_in_utf8(tmp_path):
+    path = tmp_path / "white.txt"
+    path.write_bytes(b"\xef\xbb\xbfYokohama\r\n")  # as some editors begin and end it
+    counts = vocabulary(tmp_path, min_count=9, white_list=path).counts
+    assert (counts["entities"], counts["white list: not found"]) == (1, 0)
+    path.write_bytes(b"Kyoto\nCaf\xe9\n")
+    with pytest.raises(CorpusError, match="white.txt, line 2: byte 3 is not UTF-8"):
+        vocabulary(tmp_path / "other", white_list=path)
+
+
+def test_names_of_folders_are_no_patterns(tmp_path):
+    """DuckDB would read those of other folders."""
+    counts = [vocabulary(tmp_path / name).counts["links"] for name in ("axb", "a*b", "b1", "b[1]")]
+    assert len(set(counts)) == 1
+    links = tmp_path / "s[1].csv"
+    links.write_text("item,language,title\nQ1,en,Tokyo\n")
+    (tmp_path / "s1.csv").write_text("item,language,title\nQ1,en,Kyoto\nQ1,en,Tokyo\n")
+    manifest = vocabulary(tmp_path / "c?d", sitelinks=links)
+    assert manifest.counts["titles in sitelinks, en"] == 1
 
 
 def test_a_white_list_names_redirects_and_articles_without_links(tmp_path):

@@ -146,6 +146,24 @@ def test_another_pipeline_for_sentences_is_another_stage(bert_dir, tmp_path):
         make_world(tmp_path, bert_dir, sentences=str(tmp_path / "nlp"))
 
 
+def test_a_pipeline_that_is_replaced_is_not_kept_by_workers_that_live_on(bert_dir, tmp_path):
+    rows = [article(1, "A", "Tokyo rains; it rains; it rains; so it is.", [("Tokyo", "Tokyo")])]
+    articles = make_articles(tmp_path / "articles", (rows, []))
+    entities = build_vocabulary([articles], tmp_path / "entities", VocabSettings(), False)
+    pieces, found = read_checkpoint(bert_dir).pieces, []
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    settings = ShardSettings(12, max_mention=5, held_out=0.0, sentences=str(tmp_path / "nlp"))
+    for name in ("before", "after"):  # one worker is this process
+        nlp.to_disk(tmp_path / "nlp")
+        out, engine = tmp_path / name, Engine(workers=1)
+        shards = build_shards([articles], entities, pieces, out, settings, engine, False)
+        ends = [spell(pieces, row["word_ids"])[-1] for row in rows_of(shards, TRAIN)]
+        found.append(ends)
+        nlp.get_pipe("sentencizer").punct_chars.add(";")
+    assert set(found[1]) == {";", "."} != set(found[0])
+
+
 def test_a_pipeline_without_sentences_is_told(bert_dir, tmp_path):
     spacy.blank("en").to_disk(tmp_path / "nlp")
     with pytest.raises(ConfigError, match="nlp: it sets no sentence starts"):

@@ -1,5 +1,6 @@
 """Stages: partitions finished once, folders that say what they hold."""
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -147,6 +148,56 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="is not empty"):
         run(tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_a_lock_of_something_else_is_left_as_it_is(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="is not empty"):
+        run(tmp_path)
+    assert not (tmp_path / ".lock").exists()
+    (tmp_path / "thesis.txt").unlink()
+    (tmp_path / ".lock").write_text("mine")
+    run(tmp_path)
+    assert (tmp_path / ".lock").read_text() == "mine"
+
+
+def test_what_is_not_finished_yet_keeps_no_settings(tmp_path):
+    """A checkpoint that a killed run was writing is under another name."""
+    with pytest.raises(ValueError, match="refused"):
+        run(tmp_path, jobs.refuse_all)
+    left = tmp_path / "checkpoints" / ".checkpoint-000000001"
+    left.mkdir(parents=True)
+    (left / "state.json").write_text("{}")
+    run(tmp_path, size=2)
+
+
+def test_the_number_of_partitions_is_part_of_what_a_folder_is_for(tmp_path):
+    with (
+        begin("words", tmp_path, {}, {}, n_parts=2) as stage,
+        pytest.raises(ValueError, match="3 partitions for a stage of 2"),
+    ):
+        stage.run(PARTS, jobs.write, ALONE, show_progress=False)
+
+
+def test_folders_are_named_from_the_root(tmp_path, monkeypatch):
+    """Workers of a cluster may have been started elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    manifest = run(Path("here"))
+    monkeypatch.chdir("/")
+    manifest.verify()
+    assert manifest.folder == tmp_path / "here"
+
+
+@pytest.mark.parametrize("where", ["claim", "stage"])
+def test_a_full_disk_is_said_whatever_is_written(tmp_path, monkeypatch, where):
+    def full(path: Path, data: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"spacy_luke.pretraining.{where}.write_json", full)
+        with pytest.raises(StageError, match=f"disk of {tmp_path}.* is full"):
+            run(tmp_path / "out")
+    run(tmp_path / "out").verify()
 
 
 def test_a_stage_of_another_name_is_refused(tmp_path):

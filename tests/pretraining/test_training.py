@@ -199,9 +199,13 @@ def test_a_sharded_training_goes_on_from_any_other(world, bert_dir, tmp_path):
     parts = tmp_path / "mixed" / "checkpoints"
     train_on_two(world, bert_dir, tmp_path / "mixed", {**values, "sharded": True})
     shutil.rmtree(parts / "checkpoint-000000006")
+    (tmp_path / "mixed" / "manifest.json").unlink()
     assert [x.name for x in parts.iterdir()] == ["checkpoint-000000004"]  # a sharded one
     run(world, bert_dir, tmp_path / "mixed", values)
     assert differences(weights(tmp_path / "whole"), weights(tmp_path / "mixed")) < 1e-4
+    shutil.rmtree(parts)
+    train_on_two(world, bert_dir, tmp_path / "mixed", {**values, "sharded": True})
+    assert not parts.exists()  # what is finished is not done again by several, either
 
 
 def test_sharding_needs_processes(world, bert_dir, tmp_path):
@@ -351,6 +355,7 @@ def test_bf16_goes_on_exactly_and_is_near_full_precision(world, bert_dir, tmp_pa
         if name == "whole":
             shutil.copytree(tmp_path / "whole", tmp_path / "again")
             shutil.rmtree(tmp_path / "again" / "checkpoints" / "checkpoint-000000004")
+            (tmp_path / "again" / "manifest.json").unlink()
     whole, again, full = (weights(tmp_path / x) for x in ("whole", "again", "no"))
     assert differences(whole, again) == 0.0 < differences(whole, full) < 0.05
     assert {x.dtype for x in whole.values()} == {torch.float32}
@@ -365,6 +370,18 @@ def test_the_manifest_says_what_a_model_was_made_from(world, bert_dir, tmp_path)
     assert manifest.counts == {"steps": 4, "sequences": 32}
     assert manifest.paths("model.safetensors") == [model / "model.safetensors"]
     manifest.verify()
+
+
+def test_what_is_finished_is_not_done_again(world, bert_dir, tmp_path):
+    """Not even where its checkpoints have been removed to make room."""
+    model = run(world, bert_dir, tmp_path, {})
+    log, data = (tmp_path / LOG).read_bytes(), (model / "model.safetensors").read_bytes()
+    shutil.rmtree(tmp_path / "checkpoints")
+    assert run(world, bert_dir, tmp_path, {}) == model
+    assert not (tmp_path / "checkpoints").exists() and (tmp_path / LOG).read_bytes() == log
+    (model / "model.safetensors").unlink()
+    run(world, bert_dir, tmp_path, {})
+    assert (model / "model.safetensors").read_bytes() == data
 
 
 def test_what_killed_runs_leave_beside_the_model_goes(world, bert_dir, tmp_path):

@@ -34,12 +34,12 @@ PIECES = st.sampled_from(
      "http://a.b", "lang|fr|", "nowrap|", "File:", "Category:", "fr:", ":", "#", "*", ";", "=", "&",
      "&amp;", "&#91;", "-{", "}-", "__TOC__", "<br>", "<poem>", "</poem>", "<math>", "a", "b ", " ",
      "(", ")", ",", ".", "\x02", "\x0b", "\u200e", "\u00a0", "é", "東", "𝔘", "<", ">", "!",
-     "convert|5|km"]
+     "convert|5|km", "[[a| b]]", "[[c|d ]]", "{{nowrap|", "{{q|", "{{nowrap|[[a| b]]}}"]
 )  # fmt: skip
 
 
 @given(st.lists(PIECES, max_size=60).map("".join))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_any_page_is_read(markup: str) -> None:
     parsed = parse(markup)
     end = 0
