@@ -31,8 +31,8 @@ def claimed(folder: Path, purpose: Mapping[str, Any]) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise StageError(
-                f"The disk of {folder} is full. Make room and start again: what is finished is "
-                "kept."
+                f"The disk of {folder} is full ({error}). Make room and start again: what is "
+                "finished is kept."
             ) from error
         raise
 

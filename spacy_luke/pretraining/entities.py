@@ -22,7 +22,7 @@ from .disk import fingerprint
 from .engine import Engine
 from .manifest import Manifest, by_input
 from .stage import begin
-from .tables import ANCHORS, TARGETS, literal, write_table
+from .tables import ANCHORS, FROM_PARQUET, NO_COLUMNS, TARGETS, literal, write_table
 
 STAGE = "entities"
 _DOUBLINGS = 6
@@ -126,13 +126,13 @@ def _read(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> None:
         articles = [literal(x) for x in manifest.paths("articles.parquet")]
         if pages:
             db.execute(
-                "INSERT INTO pages SELECT ?, title, kind, target FROM read_parquet(?)",
+                f"INSERT INTO pages SELECT ?, title, kind, target {FROM_PARQUET}",
                 [language, pages],
             )
         if articles:
             db.execute(
                 "INSERT INTO links SELECT ?, unnest(link_targets), unnest(link_anchors) "
-                "FROM read_parquet(?)",
+                f"{FROM_PARQUET}",
                 [language, articles],
             )
     # Of several sets of a language: what is an article in one is nothing else in another.
@@ -293,16 +293,16 @@ def _table(path: Path) -> str:
     """A file as a table whose values are not guessed at: 007 and 2001-01-01 are titles."""
     quoted = _quote(literal(path))
     if {".csv", ".tsv"} & set(path.suffixes):
-        return f"read_csv('{quoted}', all_varchar = true)"
+        return f"read_csv('{quoted}', all_varchar = true, {NO_COLUMNS})"
     if {".json", ".jsonl", ".ndjson"} & set(path.suffixes):
         columns = ", ".join(f"{x}: 'VARCHAR'" for x in ("item", "language", "title"))
-        return f"read_json('{quoted}', columns = {{{columns}}})"
-    return f"'{quoted}'"
+        return f"read_json('{quoted}', columns = {{{columns}}}, {NO_COLUMNS})"
+    return f"read_parquet('{quoted}', {NO_COLUMNS})"
 
 
 def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
     """``chosen``: the entities with their ids, by count and then by name."""
-    listed = "SELECT item FROM named SEMI JOIN listed USING (language, title)"
+    listed = "SELECT DISTINCT item FROM named SEMI JOIN listed USING (language, title)"
     db.execute(
         f"CREATE TABLE chosen AS SELECT item, count, {len(SPECIALS)} - 1 + row_number() OVER "
         "(ORDER BY count DESC, item) AS id FROM (SELECT item, count FROM counted WHERE "

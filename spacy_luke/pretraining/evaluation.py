@@ -12,7 +12,7 @@ import torch
 from .masking import Masking, Sample, Vocabularies, mask_batch
 from .objective import TOP, PretrainingModel
 from .samples import Samples
-from .tables import literal
+from .tables import FROM_PARQUET, literal
 
 Array = np.ndarray
 
@@ -115,7 +115,7 @@ def _statistics(
     files = [literal(x) for x in train]
     links = (
         "(SELECT unnest(entity_anchors) AS anchor, unnest(entity_ids) AS id "
-        f"FROM read_parquet(?)) WHERE id <> {unknown}"
+        f"{FROM_PARQUET}) WHERE id <> {unknown}"
     )
     with duckdb.connect() as db:
         db.register("wanted", pa.table({"anchor": pa.array(sorted(anchors), pa.string())}))

@@ -59,12 +59,12 @@ def verified(folder: Path, file: File, stage: str) -> Path:
     """Where a file of a stage is. Raises StageError if it is missing or differs from what was
     written."""
     path = folder / file.path
+    again = f"To have it again, remove its folder and {MANIFEST} beside it and run '{stage}'."
     if not path.exists():
-        raise StageError(f"{path} is missing; its manifest names it.")
+        raise StageError(f"{path} is missing; its manifest names it. {again}")
     if path.stat().st_size != file.size or sha256(path) != file.sha256:
         raise StageError(
-            f"{path} is not what was written: its SHA-256 differs from the manifest's. "
-            f"Remove its folder and {MANIFEST} beside it and run '{stage}' again."
+            f"{path} is not what was written: its SHA-256 differs from the manifest's. {again}"
         )
     return path
 

@@ -111,7 +111,6 @@ def pretrain(
         if trainer.everywhere(stage is None or not stage.finished):
             log: Log = _silent
             if stage:
-                stage.reopen()
                 log = Logger(folder, hooks, trainer.first_step)
             if stage and not trainer.first_step:
                 n_entities = len(vocab) - len(special(vocab))

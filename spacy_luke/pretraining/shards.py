@@ -25,7 +25,7 @@ from .engine import Engine
 from .manifest import File, Manifest, by_input, verified
 from .sequences import Article, Limits, cut_sequences, lay_out
 from .stage import begin
-from .tables import SEQUENCES, TableWriter, literal
+from .tables import FROM_PARQUET, SEQUENCES, TableWriter, literal
 
 STAGE = "shards"
 TRAIN, HELD_OUT = "train.parquet", "held_out.parquet"
@@ -188,8 +188,8 @@ def _ids(partition: _Partition) -> dict[str, int]:
     try:
         with duckdb.connect() as db:
             rows = db.execute(
-                "SELECT title, id FROM read_parquet(?) t SEMI JOIN (SELECT DISTINCT unnest("
-                "link_targets) AS title FROM read_parquet(?)) USING (title) WHERE language = ?",
+                f"SELECT title, id {FROM_PARQUET} t SEMI JOIN (SELECT DISTINCT unnest("
+                f"link_targets) AS title {FROM_PARQUET}) USING (title) WHERE language = ?",
                 [literal(partition.targets), literal(partition.articles), partition.language],
             ).fetchall()
     except duckdb.Error as error:

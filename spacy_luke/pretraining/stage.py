@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from ..errors import StageError
 from .claim import CLAIM, claimed
 from .disk import read_json, sha256, sync, sync_folder, write_json
 from .engine import Engine
@@ -39,16 +38,13 @@ class Stage:
     n_parts: int
 
     @property
-    def finished(self) -> Manifest | None:
-        """What it made, where that is there and whole."""
+    def finished(self) -> bool:
+        """Whether it has come to its end before. Raises StageError where what it made is not there
+        as it was written: whether to make it again is not for a program to decide."""
         if not (self.folder / MANIFEST).exists():
-            return None
-        manifest = read_manifest(self.folder, self.name)
-        try:
-            manifest.verify()
-        except StageError:
-            return None
-        return manifest
+            return False
+        read_manifest(self.folder, self.name).verify()
+        return True
 
     def run(
         self, partitions: Sequence[P], work: Work, engine: Engine, show_progress: bool = True
@@ -63,7 +59,7 @@ class Stage:
         names = [f"part-{i:05d}" for i in range(len(partitions))]
         missing = [i for i, name in enumerate(names) if not _is_finished(folder / name, owner)]
         if missing:
-            self.reopen()
+            (folder / MANIFEST).unlink(missing_ok=True)
         _sweep(folder)
         jobs = [(folder / names[i], partitions[i]) for i in missing]
         with tqdm(
@@ -79,10 +75,6 @@ class Stage:
         if not (folder / MANIFEST).exists():
             self.conclude([read_json(folder / name / "part.json") for name in names])
         return read_manifest(folder, self.name)
-
-    def reopen(self) -> None:
-        """It counts as finished no more."""
-        (self.folder / MANIFEST).unlink(missing_ok=True)
 
     def conclude(self, parts: Sequence[Mapping[str, Any]]) -> None:
         """Write the manifest. parts: of every partition what ``part_of`` says."""

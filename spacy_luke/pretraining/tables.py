@@ -57,6 +57,12 @@ begin a word; entity_ids: [UNK] for a link outside the vocabulary; entity_starts
 pieces [start, end); entity_anchors: the text linked."""
 
 
+NO_COLUMNS = "hive_partitioning = false"
+"""For DuckDB, which else takes values of columns from folders called ``key=value``."""
+FROM_PARQUET = f"FROM read_parquet(?, {NO_COLUMNS})"
+"""One ``literal`` path, or a list of them."""
+
+
 def literal(path: Path) -> str:
     """A path for DuckDB, which reads ``*``, ``?`` and ``[`` as patterns."""
     return escape(str(path))

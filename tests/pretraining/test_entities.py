@@ -113,6 +113,13 @@ def test_what_a_white_list_has_beyond_the_size_is_counted(tmp_path):
     path.write_text("Yokohama\nKyoto\nTokyo\n")
     manifest = vocabulary(tmp_path, size=2, white_list=path)
     assert manifest.counts["white list: beyond --size"] == 1
+    path.write_text("Kyoto\nEdo\nTokyo\n")  # two names, one entity
+    sitelinks = tmp_path / "sitelinks.jsonl"
+    named = (("Q1", "Kyoto"), ("Q1", "Yokohama"), ("Q2", "Tokyo"), ("Q2", "Japan"))
+    srsly.write_jsonl(sitelinks, [{"item": x, "language": "en", "title": t} for x, t in named])
+    settings = {"white_list": path, "sitelinks": sitelinks}
+    manifest = vocabulary(tmp_path / "several", size=1, **settings)
+    assert manifest.counts["white list: beyond --size"] == 1
 
 
 def test_a_white_list_is_a_text_in_utf8(tmp_path):
@@ -125,15 +132,37 @@ def test_a_white_list_is_a_text_in_utf8(tmp_path):
         vocabulary(tmp_path / "other", white_list=path)
 
 
-def test_names_of_folders_are_no_patterns(tmp_path):
-    """DuckDB would read those of other folders."""
-    counts = [vocabulary(tmp_path / name).counts["links"] for name in ("axb", "a*b", "b1", "b[1]")]
-    assert len(set(counts)) == 1
-    links = tmp_path / "s[1].csv"
-    links.write_text("item,language,title\nQ1,en,Tokyo\n")
-    (tmp_path / "s1.csv").write_text("item,language,title\nQ1,en,Kyoto\nQ1,en,Tokyo\n")
-    manifest = vocabulary(tmp_path / "c?d", sitelinks=links)
+def test_names_of_folders_are_neither_patterns_nor_columns(tmp_path):
+    """DuckDB would read other folders, and take what a folder says for what is in it."""
+    names = ("axb", "a*b", "b1", "b[1]", "title=Edo")
+    counts = [vocabulary(tmp_path / name).counts for name in names]
+    assert all(found == counts[0] for found in counts)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_sitelinks_are_those_of_the_file_that_is_named(tmp_path, kind):
+    for name, items in (("s[1]", ["Q1"]), ("s1", ["Q2", "Q3"])):
+        path = tmp_path / "language=de" / f"{name}.{kind}"
+        path.parent.mkdir(exist_ok=True)
+        links = [("Tokyo", x) for x in items]
+        if kind == "csv":
+            lines = "".join(f"{item},en,{title}\n" for title, item in links)
+            path.write_text(f"item,language,title\n{lines}")
+        elif kind == "jsonl":
+            srsly.write_jsonl(
+                path, [{"item": x, "language": "en", "title": title} for title, x in links]
+            )
+        else:
+            columns = {
+                "item": items,
+                "language": ["en"] * len(items),
+                "title": [t for t, _ in links],
+            }
+            pq.write_table(pa.table(columns), path)
+    manifest = vocabulary(tmp_path, sitelinks=tmp_path / "language=de" / f"s[1].{kind}")
     assert manifest.counts["titles in sitelinks, en"] == 1
+    vocab = manifest.paths("entity_vocab.jsonl")[0].read_text()
+    assert '[["Tokyo","en"]]' in vocab
 
 
 def test_a_white_list_names_redirects_and_articles_without_links(tmp_path):

@@ -1,17 +1,22 @@
 """Shards: sequences that spell their articles, and articles set aside."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 import spacy
 import srsly
+from spacy.tokens import DocBin, Span
 
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import ConfigError, StageError
+from spacy_luke.pretraining.articles import read_docs, read_dump
 from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
 from spacy_luke.pretraining.manifest import read_manifest
+from spacy_luke.pretraining.pretrain import LOG, read_log
 from spacy_luke.pretraining.samples import Samples
 from spacy_luke.pretraining.shards import HELD_OUT, TRAIN, ShardSettings, build_shards, vocabulary
 from tests.pretraining.articles import article, make_articles
@@ -20,6 +25,7 @@ from tests.pretraining.test_sequences import spell
 from tests.pretraining.test_stage import snapshot
 from tests.pretraining.world import NAMES, make_rows, make_world
 
+CORPUS = Path(__file__).parents[2] / "project" / "corpus"
 KINDS = pytest.mark.parametrize("kind", ["bert_dir", "luke_dir", "xlmr_dir"])
 
 
@@ -144,6 +150,50 @@ def test_another_pipeline_for_sentences_is_another_stage(bert_dir, tmp_path):
     nlp.to_disk(tmp_path / "nlp")
     with pytest.raises(ConfigError, match="was begun with inputs.sentences = "):
         make_world(tmp_path, bert_dir, sentences=str(tmp_path / "nlp"))
+
+
+def test_names_of_folders_are_neither_patterns_nor_columns(bert_dir, tmp_path):
+    """Of several that DuckDB would take one for another, each gives what it holds."""
+    make_world(tmp_path / "b1", bert_dir, n=20)
+    found = []
+    for name in ("plain", "b[1]", "id=7", "language=xx", "entity_ids=3"):
+        _, _, shards = make_world(tmp_path / name, bert_dir)
+        run(tmp_path / name, bert_dir, tmp_path / name / "model", {"phases": [(1, 1e-3, False)]})
+        (baselines,) = (
+            x for x in read_log(tmp_path / name / "model" / LOG) if x["kind"] == "baselines"
+        )
+        found.append((snapshot(shards.folder), baselines))
+    assert all(x == found[0] for x in found)
+
+
+class Elsewhere(Engine):
+    """Its worker was started in another directory."""
+
+    def map(self, *args):
+        before = Path.cwd()
+        os.chdir("/")
+        try:
+            yield from super().map(*args)
+        finally:
+            os.chdir(before)
+
+
+def test_relative_paths_reach_workers_elsewhere(bert_dir, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    nlp, engine = spacy.blank("en"), Elsewhere(workers=1)
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk("nlp")
+    shutil.copyfile(CORPUS / "encyclopedia.xml", "dump.xml")
+    doc = nlp("Ada met Charles.")
+    doc.ents = [Span(doc, 0, 1, "PER", kb_id="Ada")]
+    DocBin(docs=[doc]).to_disk("docs.spacy")
+    read_docs([Path("docs.spacy")], Path("docs"), engine, "en", False)
+    read_dump([Path("dump.xml")], Path("articles"), engine, show_progress=False)
+    articles = [read_manifest(Path(x), "articles") for x in ("docs", "articles")]
+    entities = build_vocabulary(articles, Path("entities"), VocabSettings(), False)
+    pieces, settings = read_checkpoint(bert_dir).pieces, ShardSettings(40, sentences="nlp")
+    shards = build_shards(articles, entities, pieces, Path("out"), settings, engine, False)
+    assert len(shards.parts) == 2 and shards.counts["entities, train"] > 100
 
 
 def test_a_pipeline_that_is_replaced_is_not_kept_by_workers_that_live_on(bert_dir, tmp_path):

@@ -21,7 +21,7 @@ from spacy.tokens import Span
 
 from spacy_luke.checkpoint.names import is_extra_query, plain_query, to_published
 from spacy_luke.checkpoint.read import read_checkpoint
-from spacy_luke.errors import ConfigError
+from spacy_luke.errors import ConfigError, StageError
 from spacy_luke.model.packing import Entities, LukeInputs, Words
 from spacy_luke.pretraining import training
 from spacy_luke.pretraining.manifest import read_manifest
@@ -380,6 +380,10 @@ def test_what_is_finished_is_not_done_again(world, bert_dir, tmp_path):
     assert run(world, bert_dir, tmp_path, {}) == model
     assert not (tmp_path / "checkpoints").exists() and (tmp_path / LOG).read_bytes() == log
     (model / "model.safetensors").unlink()
+    with pytest.raises(StageError, match="model.safetensors is missing.*run 'pretrain'"):
+        run(world, bert_dir, tmp_path, {})
+    assert (tmp_path / LOG).read_bytes() == log
+    (tmp_path / "manifest.json").unlink()
     run(world, bert_dir, tmp_path, {})
     assert (model / "model.safetensors").read_bytes() == data
 
@@ -390,6 +394,7 @@ def test_what_killed_runs_leave_beside_the_model_goes(world, bert_dir, tmp_path)
     (tmp_path / ".model" / "model").mkdir(parents=True)
     (tmp_path / ".model" / ".model-abc").mkdir()
     (tmp_path / "model").rename(tmp_path / ".model" / "before")
+    (tmp_path / "manifest.json").unlink()
     run(world, bert_dir, tmp_path, {})
     assert {x.name for x in tmp_path.iterdir()} == before
     read_manifest(tmp_path, "pretrain").verify()
