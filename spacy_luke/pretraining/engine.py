@@ -77,11 +77,16 @@ def _processes(
     starts = [0] * len(items)
     while waiting:
         context = multiprocessing.get_context("spawn")  # a fork would copy locks that are held
+        n_processes = min(n_workers, len(waiting))
         with ProcessPoolExecutor(
-            min(n_workers, len(waiting)), mp_context=context, initializer=_end_with_parent
+            n_processes, mp_context=context, initializer=_end_with_parent
         ) as pool:
             running: dict[Future, int] = {}
             try:
+                # The pool watches the processes that it had at the last result or call, which the
+                # last one that it starts comes behind: results of nothing have it look again.
+                for _ in range(n_processes):
+                    pool.submit(int)
                 while waiting or running:
                     while waiting and len(running) < 2 * n_workers:
                         i = waiting[-1]  # stays there where the pool is broken by now

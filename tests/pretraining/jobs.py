@@ -40,13 +40,19 @@ def die_once(item: tuple[int, Path]) -> int:
     return i
 
 
-def die_on(item: tuple[int, int]) -> int:
-    """Kills its own process on one number; the others take their time."""
-    i, deadly = item
-    if i == deadly:
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.2)
-    return i
+def die_beside(item: tuple[str, int, Path]) -> None:
+    """Kills its own process on "deadly", each time that so many others are at work beside it; they
+    take longer than it may take to see that."""
+    name, n_others, folder = item
+    if name != "deadly":
+        (folder / f"worker-{os.getpid()}").touch()
+        time.sleep(30)
+        return
+    killed = folder / f"killed-{len(list(folder.glob('killed-*')))}"
+    killed.touch()
+    while len(list(folder.glob("worker-*"))) < n_others * len(list(folder.glob("killed-*"))):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def always_die(item: int) -> int:
