@@ -63,6 +63,15 @@ class ShardSettings:
             raise ConfigError(f"--held-out is {self.held_out}; use 0 to less than 1.")
 
 
+class _Pipeline(NamedTuple):
+    """What finds sentences. place: its package, or where its folder is; sha256: of its files, so
+    that a worker that lives on does not keep one that has been replaced."""
+
+    name: str
+    place: str
+    sha256: str
+
+
 class _Partition(NamedTuple):
     language: str
     stage: str
@@ -136,7 +145,7 @@ def _build(
     folder: Path,
     tokenizer: PieceTokenizer,
     settings: ShardSettings,
-    sentences: "_Pipeline",
+    sentences: _Pipeline,
     unk: int,
 ) -> dict[str, int]:
     counts: Counter[str] = Counter()
@@ -206,15 +215,6 @@ def _articles(partition: _Partition) -> Iterator[dict[str, Any]]:
 def _is_held_out(language: str, title: str, settings: ShardSettings) -> bool:
     drawn = hashlib.blake2b(f"{settings.seed}\t{language}\t{title}".encode(), digest_size=8)
     return int.from_bytes(drawn.digest(), "big") < settings.held_out * 2**64
-
-
-class _Pipeline(NamedTuple):
-    """What finds sentences. place: its package, or where its folder is; sha256: of its files, so
-    that a worker that lives on does not keep one that has been replaced."""
-
-    name: str
-    place: str
-    sha256: str
 
 
 def _sentence_starts(language: str, pipeline: _Pipeline, texts: Sequence[str]) -> list[list[int]]:

@@ -23,13 +23,6 @@ from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world
 
 
-@pytest.fixture(scope="module")
-def world(bert_dir, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("world")
-    make_world(folder, bert_dir, n=80)
-    return folder
-
-
 def test_a_checkpoint_that_was_being_removed_goes_with_the_next(tmp_path, monkeypatch):
     """Half of one would never go: of what has no state nobody knows."""
 
