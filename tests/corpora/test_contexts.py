@@ -1,0 +1,198 @@
+"""Every epoch shows the corpus in sentences, runs and documents, and loses nothing."""
+
+import random
+from collections import Counter
+from functools import partial
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.training.batchers import minibatch_by_words
+
+from spacy_luke.annotations.relations import get_relations, set_relations
+from spacy_luke.corpora.contexts import mix_contexts, sentence_starts
+from spacy_luke.errors import ConfigError
+
+NLP = spacy.blank("en")
+by_words = partial(minibatch_by_words, size=50, get_length=len)
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    random.seed(0)
+
+
+def document(n_sentences: int, number: int = 0, annotated: bool = True) -> Doc:
+    words, starts = [], []
+    for i in range(n_sentences):
+        words += [f"Name{number}x{i}", "Surname", "met", f"Other{i}", "."]
+        starts += [True, False, False, False, False]
+    doc = Doc(NLP.vocab, words=words, sent_starts=starts if annotated else None)
+    doc.ents = [
+        span
+        for i in range(0, len(words), 5)
+        for span in (Span(doc, i, i + 2, label="PER"), Span(doc, i + 3, i + 4, label="PER"))
+    ]
+    return doc
+
+
+def example(doc: Doc) -> Example:
+    return Example(NLP.make_doc(doc.text), doc)
+
+
+def corpus(*sizes: int) -> list[Example]:
+    return [example(document(n, i)) for i, n in enumerate(sizes)]
+
+
+def mixed(examples, **settings) -> list[Example]:
+    return list(mix_contexts(by_words, **settings).mix(examples))
+
+
+def words(examples) -> Counter:
+    return Counter(token.text for eg in examples for token in eg.predicted)
+
+
+def entities(examples) -> Counter:
+    return Counter(ent.text for eg in examples for ent in eg.reference.ents)
+
+
+def n_sentences(examples) -> list[int]:
+    return [sum(1 for _ in eg.reference.sents) for eg in examples]
+
+
+ONLY = {
+    "sentence": {"sentence": 1, "neighbours": 0, "document": 0},
+    "neighbours": {"sentence": 0, "neighbours": 1, "document": 0},
+    "document": {"sentence": 0, "neighbours": 0, "document": 1},
+}
+
+
+@pytest.mark.parametrize("sizes", [(1,) * 30, (12, 7, 1, 3), (40,), (1, 1, 9)])
+def test_an_epoch_shows_every_word_and_entity_once(sizes):
+    examples = corpus(*sizes)
+    for _ in range(5):
+        batches = list(mix_contexts(by_words, max_words=60)(examples))
+        shown = [eg for batch in batches for eg in batch]
+        assert words(shown) == words(examples)
+        assert entities(shown) == entities(examples)
+        for eg in shown:
+            assert [t.text for t in eg.predicted] == [t.text for t in eg.reference]
+
+
+def test_the_shares_choose_what_is_shown():
+    examples = corpus(12, 12)
+    assert n_sentences(mixed(examples, **ONLY["sentence"])) == [1] * 24
+    assert n_sentences(mixed(examples, **ONLY["document"])) == [12, 12]
+    runs = n_sentences(mixed(examples, **ONLY["neighbours"]))
+    assert sum(runs) == 24 and all(run <= 5 for run in runs) and 4 < len(runs) < 13
+
+
+def test_a_whole_document_is_the_example_itself():
+    examples = corpus(3)
+    assert mixed(examples, **ONLY["document"]) == examples
+
+
+def test_long_documents_are_cut_into_runs_of_max_words():
+    shown = mixed(corpus(40), **ONLY["document"], max_words=60)
+    assert [len(eg.reference) for eg in shown] == [60, 60, 60, 20]
+    # A sentence longer than that stays one example.
+    assert n_sentences(mixed(corpus(3), **ONLY["document"], max_words=2)) == [1, 1, 1]
+
+
+def test_single_sentences_are_joined_as_often_as_documents_would_be_kept():
+    examples = corpus(*[1] * 60)
+    assert n_sentences(mixed(examples, **ONLY["sentence"])) == [1] * 60
+    runs = n_sentences(mixed(examples, **ONLY["neighbours"]))
+    assert sum(runs) == 60 and all(2 <= run <= 5 for run in runs[:-1])
+    joined = mixed(examples, **ONLY["document"], max_words=100)
+    assert all(25 <= len(eg.reference) <= 100 for eg in joined[:-1])
+    assert max(n_sentences(joined)) > 5
+    assert mixed(examples, **ONLY["document"], join_sentences=False) == examples
+
+
+def test_every_epoch_is_drawn_anew_and_a_seed_repeats_it():
+    examples = corpus(12, 12, 12)
+
+    def epoch():
+        return [[eg.reference.text for eg in b] for b in mix_contexts(by_words)(examples)]
+
+    random.seed(1)
+    first, second = epoch(), epoch()
+    random.seed(1)
+    assert (epoch(), epoch()) == (first, second)
+    assert first != second
+
+
+def test_sentences_of_the_data_come_first_then_the_predicted_then_a_rule():
+    doc = document(2, annotated=False)
+    eg = example(doc)
+    assert sentence_starts(eg).tolist() == [[0, 0], [5, 5]]  # at the full stop
+    for token in eg.predicted:
+        token.is_sent_start = token.i == 3
+    assert sentence_starts(eg).tolist() == [[0, 0], [3, 3]]
+    for token in doc:
+        token.is_sent_start = token.i == 7
+    assert sentence_starts(Example(eg.predicted, doc)).tolist() == [[0, 0], [7, 7]]
+
+
+def test_nothing_is_cut_within_an_entity_or_a_span_of_a_group():
+    doc = document(2)
+    for token in doc:
+        token.is_sent_start = token.i in (0, 1, 5, 8)
+    doc.spans["sc"] = [Span(doc, 7, 9, label="X")]
+    assert sentence_starts(example(doc)).tolist() == [[0, 0], [5, 5]]
+
+
+def test_sides_that_are_tokenised_differently_are_cut_at_the_same_place():
+    gold = Doc(
+        NLP.vocab,
+        words=["I", "can", "not", "go", ".", "Bob", "'", "s", "dog", "."],
+        spaces=[True, False, True, False, True, False, False, True, False, False],
+        sent_starts=[True, False, True, False, False, True, False, False, False, False],
+    )
+    gold.ents = [Span(gold, 5, 6, label="PER")]
+    eg = Example(NLP.make_doc(gold.text), gold)
+    assert [t.text for t in eg.predicted] == ["I", "can", "not", "go", ".", "Bob", "'s", "dog", "."]
+    assert sentence_starts(eg).tolist() == [[0, 0], [2, 2], [5, 5]]
+    eg = Example(Doc(NLP.vocab, words=["I", "cannot", "go", ".", "Bob's", "dog", "."]), gold)
+    # "not" begins within the other side's "cannot".
+    assert sentence_starts(eg).tolist() == [[0, 0], [4, 5]]
+    for part in mixed([eg], **ONLY["sentence"]):
+        assert "".join(t.text for t in part.predicted) == "".join(t.text for t in part.reference)
+
+
+def test_relations_within_a_sentence_stay():
+    doc = document(2)
+    first, second, third, _ = doc.ents
+    set_relations(doc, [(first, second, "met"), (second, third, "before")])
+    shown = mixed([example(doc)], **ONLY["sentence"])
+    assert [[r.label for r in get_relations(eg.reference)] for eg in shown] == [["met"], []]
+    (whole,) = mixed([example(doc)], **ONLY["document"])
+    assert [r.label for r in get_relations(whole.reference)] == ["met", "before"]
+
+
+def test_entities_of_the_predicted_side_stay():
+    eg = example(document(2))
+    eg.predicted.ents = [Span(eg.predicted, 0, 2, label="PER")]
+    shown = mixed([eg], **ONLY["sentence"])
+    assert [[e.text for e in x.predicted.ents] for x in shown] == [["Name0x0 Surname"], []]
+
+
+def test_documents_without_words_pass():
+    empty = Example(Doc(NLP.vocab), Doc(NLP.vocab))
+    for only in ONLY.values():
+        assert words(mixed([empty, *corpus(1, 2)], **only)) == words(corpus(1, 2))
+
+
+@pytest.mark.parametrize(
+    "settings,message",
+    [
+        ({"sentence": -1.0}, "mix_contexts.sentence is -1.0"),
+        ({"sentence": 0, "neighbours": 0, "document": 0}, "are all 0"),
+        ({"max_words": 0}, "mix_contexts.max_words is 0"),
+    ],
+)
+def test_settings_that_cannot_work(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        mix_contexts(by_words, **settings)
