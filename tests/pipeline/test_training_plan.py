@@ -1,0 +1,156 @@
+"""The steps of a training follow the size of its corpus; what a config sets stays."""
+
+import pytest
+import spacy
+from spacy.schemas import ConfigSchemaTraining
+from spacy.tokens import Doc, DocBin
+from spacy.training.initialize import init_nlp
+from spacy.util import registry
+from thinc.api import Config
+
+from spacy_luke.errors import ConfigError, CorpusError
+from spacy_luke.pipeline.training_plan import make_plan_training
+
+CONFIG = """
+[nlp]
+lang = "en"
+pipeline = []
+
+[corpora]
+
+[corpora.train]
+@readers = "spacy.Corpus.v1"
+path = "{path}"
+
+[corpora.dev]
+@readers = "spacy.Corpus.v1"
+path = "{path}"
+
+[training]
+seed = 0
+gpu_allocator = null
+max_steps = 0
+max_epochs = 0
+eval_frequency = 0
+
+[training.batcher]
+@batchers = "spacy.batch_by_sequence.v1"
+size = 4
+
+[training.optimizer]
+@optimizers = "Adam.v1"
+
+[training.optimizer.learn_rate]
+@schedules = "warmup_linear.v1"
+warmup_steps = 0
+total_steps = 0
+initial_rate = 0.001
+
+[initialize]
+
+[initialize.after_init]
+@callbacks = "spacy-luke.plan_training.v1"
+words = 1000
+epochs = 3
+"""
+
+
+@pytest.fixture
+def planned(tmp_path, capsys):
+    """Initialise with a corpus of ``n_docs`` documents of 5 words, 4 per batch; return
+    ``[training]`` and what was printed."""
+
+    def plan(n_docs: int, changes: dict | None = None, n_words: int = 5):
+        vocab = spacy.blank("en").vocab
+        docs = [Doc(vocab, words=["word"] * n_words) for _ in range(n_docs)]
+        DocBin(docs=docs).to_disk(tmp_path / "train.spacy")
+        text = CONFIG.format(path=(tmp_path / "train.spacy").as_posix())
+        config = Config().from_str(text, interpolate=False, overrides=changes or {})
+        nlp = init_nlp(config)
+        return nlp.config["training"], " ".join(capsys.readouterr().out.split())
+
+    return plan
+
+
+def chosen(training) -> tuple[int, int, int, int]:
+    schedule = training["optimizer"]["learn_rate"]
+    names = schedule["total_steps"], schedule["warmup_steps"]
+    return training["max_steps"], *names, training["eval_frequency"]
+
+
+def test_a_small_corpus_is_seen_until_there_were_enough_words(planned):
+    training, printed = planned(10)  # 50 words and 3 batches per epoch: 20 epochs
+    assert chosen(training) == (60, 60, 6, 8)
+    assert "10 documents of 50 words are 3 batches per epoch" in printed
+    assert "60 steps, 20 epochs (at least 1,000 words and 3 epochs)" in printed
+    assert "max_steps = 60, total_steps = 60, warmup_steps = 6, eval_frequency = 8" in printed
+
+
+def test_a_large_corpus_is_seen_a_few_times(planned):
+    training, _ = planned(400)  # 2,000 words and 100 batches per epoch
+    assert chosen(training) == (300, 300, 30, 38)
+
+
+def test_what_the_config_sets_stays(planned):
+    training, _ = planned(10, {"training.max_steps": 7, "training.eval_frequency": 5})
+    assert chosen(training) == (7, 7, 1, 5)
+    schedule = {
+        "training.optimizer.learn_rate.total_steps": 100,
+        "training.optimizer.learn_rate.warmup_steps": 3,
+    }
+    training, _ = planned(10, schedule)
+    assert chosen(training) == (60, 100, 3, 8)
+    everything = {**schedule, "training.max_epochs": 2, "training.eval_frequency": 5}
+    training, printed = planned(10, everything)
+    assert chosen(training) == (0, 100, 3, 5)
+    assert not printed
+
+
+def test_epochs_that_are_set_decide(planned):
+    training, printed = planned(10, {"training.max_epochs": 2})
+    assert chosen(training) == (0, 6, 1, 1)
+    assert training["max_epochs"] == 2
+    assert "max_epochs is 2" in printed
+
+
+def test_a_constant_rate_needs_no_schedule(planned):
+    training, _ = planned(10, {"training.optimizer.learn_rate": 0.001})
+    assert (training["max_steps"], training["eval_frequency"]) == (60, 8)
+
+
+def test_a_streamed_corpus_needs_max_steps(planned):
+    with pytest.raises(ConfigError, match="streamed.*Set max_steps"):
+        planned(10, {"training.max_epochs": -1})
+    training, _ = planned(10, {"training.max_epochs": -1, "training.max_steps": 40})
+    assert chosen(training) == (40, 40, 4, 5)
+
+
+def test_a_corpus_without_words_is_an_error(planned):
+    with pytest.raises(CorpusError, match="no words"):
+        planned(3, n_words=0)
+
+
+def test_the_plan_is_what_training_reads(planned):
+    training, _ = planned(10)
+    settings = registry.resolve(training, schema=ConfigSchemaTraining)
+    assert settings["max_steps"] == 60
+    rates = []
+    for _ in range(61):
+        settings["optimizer"].step_schedules()
+        rates.append(settings["optimizer"].learn_rate)
+    assert max(rates) == pytest.approx(0.001) and rates.index(max(rates)) in (5, 6)
+    assert rates[-1] == 0.0 and rates[-3] > 0.0
+
+
+@pytest.mark.parametrize(
+    "settings,message",
+    [
+        ({"words": 0, "epochs": 0}, "words is 0 and epochs 0"),
+        ({"words": -1}, "words is -1"),
+        ({"warmup": 1.5}, "warmup is 1.5"),
+        ({"evaluations": 0}, "evaluations is 0"),
+    ],
+)
+def test_settings_that_cannot_work(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        make_plan_training(**settings)
