@@ -5,6 +5,7 @@ the other way round. Trained on both, it is good at both, whatever the corpus ca
 """
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from spacy.training import Example
 from spacy.training.alignment_array import AlignmentArray
 from spacy.util import registry
 
+from ..annotations.annotated import everything_annotated
 from ..errors import ConfigError
 from .parts import cut, join
 
@@ -88,17 +90,18 @@ class ContextMixer:
 
     def mix(self, examples: Iterable[Example]) -> Iterator[Example]:
         """One epoch's examples: every token of every document once."""
-        single: dict[str, list[Example]] = {"neighbours": [], "document": []}
+        # Documents of which different layers are annotated are not joined.
+        single: dict[tuple, list[Example]] = defaultdict(list)
         for eg in examples:
             (name,) = random.choices(["sentence", "neighbours", "document"], self.shares)
             starts = sentence_starts(eg)
             if len(starts) > 1:
                 yield from cut_example(eg, self._runs(name, starts, len(eg.reference)))
-            elif self.join_sentences and name in single:
-                single[name].append(eg)
+            elif self.join_sentences and name != "sentence":
+                single[name, everything_annotated(eg.reference)].append(eg)
             else:
                 yield eg
-        for name, left in single.items():
+        for (name, _), left in single.items():
             while left:
                 yield join_examples(self._take(left, self._context(name, joined=True)))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 
+from ..annotations.annotated import copy_annotated
 from ..annotations.relations import relation_offsets
 from ..annotations.types import ATTRIBUTE as TYPES
 
@@ -47,7 +48,7 @@ def join(docs: Sequence[Doc]) -> Doc:
     """One document of all the tokens, entities, spans groups, relations and types of several.
 
     A space is added between two of which the first ends without one. User data about a document
-    as a whole is left out.
+    as a whole is left out, but for what is annotated there, which must be the same for all.
     """
     # spaCy's type stub does not know ``exclude``.
     joined = Doc.from_docs(list(docs), exclude=("user_data",))  # type: ignore[call-arg]
@@ -62,6 +63,7 @@ def join(docs: Sequence[Doc]) -> Doc:
                 _, name, start, end = key
                 data["._.", name, start + by, None if end is None else end + by] = value
         at += len(doc)
+    copy_annotated(docs[0], joined)
     return joined
 
 

@@ -10,6 +10,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.training.batchers import minibatch_by_words
 
+from spacy_luke.annotations.annotated import is_annotated, set_annotated
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.corpora.contexts import mix_contexts, sentence_starts
 from spacy_luke.errors import ConfigError
@@ -177,6 +178,19 @@ def test_entities_of_the_predicted_side_stay():
     eg.predicted.ents = [Span(eg.predicted, 0, 2, label="PER")]
     shown = mixed([eg], **ONLY["sentence"])
     assert [[e.text for e in x.predicted.ents] for x in shown] == [["Name0x0 Surname"], []]
+
+
+def test_only_documents_with_the_same_layers_annotated_are_joined():
+    docs = [document(1, i) for i in range(40)]
+    for doc in docs[::2]:
+        set_annotated(doc, "relations", False)
+    joined = mixed([example(doc) for doc in docs], **ONLY["document"])
+    for eg in joined:
+        even = {int(token.text[4:].split("x")[0]) % 2 for token in [*eg.reference][::5]}
+        assert even == {0 if not is_annotated(eg.reference, "relations") else 1}
+    assert len(joined) < 10 and sum(n_sentences(joined)) == 40
+    parts = mixed(joined, **ONLY["sentence"])
+    assert sum(is_annotated(eg.reference, "relations") for eg in parts) == 20
 
 
 def test_documents_without_words_pass():
