@@ -7,8 +7,10 @@ from operator import getitem
 from pathlib import Path
 
 import pytest
+import spacy
 from spacy.cli._util import parse_config_overrides
-from spacy.schemas import ConfigSchemaTraining
+from spacy.schemas import ConfigSchemaInit, ConfigSchemaTraining
+from spacy.tokens import Doc, DocBin
 from spacy.util import load_config, load_model_from_config, registry, resolve_dot_names
 
 FOLDER = Path(__file__).parents[2] / "configs"
@@ -61,17 +63,37 @@ def settings(config, prefix=""):
     return found
 
 
-def test_training_resolves(nlp, tmp_path):
-    config = nlp.config.interpolate()
+def test_training_resolves_and_is_planned(nlp, tmp_path):
+    vocab = spacy.blank("en").vocab
     for part in ("train", "dev"):
-        (tmp_path / f"{part}.spacy").touch()
-        config["corpora"][part]["path"] = str(tmp_path / f"{part}.spacy")
+        path = tmp_path / f"{part}.spacy"
+        DocBin(docs=[Doc(vocab, words=["word"] * 10)] * 50).to_disk(path)
+        nlp.config["corpora"][part]["path"] = str(path)
+    callbacks = registry.resolve(nlp.config["initialize"], schema=ConfigSchemaInit)
+    callbacks["after_init"](nlp)
+    config = nlp.config.interpolate()
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     corpora = resolve_dot_names(config, [settings["train_corpus"], settings["dev_corpus"]])
     assert all(callable(corpus) for corpus in corpora)
     schedule = config["training"]["optimizer"]["learn_rate"]
+    # 500 words are one or two batches, and 200,000 words 400 epochs of them.
+    assert 400 <= settings["max_steps"] <= 800
     assert settings["max_steps"] == schedule["total_steps"]
-    assert schedule["warmup_steps"] * 10 == schedule["total_steps"]
+    assert schedule["warmup_steps"] == round(schedule["total_steps"] / 10)
+    assert settings["eval_frequency"] == -(-settings["max_steps"] // 8)
+
+
+def test_nothing_of_the_encyclopedia_is_left_in_a_config(name):
+    """project.yml says what is true of it: labels, distances, symmetric relations, paths."""
+    text = (FOLDER / f"{name}.cfg").read_text("utf8").split("\n[", 1)[1]
+    project = (FOLDER.parent / "project.yml").read_text("utf8")
+    (labels,) = set(re.findall(r"label_pairs '(.*?)'", project))
+    assert len(re.findall(r"\w+", labels)) > 10
+    assert not [label for label in re.findall(r"\w+", labels) if f'"{label}"' in text]
+    for block in config_of(name)["components"].values():
+        assert block.get("symmetric", []) == [] and not block.get("ancestors")
+        candidates = block.get("candidates", {})
+        assert candidates.get("label_pairs") is None and candidates.get("max_distance") is None
 
 
 def test_sentences_are_set_in_training(name):
