@@ -64,6 +64,62 @@ def test_importing_the_package_imports_neither_torch_nor_pyarrow() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+IMPORT_EVERYTHING = """
+import ast, logging, os, pkgutil, sys, threading, warnings
+from importlib import import_module
+from pathlib import Path
+
+import spacy_luke
+
+package = Path(spacy_luke.__file__).parent
+names = [x.name for x in pkgutil.walk_packages([str(package)], "spacy_luke.")]
+for path in package.rglob("*.py"):  # what others do when they are imported is theirs
+    for node in ast.parse(path.read_text(encoding="utf8")).body:
+        if isinstance(node, ast.Import):
+            [import_module(x.name) for x in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            module = import_module(node.module)
+            for x in node.names:
+                if not hasattr(module, x.name):
+                    import_module(f"{node.module}.{x.name}")
+
+import dask, distributed, matplotlib, torch
+
+forks = []
+os.register_at_fork = lambda **hooks: forks.append(hooks)
+
+
+def state():
+    return {
+        "backend": dict.__getitem__(matplotlib.rcParams, "backend"),
+        "dask": dask.config.collect() and repr(dask.config.config),
+        "environment": dict(os.environ),
+        "fork hooks": len(forks),
+        "handlers": list(logging.getLogger().handlers),
+        "path": list(sys.path),
+        "precision": torch.get_default_dtype(),
+        "pyplot": "matplotlib.pyplot" in sys.modules,
+        "threads": (threading.active_count(), torch.get_num_threads()),
+        "warnings": list(warnings.filters),
+    }
+
+
+before = state()
+for name in names:
+    import_module(name)
+after = state()
+wrong = {key: (before[key], after[key]) for key in before if before[key] != after[key]}
+sys.exit(f"changed: {wrong}" if wrong else 0)
+"""
+
+
+def test_importing_every_module_changes_nothing_in_the_process() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", IMPORT_EVERYTHING], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def floor_of(module: str) -> int:
     return next(i for i, floor in enumerate(FLOORS) if module in floor)
 

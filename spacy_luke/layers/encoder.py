@@ -21,10 +21,7 @@ from ..model.config import LukeConfig
 from ..model.encoder import LukeModel, init_weights
 from .encoder_files import load_encoder, save_encoder
 from .encoder_module import Encoder
-from .forking import make_forks_safe
 from .shim import Format, LearnRates, LukeShim
-
-make_forks_safe()
 
 Pooling = Literal["mean", "first"]
 EntityTable = Literal["trained", "stored", "half"]

@@ -5,6 +5,7 @@ parallel operation waits for ever. One thread a process is what several processe
 """
 
 import os
+from functools import cache
 
 import torch
 
@@ -29,8 +30,9 @@ def _in_child() -> None:
     torch.set_num_threads(1)
 
 
+@cache
 def make_forks_safe() -> None:
-    """Register the hooks with the interpreter; called once, when this module's user is
-    imported."""
+    """Register the hooks with the interpreter, at the first call only. Processes that hold weights
+    need them, so it is called when weights are made or loaded, not when the package is imported."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

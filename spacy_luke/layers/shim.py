@@ -1,7 +1,8 @@
 """The border between Thinc and a torch module of ours."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from thinc.shims import PyTorchShim, Shim
 from thinc.util import torch2xp, xp2torch
 
 from ..errors import ConfigError
+from .forking import make_forks_safe
 
 
 @dataclass
@@ -85,6 +87,7 @@ class LukeShim(PyTorchShim):
     def set(self, module: torch.nn.Module) -> None:
         """Take a module in. It gets a new identity, because optimizers keep their moments by
         that, and those of another module would not fit."""
+        make_forks_safe()
         self._model = module.to(get_torch_default_device())
         self.prepared = False
         self._renew_id()
@@ -102,20 +105,19 @@ class LukeShim(PyTorchShim):
         for name, parameter in self._model.named_parameters():
             if parameter.grad is None or not parameter.requires_grad:
                 continue
-            optimizer.L2 = decay if self.rates.decays(name, parameter) else 0.0
             weights: Any = torch2xp(parameter.data)
-            updated, _ = optimizer(
-                (self.id, name),
-                weights,
-                torch2xp(parameter.grad),  # type: ignore[arg-type]
-                lr_scale=self.rates.scale(name),
-            )
+            with _decay(optimizer, decay if self.rates.decays(name, parameter) else 0.0):
+                updated, _ = optimizer(
+                    (self.id, name),
+                    weights,
+                    torch2xp(parameter.grad),  # type: ignore[arg-type]
+                    lr_scale=self.rates.scale(name),
+                )
             # Thinc's optimizers work in place, on the parameter's own memory. Wrapping the
             # result anew at every step would chain wrappers up without end.
             if updated is not weights and not _same_memory(updated, weights):
                 parameter.data.copy_(xp2torch(updated))
             parameter.grad = None
-        optimizer.L2 = decay
 
     def copy(self) -> "LukeShim":
         """A copy with an identity of its own: optimizers keep their moments by it."""
@@ -130,6 +132,17 @@ class LukeShim(PyTorchShim):
         if bytes_data:
             self.set(self.format.load(bytes_data))
         return self
+
+
+@contextmanager
+def _decay(optimizer: Optimizer, rate: float) -> Iterator[None]:
+    """Set the optimizer's weight decay for one parameter, and restore it also after an error."""
+    before = optimizer.L2
+    optimizer.L2 = rate
+    try:
+        yield
+    finally:
+        optimizer.L2 = before
 
 
 def _same_memory(one: Any, other: Any) -> bool:

@@ -163,9 +163,6 @@ def _dask(
 @contextmanager
 def _client(client: Any, cluster: Any, engine: Engine) -> Iterator[Any]:
     """A client of the scheduler, or of a cluster that ends with it."""
-    import dask
-
-    dask.config.set({"distributed.scheduler.allowed-failures": ATTEMPTS})
     if engine.scheduler:
         with client(engine.scheduler) as connected:
             yield connected
@@ -175,6 +172,7 @@ def _client(client: Any, cluster: Any, engine: Engine) -> Iterator[Any]:
         threads_per_worker=1,
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",  # any port that is free
+        scheduler_kwargs={"allowed_failures": ATTEMPTS},
     )
     with here, client(here) as connected:
         yield connected

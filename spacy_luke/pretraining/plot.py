@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-from matplotlib import pyplot as plt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 Records = Sequence[dict[str, Any]]
 
@@ -23,7 +20,9 @@ def plot_log(records: Records, path: Path) -> None:
     steps = [x for x in records if x["kind"] == "step"]
     evaluations = [x for x in records if x["kind"] == "evaluation"]
     baselines = next((x for x in records if x["kind"] == "baselines"), {})
-    figure, ((losses, entities), (words, speed)) = plt.subplots(2, 2, figsize=(11, 7))
+    figure = Figure(figsize=(11, 7))
+    FigureCanvasAgg(figure)  # pyplot would choose a backend for the whole process
+    (losses, entities), (words, speed) = figure.subplots(2, 2)
     for name, color in (("word_loss", "tab:blue"), ("entity_loss", "tab:orange")):
         label = name.replace("_", " ")
         _line(losses, steps, name, label, color, alpha=0.5)
@@ -48,7 +47,6 @@ def plot_log(records: Records, path: Path) -> None:
         axes.set_ylim(bottom=0)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
 
 
 def _line(axes: Any, records: Records, name: str, label: str, color: str, **style: Any) -> None:

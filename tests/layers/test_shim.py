@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from thinc.api import SGD, Adam
+from thinc.api import SGD, Adam, Optimizer
 
+from spacy_luke.layers.forking import make_forks_safe
 from spacy_luke.layers.shim import Format, LearnRates, LukeShim
 
 
@@ -61,6 +62,31 @@ def test_gradients_are_gone_after_a_step_and_frozen_parameters_stay():
     assert steps(shim)["embed.weight"] == 0.0
     trainable = [p for p in shim.module.parameters() if p.requires_grad]
     assert all(p.grad is None for p in trainable)
+
+
+def test_weight_decay_is_restored_after_a_failed_step():
+    class Broken(Optimizer):
+        def __call__(self, *args, **kwargs):
+            if not self.L2:  # of a bias
+                raise RuntimeError("out of memory")
+            return super().__call__(*args, **kwargs)
+
+    optimizer = Broken(0.1, L2=0.5)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        make_shim(LearnRates()).finish_update(optimizer)
+    assert optimizer.L2 == 0.5
+
+
+def test_fork_hooks_are_registered_once_when_there_are_weights(monkeypatch):
+    hooks = []
+    monkeypatch.setattr(os, "register_at_fork", lambda **new: hooks.append(new))
+    make_forks_safe.cache_clear()
+    shim = LukeShim(None, Format(lambda m: b"x", lambda b: torch.nn.Linear(1, 1)))
+    assert not hooks
+    shim.from_bytes(b"weights")
+    shim.set(torch.nn.Linear(1, 1))
+    assert len(hooks) == 1
+    make_forks_safe.cache_clear()  # those here were not registered
 
 
 def test_a_copy_has_its_own_identity_so_optimizer_moments_are_not_shared():

@@ -86,6 +86,16 @@ def test_a_dask_cluster_ends_with_its_map():
     assert not [x for x in names if "resource_tracker" not in x]
 
 
+def test_a_dask_cluster_leaves_the_configuration_of_the_process_as_it_is():
+    needs(DASK)
+    import dask
+
+    key = "distributed.scheduler.allowed-failures"
+    with dask.config.set({key: 7}):
+        assert dict(DASK.map(jobs.double, range(2))) == {0: 0, 1: 2}
+        assert dask.config.get(key) == 7
+
+
 SCRIPT = """
 from spacy_luke.pretraining.engine import Engine
 from tests.pretraining import jobs
