@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.util import load_config
 from thinc.api import Config
 
-from spacy_luke.pretraining.disk import sha256
+from spacy_luke.files import sha256_of
 
 from . import runtime
 from .datasets import Corpora
@@ -40,7 +40,7 @@ class RunSettings:
         path = Path(self.encoder)
         name = path.name
         if (path / "entity_vocab.json").exists():
-            name += "@" + sha256(path / "model.safetensors")[:12]
+            name += "@" + sha256_of(path / "model.safetensors")[:12]
         return {**asdict(self), "encoder": name}
 
 

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "spacy_luke"
 
 # A floor imports only from floors below it; rooms of one floor do not see each other.
 FLOORS = [
-    {"errors", "report"},
+    {"errors", "files", "report"},
     {"json_file"},
     {"annotations", "model", "vocab", "wiki"},
     {"inputs", "checkpoint", "corpora"},

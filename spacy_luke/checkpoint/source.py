@@ -1,6 +1,5 @@
 """What a file said beside the network's weights: enough to write the same file again."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import torch
 
 from ..errors import CheckpointError
+from ..files import sha256_of
 from .files import file_of
 from .names import BODY, TIED, Weights, is_extra_query, plain_query, strip_prefix
 
@@ -48,7 +48,7 @@ class Source:
 def describe(found: Weights, files: Sequence[Path], directory: Path) -> tuple[Weights, Source]:
     """Tensors of a file under their names without prefix, copies of tables left out; and how to
     come back. Raises CheckpointError where two tensors have one name."""
-    source = Source(sha256=_sha256(files))
+    source = Source(sha256=sha256_of(*files))
     short = strip_prefix(found)
     words = next((x for x in found if x.endswith("embeddings.word_embeddings.weight")), "")
     source.prefix = words[: -len("embeddings.word_embeddings.weight")] if words else ""
@@ -113,12 +113,3 @@ def as_in_file(published: Weights, source: Source) -> Weights:
 
 def _full(name: str, prefix: str) -> str:
     return prefix + name if name.startswith(BODY) else name
-
-
-def _sha256(files: Sequence[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in files:
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()

@@ -1,6 +1,5 @@
 """Everything a model needs to a directory in the published layout."""
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from ..errors import CheckpointError
+from ..files import whole_folder
 from ..json_file import read_object, write_object
 from ..model.config import LukeConfig
 from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
@@ -30,7 +30,11 @@ _OURS = ("kind", "word_shapes", "entity_labels", "extra")
 
 
 def write_checkpoint(
-    folder: Path, checkpoint: Checkpoint, architecture: str, source_names: bool = False
+    folder: Path,
+    checkpoint: Checkpoint,
+    architecture: str,
+    source_names: bool = False,
+    overwrite: bool = False,
 ) -> None:
     """Write configuration, weights, the tokenizer's files and the entity vocabulary.
 
@@ -38,12 +42,13 @@ def write_checkpoint(
     reads. architecture: the published class, e.g. ``LukeForMaskedLM``. Where the extra queries of
     entity-aware attention are left out, the configuration says that attention is plain, which gives
     the same answers; where a BERT became a LUKE, its positions move to where LUKEs have them.
-    source_names: leave names and attention as the source has them, also old ones. The directory
-    appears when it is complete. Raises CheckpointError where there is something of that name, or
-    the network has parts that no published file has.
+    source_names: leave names and attention as the source has them, also old ones. overwrite:
+    replace a directory of that name. The directory appears when it is complete and on the disk.
+    Raises CheckpointError if there is one and ``overwrite`` is false, or if the network has parts
+    that no published file has.
     """
     config = checkpoint.config
-    if folder.exists():
+    if folder.exists() and not overwrite:
         raise CheckpointError(f"{folder} exists; remove it or name another directory.")
     ours = [name for name in ("word_shapes", "entity_labels") if getattr(config, name)]
     if ours:
@@ -51,9 +56,7 @@ def write_checkpoint(
             f"Published files have no place for {' and '.join(ours)}, which this network uses."
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as parent:
-        temporary = Path(parent) / folder.name
-        temporary.mkdir()
+    with whole_folder(folder, durable=True) as temporary:
         published = to_published(checkpoint.weights) | checkpoint.others
         source = checkpoint.source
         if config.kind == "bert" and config.extra.get("model_type") not in LUKE_TYPES:
@@ -76,7 +79,6 @@ def write_checkpoint(
         write_object(temporary / "entity_vocab.json", _entity_names(checkpoint.entities))
         write_pieces(checkpoint.pieces, temporary)
         _name_task(temporary / "tokenizer_config.json", architecture)
-        temporary.rename(folder)
 
 
 def _counted_as_published(config: LukeConfig, published: Weights) -> tuple[LukeConfig, Weights]:

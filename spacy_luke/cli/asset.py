@@ -5,12 +5,9 @@ the same files. Either way it is accepted only if its files are, byte for byte, 
 named here.
 """
 
-import hashlib
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +17,7 @@ import typer
 from wasabi import Printer
 
 from ..errors import CheckpointError, LukeError
+from ..files import beside, sha256_of
 from . import app
 
 HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
@@ -78,15 +76,15 @@ def fetch_encoder(
     target.parent.mkdir(parents=True, exist_ok=True)
     reasons = []
     for name, source in sources.items():
-        # Beside the target, so that moving the files is a rename.
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetch-") as folder:
+        with beside(target) as folder:
+            folder.mkdir()
             try:
-                source(Path(folder))
+                source(folder)
             except OSError as err:
                 reasons.append(f"{name}: {err}")
                 msg.info(f"Not from {name}: {err}")
                 continue
-            faults = _faults(Path(folder), sha256)
+            faults = _faults(folder, sha256)
             if faults:
                 raise CheckpointError(
                     f"The encoder from {name} is not the expected one and was deleted: "
@@ -94,7 +92,7 @@ def fetch_encoder(
                 )
             target.mkdir(exist_ok=True)
             for file_name in sha256:
-                os.replace(Path(folder) / file_name, target / file_name)
+                (folder / file_name).replace(target / file_name)
         msg.good(f"Fetched the encoder from {name} to {target}; its SHA-256 match.")
         return
     raise CheckpointError(
@@ -111,18 +109,10 @@ def _faults(folder: Path, sha256: Mapping[str, str]) -> list[str]:
         if not path.is_file():
             faults.append(f"{name} is missing")
             continue
-        found = _digest(path)
+        found = sha256_of(path)
         if found != expected:
             faults.append(f"{name} has the SHA-256 {found}, not {expected}")
     return faults
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _from_hub(folder: Path) -> None:

@@ -1,11 +1,11 @@
 """Where several commands save a pipeline: whole or not at all."""
 
-import tempfile
 from pathlib import Path
 
 from spacy.language import Language
 
 from ..errors import ConfigError
+from ..files import whole_folder
 
 
 def check_free(out: Path, force: bool = False) -> None:
@@ -21,9 +21,5 @@ def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:
     """Write a pipeline to a directory that appears when it is complete."""
     check_free(out, force)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as parent:
-        temporary = Path(parent) / out.name
+    with whole_folder(out) as temporary:
         nlp.to_disk(temporary)
-        if out.exists():
-            out.rename(Path(parent) / "before")
-        temporary.rename(out)

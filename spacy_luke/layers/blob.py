@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, load_file, save, save_file
 
 from ..errors import CheckpointError
+from ..files import beside, whole_file
 
 VERSION = "2"
 _TEXT = "text:"
@@ -36,10 +37,9 @@ class Blob:
     def to_file(self, path: Path) -> None:
         """The file is replaced, never written over: open pipelines may be reading from it."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}")
-        save_file(self._tensors(), temporary, metadata=self._header())
-        _align(temporary, path)
-        temporary.unlink()
+        with whole_file(path) as aligned, beside(path) as unaligned:
+            save_file(self._tensors(), unaligned, metadata=self._header())
+            _align(unaligned, aligned)
 
     @classmethod
     def from_bytes(cls, kind: str, data: bytes) -> "Blob":
@@ -94,16 +94,14 @@ class Blob:
 
 
 def _align(source: Path, target: Path) -> None:
-    """Replace ``target`` by the file, its header filled up with spaces (as the format allows), so
-    that tensors begin at a multiple of 64 bytes, where torch allocates them too. Mapped from
-    anywhere else, the same weights give other last bits."""
-    aligned = source.with_name(f"{source.name}.aligned")
-    with source.open("rb") as old, aligned.open("wb") as new:
+    """Copy the file, its header filled up with spaces (as the format allows), so that tensors begin
+    at a multiple of 64 bytes, where torch allocates them too. Mapped from anywhere else, the same
+    weights give other last bits."""
+    with source.open("rb") as old, target.open("wb") as new:
         length = int.from_bytes(old.read(8), "little")
         header = old.read(length) + b" " * (-(8 + length) % _ALIGNMENT)
         new.write(len(header).to_bytes(8, "little") + header)
         shutil.copyfileobj(old, new, 1 << 20)
-    aligned.replace(target)
 
 
 def _check(kind: str, header: dict[str, str], source: str) -> None:

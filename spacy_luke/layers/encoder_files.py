@@ -14,6 +14,7 @@ import torch
 
 from ..checkpoint.source import Source
 from ..errors import CheckpointError
+from ..files import whole_file
 from ..model.config import LukeConfig
 from ..model.encoder import LukeModel
 from ..vocab.entities import EntityVocab
@@ -60,9 +61,8 @@ def save_encoder(module: Encoder) -> bytes:
     if stored is None:
         (folder / _ROWS_FILE).unlink(missing_ok=True)
     else:
-        temporary = folder / f".{_ROWS_FILE}"
-        np.save(temporary, stored)
-        temporary.replace(folder / _ROWS_FILE)
+        with whole_file(folder / _ROWS_FILE) as temporary, temporary.open("wb") as file:
+            np.save(file, stored)
     return _APART
 
 

@@ -1,6 +1,5 @@
 """Checkpoints of a training: written at once or not at all, gone on from exactly."""
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ..errors import CheckpointError, StageError
+from ..files import remove_folder, remove_unfinished, sha256_of, whole_folder
 from .claim import refuse_other
-from .disk import read_json, sha256, sync_folder, write_json
+from .disk import read_json, write_json
 
 _NAME = "checkpoint-{:09d}"
 _FILES = ("model.safetensors", "optimizer.pt")
@@ -41,37 +41,19 @@ def save_checkpoint(
     """Write ``checkpoint-STEP`` and remove all but the last ``keep``."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / _NAME.format(step)
-    temporary = folder / f".{target.name}"
-    _sweep(folder)  # what a run that was killed has left
-    temporary.mkdir()
+    remove_unfinished(folder)
     # In full: JSON would round them.
     state = {"step": step, "totals": [float(x).hex() for x in totals], "identity": identity}
     try:
-        _write(temporary, weights, optimizer, state)
-        if target.exists():
-            _discard(target)
-        temporary.rename(target)
-        sync_folder(folder)
+        with whole_folder(target, durable=True) as temporary:
+            _write(temporary, weights, optimizer, state)
     except (OSError, RuntimeError, SafetensorError) as error:  # torch has no error of its own
         raise StageError(
             f"{target} cannot be written: {error}. Is the disk full? Make room and start again: "
             "the checkpoint before it is kept."
         ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     for old in list(_checkpoints(folder))[:-keep]:
-        _discard(old)
-    _sweep(folder)
-
-
-def _discard(checkpoint: Path) -> None:
-    """Have a checkpoint count no more, at once: one that is half removed would stay."""
-    checkpoint.rename(checkpoint.with_name(f".{checkpoint.name}.old"))
-
-
-def _sweep(folder: Path) -> None:
-    for left in folder.glob(".checkpoint-*"):
-        shutil.rmtree(left, ignore_errors=True)
+        remove_folder(old)
 
 
 def _write(
@@ -82,9 +64,8 @@ def _write(
 ) -> None:
     save_file({k: v.detach().cpu().contiguous() for k, v in weights.items()}, folder / _FILES[0])
     torch.save(optimizer, folder / _FILES[1])
-    hashes = {name: sha256(folder / name) for name in _FILES}
+    hashes = {name: sha256_of(folder / name) for name in _FILES}
     write_json(folder / "state.json", {**state, "sha256": hashes})
-    sync_folder(folder)
 
 
 def load_latest(folder: Path, identity: Mapping[str, Any]) -> Resumed | None:
@@ -97,7 +78,7 @@ def load_latest(folder: Path, identity: Mapping[str, Any]) -> Resumed | None:
     state = read_json(path / "state.json")
     refuse_other(folder, state["identity"], identity)
     for name, expected in state["sha256"].items():
-        if not (path / name).exists() or sha256(path / name) != expected:
+        if not (path / name).exists() or sha256_of(path / name) != expected:
             raise CheckpointError(
                 f"{path / name} is not what was written. Remove {path.name} to go on from the "
                 "checkpoint before it."

@@ -11,6 +11,7 @@ from typing import Any
 import srsly
 
 from ..errors import ConfigError, StageError
+from ..files import remove_unfinished
 from .disk import read_json, write_json
 
 CLAIM = "stage.json"
@@ -27,6 +28,7 @@ def claimed(folder: Path, purpose: Mapping[str, Any]) -> Iterator[None]:
         _make(folder)
         with alone(folder):
             _claim(folder, purpose)
+            remove_unfinished(folder)
             yield
     except OSError as error:
         if error.errno == errno.ENOSPC:

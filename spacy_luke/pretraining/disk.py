@@ -1,14 +1,13 @@
-"""Files that are written at once or not at all, and known by their hashes."""
+"""JSON files of stages, and fingerprints of what stages read."""
 
 import hashlib
-import os
-import uuid
 from pathlib import Path
 from typing import Any
 
 import srsly
 
 from ..errors import CorpusError, StageError
+from ..files import whole_file
 
 _SAMPLE = 1 << 20
 _MADE_AGAIN = "Remove its folder: what is there is made again."
@@ -27,36 +26,9 @@ def read_json(path: Path, mend: str = _MADE_AGAIN) -> dict[str, Any]:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write a file at once or not at all."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    temporary.write_text(srsly.json_dumps(data, indent=1) + "\n", encoding="utf8")
-    sync(temporary)
-    temporary.rename(path)
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the files of a folder, and their names, on the disk."""
-    for path in folder.iterdir():
-        sync(path)
-    sync(folder)
-
-
-def sync(path: Path) -> None:
-    """Have a file, or the names in a folder, on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def sha256(path: Path) -> str:
-    """Of a whole file, in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_SAMPLE):
-            digest.update(block)
-    return digest.hexdigest()
+    """Write a file that is whole, also after a power failure."""
+    with whole_file(path, durable=True) as temporary:
+        temporary.write_text(srsly.json_dumps(data, indent=1) + "\n", encoding="utf8")
 
 
 def fingerprint(path: Path) -> str:

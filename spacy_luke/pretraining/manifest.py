@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, StageError
-from .disk import fingerprint, read_json, sha256
+from ..files import sha256_of
+from .disk import fingerprint, read_json
 
 MANIFEST = "manifest.json"
 Counts = Mapping[str, int]
@@ -52,7 +53,7 @@ class Manifest:
     @property
     def fingerprint(self) -> str:
         """What a later stage writes down as its input."""
-        return sha256(self.folder / MANIFEST)
+        return sha256_of(self.folder / MANIFEST)
 
 
 def verified(folder: Path, file: File, stage: str) -> Path:
@@ -62,7 +63,7 @@ def verified(folder: Path, file: File, stage: str) -> Path:
     again = f"To have it again, remove its folder and {MANIFEST} beside it and run '{stage}'."
     if not path.exists():
         raise StageError(f"{path} is missing; its manifest names it. {again}")
-    if path.stat().st_size != file.size or sha256(path) != file.sha256:
+    if path.stat().st_size != file.size or sha256_of(path) != file.sha256:
         raise StageError(
             f"{path} is not what was written: its SHA-256 differs from the manifest's. {again}"
         )
@@ -104,7 +105,7 @@ def read_manifest(folder: Path, stage: str) -> Manifest:
 def part_of(folder: Path, name: str, counts: Counts) -> dict[str, Any]:
     """What a manifest says of the files in a folder that is, or is going to be, called so."""
     files = [
-        {"path": f"{name}/{path.name}", "sha256": sha256(path), "size": path.stat().st_size}
+        {"path": f"{name}/{path.name}", "sha256": sha256_of(path), "size": path.stat().st_size}
         for path in sorted(folder.iterdir())
     ]
     return {"files": files, "counts": dict(counts)}

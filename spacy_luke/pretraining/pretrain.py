@@ -1,7 +1,6 @@
 """Shards, vocabulary and an encoder to a trained model: what ``spacy luke pretrain`` runs."""
 
 import hashlib
-import shutil
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +16,7 @@ from ..checkpoint.read import Checkpoint, with_extra_queries
 from ..checkpoint.source import Source
 from ..checkpoint.write import write_checkpoint
 from ..errors import ConfigError
+from ..files import whole_file
 from ..model.encoder import AttentionPattern
 from ..report import LOGGER
 from .evaluation import HeldOut
@@ -172,18 +172,12 @@ def _judge(
 
 def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:
     """The published layout. Attention is plain in pretraining, and what is trained from it is
-    entity-aware, as published. A model that is there is whole, whenever this is killed."""
+    entity-aware, as published."""
     pooler = {k: v for k, v in start.others.items() if k.startswith(POOLER)}
     network, heads = published(weights)
     source = Source(name=start.source.name)
     trained = replace(start, weights=network, others=pooler | heads, source=source)
-    beside = folder.with_name(f".{folder.name}")  # what a killed run leaves is all in there
-    shutil.rmtree(beside, ignore_errors=True)
-    write_checkpoint(beside / folder.name, with_extra_queries(trained), "LukeForMaskedLM")
-    if folder.exists():
-        folder.rename(beside / "before")
-    (beside / folder.name).rename(folder)
-    shutil.rmtree(beside)
+    write_checkpoint(folder, with_extra_queries(trained), "LukeForMaskedLM", overwrite=True)
 
 
 class Logger:
@@ -193,9 +187,8 @@ class Logger:
     def __init__(self, folder: Path, hooks: tuple[Log, ...], first_step: int):
         self._path, self._plot, self._hooks = folder / LOG, folder / PLOT, hooks
         found = read_log(self._path) if self._path.exists() and first_step else []
-        kept = folder / f".{LOG}"
-        srsly.write_jsonl(kept, [x for x in found if x["step"] <= first_step])
-        kept.replace(self._path)
+        with whole_file(self._path) as temporary:
+            srsly.write_jsonl(temporary, [x for x in found if x["step"] <= first_step])
 
     def __call__(self, record: dict[str, Any]) -> None:
         with self._path.open("a", encoding="utf8") as file:

@@ -18,9 +18,9 @@ from spacy.language import Language
 from spacy.util import get_package_path, is_package
 
 from ..errors import ConfigError, StageError
+from ..files import sha256_of
 from ..vocab.entities import EntityVocab
 from ..vocab.pieces import PieceTokenizer
-from .disk import sha256
 from .engine import Engine
 from .manifest import File, Manifest, by_input, verified
 from .sequences import Article, Limits, cut_sequences, lay_out
@@ -249,7 +249,7 @@ def _pipeline(name: str) -> _Pipeline:
     digest = hashlib.sha256()
     walk = os.walk(folder, followlinks=True)
     for path in sorted(Path(x, y) for x, _, files in walk for y in files if y[-4:] != ".pyc"):
-        digest.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
+        digest.update(f"{path.relative_to(folder).as_posix()} {sha256_of(path)}\n".encode())
     return _Pipeline(name, name if is_installed else str(folder), digest.hexdigest())
 
 

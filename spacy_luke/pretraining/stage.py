@@ -6,8 +6,6 @@ again computes what is missing. Nothing written depends on time, machine, or num
 """
 
 import contextlib
-import shutil
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +15,9 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
+from ..files import sha256_of, whole_folder
 from .claim import CLAIM, claimed
-from .disk import read_json, sha256, sync, sync_folder, write_json
+from .disk import read_json, write_json
 from .engine import Engine
 from .manifest import MANIFEST, Counts, Manifest, part_of, read_manifest
 
@@ -55,12 +54,11 @@ class Stage:
         """
         if len(partitions) != self.n_parts:
             raise ValueError(f"{len(partitions)} partitions for a stage of {self.n_parts}.")
-        folder, owner = self.folder, sha256(self.folder / CLAIM)
+        folder, owner = self.folder, sha256_of(self.folder / CLAIM)
         names = [f"part-{i:05d}" for i in range(len(partitions))]
         missing = [i for i, name in enumerate(names) if not _is_finished(folder / name, owner)]
         if missing:
             (folder / MANIFEST).unlink(missing_ok=True)
-        _sweep(folder)
         jobs = [(folder / names[i], partitions[i]) for i in missing]
         with tqdm(
             total=len(partitions),
@@ -118,21 +116,12 @@ def begin(
 
 def _run_part(work: Work, owner: str, job: tuple[Path, Any]) -> None:
     target, partition = job
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
-    temporary.mkdir()
-    try:
-        counts = dict(work(partition, temporary))
-        part = {"claim": owner, **part_of(temporary, target.name, counts)}
-        write_json(temporary / "part.json", part)
-        sync_folder(temporary)
-        if _is_finished(target, owner):
-            return  # by a worker that a run before this one lost: it is the same
-        if target.exists():  # what is left of a partition, or of other settings
-            shutil.rmtree(target)
-        temporary.rename(target)
-        sync(target.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    # A worker that a run before this one lost may have finished the partition: it is the same.
+    finished = partial(_is_finished, target, owner)
+    with whole_folder(target, durable=True, keep=finished) as folder:
+        counts = dict(work(partition, folder))
+        part = {"claim": owner, **part_of(folder, target.name, counts)}
+        write_json(folder / "part.json", part)
 
 
 def _is_finished(part: Path, owner: str) -> bool:
@@ -140,11 +129,3 @@ def _is_finished(part: Path, owner: str) -> bool:
     of settings that have been corrected since."""
     path = part / "part.json"
     return path.exists() and read_json(path).get("claim") == owner
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what killed workers left."""
-    for path in folder.glob(".part-*"):
-        shutil.rmtree(path, ignore_errors=True)
-    for path in folder.glob(".*.json.*"):
-        path.unlink(missing_ok=True)

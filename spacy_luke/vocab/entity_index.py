@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import VocabError
+from ..files import whole_file
 
 Array = np.ndarray
 _DTYPES = {
@@ -101,9 +102,8 @@ class EntityIndex(Mapping[str, int]):
         """Write an array a file. What an open index reads from is never written over."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, array in self.arrays.items():
-            temporary = folder / f".{name}.npy"
-            np.save(temporary, array)
-            temporary.replace(folder / f"{name}.npy")
+            with whole_file(folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
+                np.save(file, array)
 
     @classmethod
     def open(cls, folder: Path) -> "EntityIndex":

@@ -103,7 +103,6 @@ def test_own_entities_stay_beside_those_of_a_source(full, tmp_path):
 
 def test_a_pipeline_is_saved_whole_or_not_at_all(full, tmp_path, monkeypatch):
     def fail(self, path, **kwargs):
-        path.mkdir()
         (path / "half").write_text("")
         raise OSError("No space left on device")
 

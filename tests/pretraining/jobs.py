@@ -6,7 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from spacy_luke.pretraining.disk import sha256, write_json
+from spacy_luke.files import sha256_of
+from spacy_luke.pretraining.disk import write_json
 from spacy_luke.pretraining.manifest import part_of
 
 
@@ -98,7 +99,7 @@ def write_too_late(partition: tuple[str, int], folder: Path) -> dict[str, int]:
     counts = write(partition, folder)
     other = folder.with_name(folder.name[1:].partition(".")[0])
     shutil.copytree(folder, other)
-    claim = {"claim": sha256(folder.parent / "stage.json")}
+    claim = {"claim": sha256_of(folder.parent / "stage.json")}
     write_json(other / "part.json", {**claim, **part_of(other, other.name, counts)})
     (other / "first").touch()
     return counts

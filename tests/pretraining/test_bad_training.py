@@ -100,7 +100,9 @@ def test_shards_of_another_tokenizer_are_refused(world, roberta_dir, tmp_path):
 def test_a_full_disk_leaves_the_checkpoint_before(world, bert_dir, tmp_path, monkeypatch, error):
     run(world, bert_dir, tmp_path, {"phases": [(2, 1e-3, False)]})
     before = sorted(x.name for x in (tmp_path / "checkpoints").iterdir())
-    (tmp_path / "checkpoints" / ".checkpoint-000000009").mkdir()  # of a run that was killed
+    (
+        tmp_path / "checkpoints" / ".checkpoint-000000009.0a1b2c3d"
+    ).mkdir()  # of a run that was killed
 
     def fail(*args):
         raise error

@@ -119,9 +119,9 @@ def test_what_is_finished_is_not_done_again(world, bert_dir, tmp_path):
 def test_what_killed_runs_leave_beside_the_model_goes(world, bert_dir, tmp_path):
     run(world, bert_dir, tmp_path, {})
     before = {x.name for x in tmp_path.iterdir()}
-    (tmp_path / ".model" / "model").mkdir(parents=True)
-    (tmp_path / ".model" / ".model-abc").mkdir()
-    (tmp_path / "model").rename(tmp_path / ".model" / "before")
+    (tmp_path / ".model.0a1b2c3d" / "model").mkdir(parents=True)
+    (tmp_path / ".manifest.json.0a1b2c3d").touch()
+    (tmp_path / "model").rename(tmp_path / ".model.89abcdef")
     (tmp_path / "manifest.json").unlink()
     run(world, bert_dir, tmp_path, {})
     assert {x.name for x in tmp_path.iterdir()} == before

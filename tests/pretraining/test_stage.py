@@ -165,7 +165,7 @@ def test_what_is_not_finished_yet_keeps_no_settings(tmp_path):
     """A checkpoint that a killed run was writing is under another name."""
     with pytest.raises(ValueError, match="refused"):
         run(tmp_path, jobs.refuse_all)
-    left = tmp_path / "checkpoints" / ".checkpoint-000000001"
+    left = tmp_path / "checkpoints" / ".checkpoint-000000001.0a1b2c3d"
     left.mkdir(parents=True)
     (left / "state.json").write_text("{}")
     run(tmp_path, size=2)
