@@ -11,6 +11,7 @@ from ..errors import LukeError
 from ..pipeline.nil_bias import Score, bias_values, choose, save_bias, score_biases, tuned
 from . import app
 from .loading import load_examples, load_pipeline, use_device
+from .saving import update_pipeline
 
 
 @app.command("tune-nil")
@@ -42,7 +43,7 @@ def tune_nil_cli(
         best = choose(scores)
         print_scores(scores, best, msg)
         save_bias(nlp, component, best)
-        nlp.to_disk(out or pipeline)
+        update_pipeline(nlp, out or pipeline)
     except (LukeError, OSError) as err:
         msg.fail(str(err))
         raise typer.Exit(1) from None

@@ -1,5 +1,7 @@
 """``spacy luke tune-nil`` finds the bias, and the pipeline keeps it."""
 
+import shutil
+
 import pytest
 import spacy
 from spacy.cli import app
@@ -9,6 +11,7 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
 from spacy_luke.cli.tune_nil import Score, bias_values, choose, score_biases
 from spacy_luke.errors import ConfigError
+from spacy_luke.pipeline.saving import KeepsEncoderApart
 from tests.pipeline.conftest import fit, make_examples, make_ner
 
 
@@ -54,6 +57,39 @@ def test_the_chosen_bias_is_shown_and_kept_by_component_and_config(run, trained,
     assert nlp.evaluate(data(trained))["ents_f"] == 1.0
     before = spacy.load(trained / "model")
     assert before.get_pipe("luke_ner").cfg["nil_bias"] == -50.0
+
+
+def contents(folder):
+    return {x.relative_to(folder): x.read_bytes() for x in folder.rglob("*") if x.is_file()}
+
+
+def test_a_pipeline_is_replaced_whole_or_not_at_all(run, trained, tmp_path, monkeypatch):
+    shutil.copytree(trained / "model", tmp_path / "model")
+    before, write = contents(tmp_path / "model"), KeepsEncoderApart.to_disk
+
+    def fail(self, path, **kwargs):
+        write(self, path, **kwargs)
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeepsEncoderApart, "to_disk", fail)
+        code, output = run(str(tmp_path / "model"), "dev.spacy")
+    assert code == 1 and "No space left" in output
+    assert contents(tmp_path / "model") == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_is_not_of_the_pipeline_stays_and_links_stay_links(run, trained, tmp_path):
+    shutil.copytree(trained / "model", tmp_path / "model")
+    (tmp_path / "model" / "README.md").write_text("mine")
+    (tmp_path / "model" / "notes").mkdir()
+    (tmp_path / "model" / "notes" / "one.txt").write_text("mine too")
+    (tmp_path / "best").symlink_to("model")
+    before = set(contents(tmp_path / "model"))
+    code, _ = run(str(tmp_path / "best"), "dev.spacy")
+    assert code == 0 and (tmp_path / "best").is_symlink()
+    assert set(contents(tmp_path / "model")) == before
+    assert (tmp_path / "model" / "notes" / "one.txt").read_text() == "mine too"
+    assert spacy.load(tmp_path / "best").get_pipe("luke_ner").cfg["nil_bias"] != -50.0
 
 
 def data(path):
