@@ -8,6 +8,7 @@ from ..errors import CheckpointError
 from ..json_file import read_object
 from ..vocab.entities import MASK, MASK2, PAD, EntityVocab
 from ..vocab.pieces import TOKENIZER_FILES, PieceTokenizer
+from .classes import BARE_MODEL, CLASSES
 from .config import is_bert
 from .hub import resolve
 from .names import CLASSIFIER_WEIGHT, Weights
@@ -58,20 +59,9 @@ def fit(raw: dict[str, Any], tensors: Weights) -> None:
 
 def _architecture(raw: dict[str, Any], tensors: Weights) -> str:
     if CLASSIFIER_WEIGHT in tensors:
-        width = tensors[CLASSIFIER_WEIGHT].shape[-1] // raw["hidden_size"]
-        return {
-            1: "LukeForEntityClassification",
-            2: "LukeForEntityPairClassification",
-            3: "LukeForEntitySpanClassification",
-        }.get(width, "")
-    for name, architecture in (
-        ("qa_outputs.weight", "LukeForQuestionAnswering"),
-        ("scorer.weight", "LukeForEntitySpanQA"),
-        ("entity_predictions.bias", "LukeForMaskedLM"),
-    ):
-        if name in tensors:
-            return architecture
-    return "LukeModel"
+        n_states = tensors[CLASSIFIER_WEIGHT].shape[-1] // raw["hidden_size"]
+        return next((x.name for x in CLASSES if n_states and x.n_states == n_states), "")
+    return next((x.name for x in CLASSES if x.sign in tensors), BARE_MODEL.name)
 
 
 def read_pieces(directory: Path, raw: dict[str, Any]) -> PieceTokenizer:

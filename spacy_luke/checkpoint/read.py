@@ -13,12 +13,11 @@ from ..report import LOGGER
 from ..vocab.entities import FILE_NAMES, EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from . import legacy
+from .classes import CLASSES
 from .config import LUKE_TYPES, network_config
 from .files import file_of, read_config, read_weights, weight_files
 from .heads import check_heads
 from .names import (
-    CLASSIFIER,
-    MASKED_HEADS,
     POOLER,
     Weights,
     by_short_name,
@@ -32,10 +31,8 @@ from .source import Source, describe
 from .warm_start import add_entities
 
 # What a file may hold beside the network.
-_OTHERS = (
-    POOLER, *MASKED_HEADS, CLASSIFIER, "qa_outputs.", "scorer.", "mlp.",
-    "cls_entity_predictions.", "embeddings.position_ids",
-)  # fmt: skip
+_HEADS = {name.partition(".")[0] + "." for row in CLASSES for name in row.head}
+_OTHERS = (POOLER, *_HEADS, "cls_entity_predictions.", "embeddings.position_ids")
 # Modules that are ours alone, and start fresh.
 _OURS = ("word_embeddings.shapes.", "entity_embeddings.labels.")
 
@@ -101,8 +98,8 @@ def read_checkpoint(
 
 
 def published_class(directory: Path) -> str:
-    """The class of the head that a directory holds, e.g. ``LukeForEntityClassification``; empty
-    where it does not say. Raises CheckpointError."""
+    """The name of the class of the head that a directory holds, empty where it does not say. Raises
+    CheckpointError."""
     return _architecture(_raw_config(directory), directory)
 
 

@@ -14,16 +14,12 @@ from ..json_file import read_object, write_object
 from ..model.config import LukeConfig
 from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
 from ..vocab.files import write_pieces
+from .classes import BARE_MODEL, class_named
 from .config import LUKE_TYPES, is_bert
 from .names import Weights, to_published
 from .read import Checkpoint
 from .source import as_in_file, untrained_queries
 
-_TASKS = {
-    "LukeForEntityClassification": "entity_classification",
-    "LukeForEntityPairClassification": "entity_pair_classification",
-    "LukeForEntitySpanClassification": "entity_span_classification",
-}
 _POSITIONS = "embeddings.position_embeddings.weight"
 _ENTITY_POSITIONS = f"entity_{_POSITIONS}"
 _OURS = ("kind", "word_shapes", "entity_labels", "extra")
@@ -39,7 +35,7 @@ def write_checkpoint(
     """Write configuration, weights, the tokenizer's files and the entity vocabulary.
 
     Tensors have the precision of the checkpoint's source and today's names, which ``transformers``
-    reads. architecture: the published class, e.g. ``LukeForMaskedLM``. Where the extra queries of
+    reads. architecture: the name of a class of ``classes.py``. Where the extra queries of
     entity-aware attention are left out, the configuration says that attention is plain, which gives
     the same answers; where a BERT became a LUKE, its positions move to where LUKEs have them.
     source_names: leave names and attention as the source has them, also old ones. overwrite:
@@ -63,7 +59,7 @@ def write_checkpoint(
             config, published = _counted_as_published(config, published)
         if not source_names:
             # The bare encoder stands without a prefix, as transformers writes it, if it did before.
-            bare = architecture == "LukeModel" and not source.prefix
+            bare = architecture == BARE_MODEL.name and not source.prefix
             source = replace(source, prefix="" if bare else "luke.", renamed={})
             if untrained_queries(published, source):  # which transformers would draw
                 config = replace(config, use_entity_aware_attention=False)
@@ -109,8 +105,9 @@ def _entity_names(entities: EntityVocab) -> dict[str, int]:
 def _name_task(path: Path, architecture: str) -> None:
     """Tell ``transformers``' tokenizer what its model asks about, where nothing else is said."""
     values = read_object(path)
-    if architecture in _TASKS and not values.get("task"):
-        write_object(path, {**values, "task": _TASKS[architecture]})
+    task = class_named(architecture).task
+    if task and not values.get("task"):
+        write_object(path, {**values, "task": task})
 
 
 def _precision(tensors: Weights, values: dict[str, Any]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from thinc.api import Model
 from thinc.util import torch2xp
 from torch import nn
 
+from ..checkpoint.classes import ENTITY_TYPING
 from ..model.heads import EntityTypingHead
 from ..model.packing import Array
 from .asking import Asking, AskSettings, GivenSpans
@@ -57,8 +58,8 @@ class EntitySettings(AskSettings):
 class EntityModule(HeadModule):
     """The entity typing head."""
 
-    architecture: ClassVar[str] = "LukeForEntityClassification"
-    width: ClassVar[int] = 1
+    architecture: ClassVar[str] = ENTITY_TYPING.name
+    width: ClassVar[int] = ENTITY_TYPING.n_states
 
     def __init__(self, hidden: int, n_classes: int):
         super().__init__(hidden=hidden, n_classes=n_classes)

@@ -18,6 +18,7 @@ from thinc.util import torch2xp
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from ..checkpoint.classes import ENTITY_PAIRS
 from ..model.heads import PairHead, RelationHead
 from ..model.packing import Array
 from .asking import Asking, AskSettings, GivenSpans
@@ -67,8 +68,8 @@ class PairSettings(AskSettings):
 class PairModule(HeadModule):
     """The relation head of either way."""
 
-    architecture: ClassVar[str] = "LukeForEntityPairClassification"
-    width: ClassVar[int] = 2
+    architecture: ClassVar[str] = ENTITY_PAIRS.name
+    width: ClassVar[int] = ENTITY_PAIRS.n_states
 
     def __init__(self, hidden: int, n_classes: int, linear: bool, bias: bool):
         super().__init__(hidden=hidden, n_classes=n_classes, linear=linear, bias=bias)

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from torch import nn
 
+from ..checkpoint.classes import ENTITY_SPANS
 from ..model.heads import SpanFilter, SpanHead
 from .head_module import HeadModule, fresh_weights
 
@@ -18,8 +19,8 @@ _FILTER_BIAS = -2.0
 class SpanModule(HeadModule):
     """The span head and, in two-stage mode, the filter."""
 
-    architecture: ClassVar[str] = "LukeForEntitySpanClassification"
-    width: ClassVar[int] = 3
+    architecture: ClassVar[str] = ENTITY_SPANS.name
+    width: ClassVar[int] = ENTITY_SPANS.n_states
     negative: ClassVar[str] = NIL
 
     def __init__(self, hidden: int, n_classes: int, filter_size: int):

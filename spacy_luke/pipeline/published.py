@@ -7,15 +7,13 @@ from typing import Any
 import spacy
 from spacy.language import Language
 
-from ..checkpoint.heads import has_head, head_tensors
+from ..checkpoint.classes import BARE_MODEL, MASKED_LM, class_named
 from ..checkpoint.hub import resolve
 from ..checkpoint.names import (
     CLASSIFIER,
     CLASSIFIER_BIAS,
     CLASSIFIER_WEIGHT,
-    ENTITY_HEAD,
     MASKED_HEADS,
-    WORD_HEAD,
 )
 from ..checkpoint.read import Checkpoint, published_class
 from ..checkpoint.write import write_checkpoint
@@ -28,45 +26,6 @@ from .labelled import PUBLISHED_MODES, Labelled
 from .presets import preset_settings
 
 LUKE, NER = "luke", "luke_ner"
-# Published class -> component, and the settings with which it works as published.
-_COMPONENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "LukeForEntitySpanClassification": (
-        NER,
-        {
-            "model": {"@architectures": "spacy-luke.SpanScorer.v1", "mode": "full"},
-            "suggester": {
-                "@misc": "spacy-luke.sentence_spans_suggester.v1",
-                "max_words": 16,
-            },
-        },
-    ),
-    "LukeForEntityPairClassification": (
-        "luke_relation",
-        {
-            "model": {
-                "@architectures": "spacy-luke.PairScorer.v1",
-                "mode": "markers",
-                "max_mention_pieces": 30,
-            }
-        },
-    ),
-    "LukeForEntityClassification": (
-        "luke_entity_typing",
-        {
-            "model": {
-                "@architectures": "spacy-luke.EntityScorer.v1",
-                "mode": "markers",
-                "max_mention_pieces": 30,
-            }
-        },
-    ),
-    "UCTopicModel": (LUKE, {"phrases": True, "vector_hooks": True, "model": {"spaces": "words"}}),
-}
-_NO_ENTITY_HEAD = (
-    "LukeForSequenceClassification",
-    "LukeForTokenClassification",
-    "LukeForMultipleChoice",
-)
 
 
 def import_checkpoint(
@@ -88,20 +47,20 @@ def import_checkpoint(
     for a head that asks about no entities, an unknown preset, or one of another component.
     """
     architecture = published_class(resolve(name))
-    if architecture in _NO_ENTITY_HEAD:
+    row = class_named(architecture)
+    if not row.component:
         raise ConfigError(
             f"{name} is a {architecture}: it classifies words or texts and asks about no entities, "
             "so no component reads its head. Train spaCy's textcat or tagger on a 'luke' component "
             "through spacy-luke.LukeListener.v1 instead."
         )
-    kind = "UCTopicModel" if architecture.startswith("UCTopic") else architecture
-    factory, published = _COMPONENTS.get(kind, (LUKE, {}))
+    factory = row.component
     encoder = {
         "@architectures": "spacy-luke.LukeEncoder.v1",
         "name": name,
         "tokenization": "mentions",
     }
-    config = _merged({"model": encoder if factory == LUKE else {"encoder": encoder}}, published)
+    config = _merged({"model": encoder if factory == LUKE else {"encoder": encoder}}, row.settings)
     if preset is not None:
         config = _merged(config, preset_settings(preset, factory))
     nlp = spacy.blank(language)
@@ -182,12 +141,12 @@ def _has_published_form(pipe: Any) -> bool:
 
 def _architecture_of(checkpoint: Checkpoint) -> str:
     """What the source was, if its heads are still there; else what the heads make it."""
-    masked = {*WORD_HEAD.values(), *ENTITY_HEAD.values()} <= set(checkpoint.others)
     source = checkpoint.source.architecture
-    known = source != "LukeForMaskedLM" and head_tensors(source, checkpoint.config)
-    if known and has_head(checkpoint.others, source, checkpoint.config):
+    head = class_named(source).head
+    if head and head.keys() <= checkpoint.others.keys():
         return source
-    return "LukeForMaskedLM" if masked else "LukeModel"
+    masked = MASKED_LM.head.keys() <= checkpoint.others.keys()
+    return (MASKED_LM if masked else BARE_MODEL).name
 
 
 def _with_classifier(

@@ -10,6 +10,7 @@ from typing import Any
 import srsly
 import torch
 
+from ..checkpoint.classes import MASKED_LM
 from ..checkpoint.entity_table import shared_rows, special, with_entities
 from ..checkpoint.names import POOLER, Weights, is_extra_query, plain_query, to_published
 from ..checkpoint.read import Checkpoint, with_extra_queries
@@ -177,7 +178,7 @@ def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:
     network, heads = published(weights)
     source = Source(name=start.source.name)
     trained = replace(start, weights=network, others=pooler | heads, source=source)
-    write_checkpoint(folder, with_extra_queries(trained), "LukeForMaskedLM", overwrite=True)
+    write_checkpoint(folder, with_extra_queries(trained), MASKED_LM.name, overwrite=True)
 
 
 class Logger:
