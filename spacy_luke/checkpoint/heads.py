@@ -8,8 +8,8 @@ import torch
 from ..errors import CheckpointError
 from ..model.config import LukeConfig
 from .classes import ANY, CLASSES, Shape, class_named
-from .files import file_of
 from .names import TIED, is_extra_query
+from .weight_files import file_of
 
 # What a file may hold beside its head, without being asked for.
 _FREE = ("embeddings.position_ids", "cls.", "cls_entity_predictions.")

@@ -15,7 +15,6 @@ from ..vocab.pieces import PieceTokenizer
 from . import legacy
 from .classes import CLASSES
 from .config import LUKE_TYPES, network_config
-from .files import file_of, read_config, read_weights, weight_files
 from .heads import check_heads
 from .names import (
     POOLER,
@@ -29,6 +28,7 @@ from .names import (
 )
 from .source import Source, describe
 from .warm_start import add_entities
+from .weight_files import file_of, read_config, read_weights, weight_files
 
 # What a file may hold beside the network.
 _HEADS = {name.partition(".")[0] + "." for row in CLASSES for name in row.head}

@@ -9,8 +9,8 @@ import torch
 
 from ..errors import CheckpointError
 from ..files import sha256_of
-from .files import file_of
 from .names import BODY, TIED, Weights, is_extra_query, plain_query, strip_prefix
+from .weight_files import file_of
 
 
 @dataclass

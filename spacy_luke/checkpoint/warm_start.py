@@ -8,7 +8,7 @@ from ..errors import CheckpointError
 from ..model.config import LukeConfig
 from ..vocab.entities import EntityVocab
 from ..vocab.pieces import PieceTokenizer
-from .files import file_of
+from .weight_files import file_of
 
 _WORDS = "embeddings.word_embeddings.weight"
 _POSITIONS = "embeddings.position_embeddings.weight"

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from spacy_luke.checkpoint.files import read_config, read_weights
+from spacy_luke.checkpoint.weight_files import read_config, read_weights
 from spacy_luke.errors import CheckpointError
 
 torch = pytest.importorskip("torch")
