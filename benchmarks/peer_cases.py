@@ -14,6 +14,7 @@ import torch
 from spacy.tokens import Doc
 
 from spacy_luke.checkpoint.names import to_published
+from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
 from spacy_luke.vocab.pieces import PieceTokenizer
 
 from .peer import OurInputs, Ours, Peer, PeerBatch
@@ -65,7 +66,7 @@ class Bench:
         self.data, self.sentences = read_sentences(args.data)
         if not args.memory_of:  # a process whose memory is measured finds it built
             build_checkpoint(args.checkpoint, args.size, args.vocab, self.sentences)
-        self.pieces = PieceTokenizer.from_directory(args.checkpoint)
+        self.pieces = read_tokenizer(args.checkpoint)
 
     @cached_property
     def ours(self) -> Ours:

@@ -3,6 +3,9 @@
 Each message names the setting, file or document, what was found there and what to do.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class LukeError(ValueError):
     """Base of every error raised by spacy-luke."""
@@ -38,3 +41,23 @@ class TrainingError(LukeError):
 
 class WorkerError(LukeError):
     """Workers died on the same partition again and again."""
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Raise whatever fails in this context as a CheckpointError that begins with ``what``.
+
+    Our own errors pass unchanged. A panic of a Rust library is no ``Exception``, so that
+    ``except Exception`` would let it through.
+    """
+    try:
+        yield
+    except LukeError:
+        raise
+    except RecursionError as err:
+        raise CheckpointError(f"{what} cannot be read: it is nested too deeply.") from err
+    except BaseException as err:
+        if not isinstance(err, Exception) and type(err).__name__ != "PanicException":
+            raise  # KeyboardInterrupt, SystemExit
+        reason = str(err) if type(err) in (Exception, ValueError, OSError) else repr(err)
+        raise CheckpointError(f"{what} cannot be read: {reason}.") from err

@@ -7,11 +7,12 @@ from typing import Any
 from ..errors import CheckpointError
 from ..json_file import read_object
 from ..vocab.entities import MASK, MASK2, PAD, EntityVocab
-from ..vocab.pieces import TOKENIZER_FILES, PieceTokenizer
+from ..vocab.pieces import PieceTokenizer
 from .classes import BARE_MODEL, CLASSES
 from .config import is_bert
 from .hub import resolve
 from .names import CLASSIFIER_WEIGHT, Weights
+from .read_tokenizer import TOKENIZER_FILES, read_tokenizer
 
 METADATA = "metadata.json"
 _WORDS = "embeddings.word_embeddings.weight"
@@ -70,11 +71,11 @@ def read_pieces(directory: Path, raw: dict[str, Any]) -> PieceTokenizer:
     Its files may lie in the directory; else they are those of ``bert_model_name``.
     """
     if any((directory / name).exists() for name in TOKENIZER_FILES):
-        pieces = PieceTokenizer.from_directory(directory)
+        pieces = read_tokenizer(directory)
     else:
         name = str(raw.get("bert_model_name", ""))
         try:
-            pieces = PieceTokenizer.from_directory(resolve(name, weights=False))
+            pieces = read_tokenizer(resolve(name, weights=False))
         except CheckpointError as err:
             raise CheckpointError(
                 f"{directory} has no tokenizer, and that of its bert_model_name {name!r} could not "

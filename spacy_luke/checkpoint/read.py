@@ -26,6 +26,7 @@ from .names import (
     to_ours,
     to_published,
 )
+from .read_tokenizer import read_tokenizer
 from .source import Source, describe
 from .warm_start import add_entities
 from .weight_files import file_of, read_config, read_weights, weight_files
@@ -71,7 +72,7 @@ def read_checkpoint(
     file = directory / (legacy.METADATA if old else "config.json")
     config = network_config(raw, file)
     is_luke = raw["model_type"] in LUKE_TYPES
-    pieces = legacy.read_pieces(directory, raw) if old else PieceTokenizer.from_directory(directory)
+    pieces = legacy.read_pieces(directory, raw) if old else read_tokenizer(directory)
     if len(pieces) > config.vocab_size:
         raise CheckpointError(
             f"{directory}: the tokenizer has ids up to {len(pieces) - 1}, but {file.name} has "

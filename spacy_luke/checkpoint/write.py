@@ -13,12 +13,12 @@ from ..files import whole_folder
 from ..json_file import read_object, write_object
 from ..model.config import LukeConfig
 from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
-from ..vocab.files import write_pieces
 from .classes import BARE_MODEL, class_named
 from .config import LUKE_TYPES, is_bert
 from .names import Weights, to_published
 from .read import Checkpoint
 from .source import as_in_file, untrained_queries
+from .write_tokenizer import write_tokenizer
 
 _POSITIONS = "embeddings.position_embeddings.weight"
 _ENTITY_POSITIONS = f"entity_{_POSITIONS}"
@@ -73,7 +73,7 @@ def write_checkpoint(
         values = published_config(config, architecture)
         write_object(temporary / "config.json", {**values, **_precision(tensors, values)})
         write_object(temporary / "entity_vocab.json", _entity_names(checkpoint.entities))
-        write_pieces(checkpoint.pieces, temporary)
+        write_tokenizer(checkpoint.pieces, temporary)
         _name_task(temporary / "tokenizer_config.json", architecture)
 
 

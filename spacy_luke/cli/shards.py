@@ -45,12 +45,12 @@ def shards_cli(
     """
     with pretraining_extra():
         from ..checkpoint.hub import resolve
+        from ..checkpoint.read_tokenizer import read_tokenizer
         from ..pretraining.articles import STAGE
         from ..pretraining.engine import Engine
         from ..pretraining.entities import STAGE as ENTITIES
         from ..pretraining.manifest import read_manifest
         from ..pretraining.shards import ShardSettings, build_shards, covers_nothing
-    from ..vocab.pieces import PieceTokenizer
 
     msg = Printer()
     try:
@@ -58,7 +58,7 @@ def shards_cli(
         manifest = build_shards(
             [read_manifest(path, STAGE) for path in articles],
             read_manifest(entities, ENTITIES),
-            PieceTokenizer.from_directory(resolve(encoder)),
+            read_tokenizer(resolve(encoder)),
             out,
             settings,
             Engine(engine, workers, scheduler),

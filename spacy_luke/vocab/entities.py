@@ -151,6 +151,10 @@ def _as_object(text: str, source: str) -> dict[str, Any] | None:
         value = json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError:
         return None
+    except VocabError:
+        raise
+    except ValueError as err:  # an id of thousands of digits
+        raise VocabError(f"{source} cannot be read: {err}.") from err
     except RecursionError as err:
         raise VocabError(f"{source} is nested too deeply.") from err
     return value if isinstance(value, dict) else None
@@ -167,7 +171,7 @@ def _json_lines(text: str, source: str) -> Iterator[_Entry]:
             entry = json.loads(line)
             index = entry["id"]
             entities = [(str(title), str(language)) for title, language in entry["entities"]]
-        except (ValueError, KeyError, TypeError) as err:
+        except (ValueError, KeyError, TypeError, RecursionError) as err:
             raise VocabError(f"{source}, line {number}: not an entity entry ({err!r}).") from err
         for title, language in entities:
             special = title in (PAD, UNK, MASK, MASK2)

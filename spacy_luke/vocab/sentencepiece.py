@@ -10,7 +10,6 @@ mark of a half-width kana. The rules are applied here, the longest first, as Sen
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,15 +76,6 @@ class SentencePieceModel:
             **_around_pieces(pieces, prefix, strip),
             "model": {"type": "Unigram", "unk_id": _BEFORE.index("<unk>"), "vocab": vocab},
         }
-
-    @classmethod
-    def from_file(cls, path: Path) -> tuple["SentencePieceModel", dict[str, Any]]:
-        """:meth:`read` of a file."""
-        try:
-            raw = path.read_bytes()
-        except OSError as err:
-            raise CheckpointError(f"{path} cannot be read: {err}.") from err
-        return cls.read(raw, str(path))
 
 
 def _by_id(pieces: list[Piece]) -> tuple[list[tuple[str, float]], dict[str, int]]:

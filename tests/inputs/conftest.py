@@ -5,7 +5,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_luke.vocab.pieces import PieceTokenizer
+from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
 
 
 @pytest.fixture(scope="session")
@@ -15,17 +15,17 @@ def nlp():
 
 @pytest.fixture(scope="session")
 def bpe(luke_dir):
-    return PieceTokenizer.from_directory(luke_dir)
+    return read_tokenizer(luke_dir)
 
 
 @pytest.fixture(scope="session")
 def wordpiece(bert_dir):
-    return PieceTokenizer.from_directory(bert_dir)
+    return read_tokenizer(bert_dir)
 
 
 @pytest.fixture(scope="session")
 def unigram(xlmr_dir):
-    return PieceTokenizer.from_directory(xlmr_dir)
+    return read_tokenizer(xlmr_dir)
 
 
 @pytest.fixture

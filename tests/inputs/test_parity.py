@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from spacy.tokens import Doc
 
+from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
 from spacy_luke.inputs.alignment import align
 from spacy_luke.inputs.batch import span_pieces
-from spacy_luke.vocab.pieces import PieceTokenizer
 
 MAX_MENTION = 30
 SPECIAL_STRINGS = ("<mask>", "<s>", "</s>", "<pad>", "<unk>", "<ent>", "<ent2>")
@@ -41,7 +41,7 @@ def tokenizers(request, data_dir, tmp_path_factory):
         str(entities),
         add_prefix_space=request.param == "words",
     )
-    return PieceTokenizer.from_directory(path), reference, request.param
+    return read_tokenizer(path), reference, request.param
 
 
 def test_sentences_with_entities(tokenizers, data_dir, nlp):

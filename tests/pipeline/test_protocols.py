@@ -17,6 +17,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Corpus
 
+from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
 from spacy_luke.cli.evaluate import evaluate
 from spacy_luke.corpora.formats import get_format
 from spacy_luke.corpora.options import ConvertOptions
@@ -27,7 +28,6 @@ from spacy_luke.inputs.batch import span_pieces
 from spacy_luke.model.encoder import LukeModel
 from spacy_luke.pipeline.decoding import decode
 from spacy_luke.pipeline.published import import_checkpoint
-from spacy_luke.vocab.pieces import PieceTokenizer
 from tests.conftest import write_json
 
 transformers = pytest.importorskip("transformers")
@@ -265,7 +265,7 @@ def test_open_entity_of_the_newer_scripts_where_the_mention_is_inside(
 
 
 def test_phrases(vocabulary):
-    tokenizer, nlp = PieceTokenizer.from_directory(vocabulary), spacy.blank("en")
+    tokenizer, nlp = read_tokenizer(vocabulary), spacy.blank("en")
     for record in golden("uctopic")["records"]:
         doc = nlp(record["text"])
         span = doc.char_span(*record["span"])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
 from spacy_luke.pretraining.sequences import Article, Limits, cut_sequences, lay_out
 from spacy_luke.vocab.pieces import PieceTokenizer
 
@@ -15,7 +16,7 @@ TEXT = "Ada lives in Tokyo. She met Kyoto.\n\nLondon is not in Japan! Tokyo is."
 
 @pytest.fixture(scope="module", params=["bert_dir", "luke_dir"])
 def tokenizer(request):
-    return PieceTokenizer.from_directory(Path(request.getfixturevalue(request.param)))
+    return read_tokenizer(Path(request.getfixturevalue(request.param)))
 
 
 def at_dots(texts):

@@ -118,6 +118,8 @@ def test_a_title_may_be_any_string(read):
         (jsonl(LINES) + '{"id": 9, "entities": [["only a title"]]}\n', 6),
         (jsonl(LINES) + '{"id": 9, "entities": [["Tokyo", "en"]]}\n', 6),
         (jsonl(LINES) + "[1, 2]\n", 6),
+        (jsonl(LINES) + '{"id": ' + "9" * 5_000 + ', "entities": []}\n', 6),
+        (jsonl(LINES) + '{"id": ' + "[" * 100_000 + "\n", 6),
         ('{"[MASK]": 0,\n "Tok', 1),
     ],
 )
@@ -135,7 +137,9 @@ def test_a_bad_id_is_named(read, index):
         read(jsonl([*LINES[:3], entry]))
 
 
-@pytest.mark.parametrize("content", ["", " \n\n", b"\xff\xfe\x00", "[1, 2]"])
+@pytest.mark.parametrize(
+    "content", ["", " \n\n", b"\xff\xfe\x00", "[1, 2]", '{"[MASK]": ' + "9" * 5_000 + "}"]
+)
 def test_what_is_no_vocabulary_is_named(read, content):
     with pytest.raises(VocabError, match=r"entity_vocab\.json"):
         read(content)

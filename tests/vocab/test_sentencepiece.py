@@ -7,8 +7,9 @@ import random
 
 import pytest
 
+from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
+from spacy_luke.checkpoint.write_tokenizer import write_tokenizer
 from spacy_luke.errors import CheckpointError, VocabError
-from spacy_luke.vocab.files import write_pieces
 from spacy_luke.vocab.pieces import PieceTokenizer
 
 WHY = "comparing with the reference needs transformers, sentencepiece and protobuf"
@@ -139,7 +140,7 @@ def parsed(raw):
 
 
 def read(path):
-    return PieceTokenizer.from_directory(path)
+    return read_tokenizer(path)
 
 
 def ids_of(tokenizer, texts):
@@ -309,7 +310,7 @@ def test_it_survives_saving(mluke, through, tmp_path_factory):
         copy = pickle.loads(pickle.dumps(tokenizer))
     else:
         folder = tmp_path_factory.mktemp("written")
-        write_pieces(tokenizer, folder)
+        write_tokenizer(tokenizer, folder)
         copy = read(folder)
     assert copy.sentencepiece.raw == (mluke / FILE).read_bytes()
     assert copy.special_ids == tokenizer.special_ids
@@ -322,7 +323,7 @@ def test_it_survives_saving(mluke, through, tmp_path_factory):
 
 def test_transformers_reads_what_is_written(mluke, tmp_path_factory):
     tokenizer, folder = read(mluke), tmp_path_factory.mktemp("written")
-    write_pieces(tokenizer, folder)
+    write_tokenizer(tokenizer, folder)
     (folder / "entity_vocab.json").write_bytes((mluke / "entity_vocab.json").read_bytes())
     reference = transformers.AutoTokenizer.from_pretrained(folder)
     assert isinstance(reference, transformers.MLukeTokenizer)
@@ -334,7 +335,7 @@ def test_transformers_reads_what_is_written(mluke, tmp_path_factory):
 
 def test_transformers_reads_what_is_written_without_markers(xlmr, tmp_path_factory):
     tokenizer, folder = read(xlmr), tmp_path_factory.mktemp("written")
-    write_pieces(tokenizer, folder)
+    write_tokenizer(tokenizer, folder)
     reference = transformers.AutoTokenizer.from_pretrained(folder, use_fast=False)
     assert isinstance(reference, transformers.XLMRobertaTokenizer)
     assert len(reference) == len(tokenizer)

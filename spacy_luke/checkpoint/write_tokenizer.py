@@ -4,15 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from ..json_file import write_object
-from .pieces import MARKERS, SPECIALS, PieceTokenizer
-from .sentencepiece import MODEL_FILE, SentencePieceModel
+from ..vocab.pieces import SPECIALS, PieceTokenizer
+from ..vocab.sentencepiece import MODEL_FILE, SentencePieceModel
+from .read_tokenizer import MARKERS
 
-# The classes of transformers that read what is written here, where the source names none.
+# The classes of transformers that read what is written here, if the source names none.
 _CLASSES = {"BPE": "LukeTokenizer", "WordPiece": "BertTokenizer", "Unigram": "XLMRobertaTokenizer"}
+_ANY_CLASS = "PreTrainedTokenizerFast"
 
 
-def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
-    """Write files that :meth:`PieceTokenizer.from_directory` reads as the same tokenizer.
+def write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:
+    """Write files that :func:`.read_tokenizer.read_tokenizer` reads as the same tokenizer.
 
     ``tokenizer_config.json`` and ``tokenizer.json``, and beside them the older files of the kind:
     ``vocab.json`` and ``merges.txt``, or ``vocab.txt``. A tokenizer that came from
@@ -32,7 +34,7 @@ def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
         hidden = {f" {name} ": name for name in names.values()}
         model["vocab"] = [[hidden.get(piece, piece), score] for piece, score in model["vocab"]]
     config = {**tokenizer.settings, **_names(specials)}
-    config.setdefault("tokenizer_class", _CLASSES[model["type"]])
+    config.setdefault("tokenizer_class", _CLASSES.get(model["type"], _ANY_CLASS))
     normalizer = data.get("normalizer") or {}
     if normalizer.get("type") == "BertNormalizer":
         config["do_lower_case"] = normalizer["lowercase"]
@@ -43,15 +45,18 @@ def write_pieces(tokenizer: PieceTokenizer, folder: Path) -> None:
     write_object(folder / "tokenizer.json", data)
     write_object(folder / "tokenizer_config.json", config)
     if model["type"] == "BPE":
-        own = {piece: i for piece, i in model["vocab"].items() if i < len(model["vocab"])}
-        write_object(folder / "vocab.json", own)
+        vocab = model["vocab"]
+        write_object(folder / "vocab.json", vocab)
         merges = (x if isinstance(x, str) else " ".join(x) for x in model["merges"])
         (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]), "utf8")
-        further = {name: i for i, name in names.items() if i >= len(model["vocab"])}
+        further = {name: i for i, name in names.items() if name not in vocab}
         write_object(folder / "added_tokens.json", further)
     elif model["type"] == "WordPiece":
-        pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
-        (folder / "vocab.txt").write_text("\n".join([*pieces, ""]), "utf8")
+        # A line per id. For an id without a piece (of two equal lines the first has none) it is a
+        # string that no text has, or all ids after it would shift.
+        pieces = {i: piece for piece, i in model["vocab"].items()}
+        lines = [pieces.get(i, names.get(i, f" {i}")) for i in range(max(pieces) + 1)]
+        (folder / "vocab.txt").write_text("\n".join([*lines, ""]), "utf8")
 
 
 def _write_sentencepiece(
