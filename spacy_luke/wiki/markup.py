@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 
-from mwparserfromhell.parser import ParserError, tokens
+from mwparserfromhell.parser import CTokenizer, ParserError, tokens, use_c
+from mwparserfromhell.parser.tokenizer import Tokenizer as PythonTokenizer
 
 from .balance import without_blocks, without_open_addresses, without_side_links
 from .languages import LINK_TRAIL
@@ -28,10 +29,10 @@ from .tags import BREAK, HOLE, without_tags
 from .templates import ARGUMENT, rule_of
 from .tidy import Link, tidy
 
-try:
-    from mwparserfromhell.parser._tokenizer import CTokenizer as Tokenizer
-except ImportError:  # built without its C part: the same tokens, slowly
-    from mwparserfromhell.parser.tokenizer import Tokenizer
+# Not ``mwparserfromhell.parse``, which builds a tree of these tokens: over the English dump sample
+# that alone made this module a third slower, and walking the tree would recurse.
+# Without the library's C part the tokens are the same, but slow.
+Tokenizer = CTokenizer if use_c else PythonTokenizer
 
 __all__ = ["Link", "Parsed", "parse"]
 
