@@ -39,6 +39,10 @@ class Encoder(nn.Module):
             self.passes.clear()
         return super().train(mode)
 
+    def weights_changed(self) -> None:
+        """No word pass that was computed with the weights before is found again."""
+        self.network.n_changes += 1
+
     @property
     def hidden_size(self) -> int:
         return self.network.config.hidden_size

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from thinc.api import Optimizer, get_torch_default_device
@@ -65,6 +65,13 @@ class Format:
     load: Callable[[bytes], torch.nn.Module]
 
 
+@runtime_checkable
+class TellsChanges(Protocol):
+    """A module that is told when its weights were changed."""
+
+    def weights_changed(self) -> None: ...
+
+
 class LukeShim(PyTorchShim):
     """A shim whose module may be absent until it is initialised or loaded.
 
@@ -118,6 +125,29 @@ class LukeShim(PyTorchShim):
             if updated is not weights and not _same_memory(updated, weights):
                 parameter.data.copy_(xp2torch(updated))
             parameter.grad = None
+        self._weights_changed()
+
+    @contextmanager
+    def use_params(self, params: dict) -> Iterator[None]:
+        """Within the block, parameters have the values that ``params`` has for them: the averages
+        of an optimizer (``use_averages``), by the keys that :meth:`finish_update` gave it."""
+        named = self._model.named_parameters() if self._model is not None else ()
+        found = [(p, params[self.id, name]) for name, p in named if (self.id, name) in params]
+        before = [parameter.data.clone() for parameter, _ in found]
+        for parameter, value in found:
+            parameter.data.copy_(xp2torch(value))
+        self._weights_changed(bool(found))
+        try:
+            yield
+        finally:
+            for (parameter, _), value in zip(found, before):
+                parameter.data.copy_(value)
+            self._weights_changed(bool(found))
+
+    def _weights_changed(self, changed: bool = True) -> None:
+        """Thinc writes through NumPy or CuPy, which torch does not notice."""
+        if changed and isinstance(self._model, TellsChanges):
+            self._model.weights_changed()
 
     def copy(self) -> "LukeShim":
         """A copy with an identity of its own: optimizers keep their moments by it."""

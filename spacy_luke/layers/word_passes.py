@@ -10,9 +10,8 @@ from threading import Lock
 from typing import Any
 
 import torch
-from torch import nn
 
-from ..model.encoder import WordPass
+from ..model.encoder import LukeModel, WordPass
 from ..model.packing import Words
 
 MOST_ROWS = 8192
@@ -77,19 +76,20 @@ class WordPasses:
         return WordPasses, ()
 
 
-def pass_key(words: Words, network: nn.Module) -> tuple:
-    """What a word pass depends on: pieces, weights (and whether they were written to), precision.
+def pass_key(words: Words, network: LukeModel) -> tuple:
+    """What a word pass depends on: pieces, weights, precision.
 
-    Optimizers write through NumPy, which torch's version of a parameter does not tell. But a step
-    takes a gradient away: what was encoded while one was waiting is not found after it.
+    Weights are known by the network's count of changes, which every optimizer step of ours raises,
+    and by torch's own versions, which tell what torch changes in place.
     """
     shapes = b"" if words.shapes is None else words.shapes.tobytes()
-    weights = tuple((p.data_ptr(), p._version, p.grad is None) for p in network.parameters())
+    weights = tuple((p.data_ptr(), p._version) for p in network.parameters())
     device = next(network.parameters()).device.type
     return (
         words.piece_ids.tobytes(),
         words.offsets.tobytes(),
         shapes,
+        network.n_changes,
         weights,
         torch.is_autocast_enabled(device),
     )

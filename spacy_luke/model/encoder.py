@@ -194,6 +194,7 @@ class LukeModel(nn.Module):
         )
         self.attention_dropout = 0.0
         self.gradient_checkpointing = False
+        self.n_changes = 0  # raised by whoever changes weights in a way that torch does not notice
 
     @property
     def device(self) -> torch.device:

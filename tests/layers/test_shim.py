@@ -118,3 +118,24 @@ def test_steps_do_not_pile_up_memory():
     grown = [step() for _ in range(25)][-1] - start
     assert grown < 5 * module.weight.numel() * 4
     assert module.weight.data_ptr() == where
+
+
+def test_averages_of_an_optimizer_are_used_within_the_block_and_gone_after_it():
+    shim = make_shim(LearnRates())
+    assert shim.module is not None
+    optimizer = SGD(0.5, L2=0.0, grad_clip=0.0, use_averages=True)
+    for _ in range(3):
+        for parameter in shim.module.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        shim.finish_update(optimizer)
+    last = {name: p.detach().clone() for name, p in shim.module.named_parameters()}
+    averages = {name: optimizer.averages[shim.id, name] for name in last}
+    assert all((averages[name] > last[name].numpy()).all() for name in last)
+    with pytest.raises(KeyError, match="within"), shim.use_params(optimizer.averages):
+        for name, parameter in shim.module.named_parameters():
+            assert (parameter.detach().numpy() == averages[name]).all()
+        raise KeyError("within")
+    for name, parameter in shim.module.named_parameters():
+        assert torch.equal(parameter, last[name])
+    with shim.use_params({}):
+        assert torch.equal(shim.module["new"].weight, last["new.weight"])

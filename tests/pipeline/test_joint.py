@@ -108,6 +108,30 @@ def test_all_learn_together_and_one_copy_of_the_weights_is_saved(bert_dir, tmp_p
     assert answers(other) == answers(nlp)
 
 
+def test_averages_are_what_is_evaluated_and_saved_and_training_goes_on_without_them(
+    bert_dir, tmp_path
+):
+    nlp, examples = initialized(bert_dir)
+    optimizer = Adam(0.01, L2=0.0, use_averages=True)
+    for _ in range(5):
+        nlp.update(examples, sgd=optimizer, drop=0.0)
+    last, shown = weights(encoder(nlp)), logits(nlp)
+    with nlp.use_params(optimizer.averages):
+        assert np.abs(weights(encoder(nlp)) - last).max() > 1e-3
+        averaged = logits(nlp)
+        assert np.abs(averaged - shown).max() > 1e-3
+        nlp.to_disk(tmp_path)
+    assert (weights(encoder(nlp)) == last).all() and (logits(nlp) == shown).all()
+    assert np.abs(logits(spacy.load(tmp_path)) - averaged).max() < 1e-5
+
+
+def logits(nlp: Language) -> np.ndarray:
+    """Of a component that shares word passes with others."""
+    list(nlp.pipe([eg.predicted for eg in make_examples(nlp)]))
+    docs = [eg.predicted for eg in make_examples(nlp)]
+    return nlp.get_pipe("luke_relation").predict(docs)[1].logits
+
+
 @pytest.mark.parametrize("mode", ["probe", "markers"])
 def test_gradients_of_all_add_up(bert_dir, mode):
     nlp, examples = initialized(bert_dir, mode=mode)
