@@ -16,7 +16,7 @@ PACKAGE = ROOT / "spacy_luke"
 FLOORS = [
     {"errors", "files", "report"},
     {"json_file"},
-    {"annotations", "model", "vocab", "wiki"},
+    {"annotations", "model", "vocab"},
     {"inputs", "checkpoint", "corpora"},
     {"layers", "pretraining"},
     {"pipeline"},
@@ -139,6 +139,14 @@ def test_floors_import_downwards_only() -> None:
                 if name != parts[0] and name != "__version__" and floor_of(name) >= here:
                     wrong.append(f"{'.'.join(parts)} imports {name}")
     assert not wrong
+
+
+def test_wiki_imports_nothing_of_the_pretraining_around_it() -> None:
+    for path in (PACKAGE / "pretraining" / "wiki").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                target = f"{node.module}, level {node.level}"
+                assert node.level == 1 or floor_of(str(node.module)) == 0, (path.name, target)
 
 
 def test_the_components_work_with_transformers_uninstalled(luke_dir: Path, tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import torch
 
 from ..errors import CheckpointError
 from ..report import LOGGER
-from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
+from ..vocab.editing import shared_rows, special
+from ..vocab.entities import EntityVocab
 from .names import ENTITY_HEAD, ENTITY_PREDICTIONS, ENTITY_TABLE
 from .read import Checkpoint
 
@@ -95,29 +96,6 @@ def _check_same_kind(one: Checkpoint, other: Checkpoint) -> None:
                 f"{other.source.name} has {key} {values[1]}, {one.source.name} has {values[0]}: "
                 "its entities mean nothing to another encoder."
             )
-
-
-def special(entities: EntityVocab) -> list[str]:
-    """The names of the special entities, by their ids."""
-    names = [name for name in (PAD, UNK, MASK, MASK2) if name in entities]
-    return sorted(names, key=entities.names.__getitem__)
-
-
-def shared_rows(
-    entities: EntityVocab, known: EntityVocab, language: str | None = None
-) -> dict[int, int]:
-    """Of the entities that both vocabularies name: the row in the first -> that in the second.
-
-    language: of names that do not say theirs, to find them in a multilingual vocabulary.
-    """
-    rows = {}
-    for name, index in entities.names.items():
-        row = known.names.get(name)
-        if row is None and language:
-            row = known.names.get(f"{language}:{name}")
-        if row is not None:
-            rows[index] = row
-    return rows
 
 
 def _take_rows(

@@ -14,6 +14,7 @@ from wasabi import Printer
 
 from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError, LukeError
+from ..vocab import editing
 from ..vocab.entities import SPECIALS, EntityVocab
 from . import app
 from .loading import load_pipeline
@@ -73,11 +74,11 @@ def entity_table_cli(
         titles = _titles_of(nlp, node)
         if source is not None:
             other = _checkpoint_of(source)
-            vocab = store.joined(other.entities, module_of(node).entities)
+            vocab = editing.joined(other.entities, module_of(node).entities)
             store.set_entities(node, vocab, other)
         if keep is not None:
             names = _names(keep, titles)
-            kept = store.keep_entities(module_of(node).entities, names, nlp.vocab.lang or None)
+            kept = editing.keep_entities(module_of(node).entities, names, nlp.vocab.lang or None)
             if len(kept.missing) == len(names):
                 raise ConfigError(f"{keep} names no entity of the vocabulary (--lite keeps none).")
             if kept.missing:
@@ -87,7 +88,7 @@ def entity_table_cli(
                 )
             store.set_entities(node, kept.vocab)
         if lite:
-            store.set_entities(node, store.lite(module_of(node).entities))
+            store.set_entities(node, editing.lite(module_of(node).entities))
         if anew:
             store.draw_anew(node, seed)
         if add is not None:

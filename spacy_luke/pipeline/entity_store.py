@@ -1,23 +1,20 @@
 """The entities that an encoder knows: prune them, add others' or one's own."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..checkpoint.entity_table import special, with_entities
+from ..checkpoint.entity_table import with_entities
 from ..checkpoint.names import ENTITY_HEAD, ENTITY_TABLE
 from ..checkpoint.read import Checkpoint
 from ..errors import ConfigError, InputError
 from ..layers.encoder import ENCODER, module_of, set_encoder, to_checkpoint
+from ..vocab.editing import special
 from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
 from .masked_entities import mention_features
-
-LITE = (MASK, UNK, PAD, MASK2)
-"""The special entities in the order of the published ``-lite`` models."""
 
 
 class Mention(NamedTuple):
@@ -27,14 +24,6 @@ class Mention(NamedTuple):
     doc: Doc
     start: int
     end: int
-
-
-@dataclass
-class Kept:
-    """missing: names that were asked for and are not in the vocabulary."""
-
-    vocab: EntityVocab
-    missing: list[str]
 
 
 def encoder_of(nlp: Language, name: str = "") -> Any:
@@ -51,41 +40,6 @@ def encoder_of(nlp: Language, name: str = "") -> Any:
     if not name and len(found) != 1:
         raise ConfigError(f"{len(found)} components have an encoder {list(found)}: name one.")
     return found[name or next(iter(found))]
-
-
-def keep_entities(vocab: EntityVocab, names: Iterable[str], language: str | None = None) -> Kept:
-    """The vocabulary of the special entities and of ``names``, in its own order; an entity keeps
-    all of its names (those of other languages). language: in which to look up names without one."""
-    wanted, missing = set(), []
-    for name in names:
-        index = vocab.find(name, language)
-        if index is None:
-            missing.append(name)
-        else:
-            wanted.add(index)
-    wanted.update(vocab.names[name] for name in special(vocab))
-    rows = {index: row for row, index in enumerate(sorted(wanted))}
-    kept = {name: rows[index] for name, index in vocab.names.items() if index in rows}
-    return Kept(EntityVocab(kept), missing)
-
-
-def lite(vocab: EntityVocab) -> EntityVocab:
-    """The special entities alone, in the order of the published ``-lite`` models."""
-    names = [name for name in LITE if name in vocab]
-    return EntityVocab({name: i for i, name in enumerate(names)})
-
-
-def joined(one: EntityVocab, other: EntityVocab) -> EntityVocab:
-    """The entities of ``one`` with their ids, then those that ``other`` alone has; names that both
-    have are the same entity, whatever else it is called."""
-    names = dict(one.names.items())
-    rows = {index: names[name] for name, index in other.names.items() if name in names}
-    n_rows = len(one)
-    for name, index in other.names.items():
-        if index not in rows:
-            rows[index], n_rows = n_rows, n_rows + 1
-        names.setdefault(name, rows[index])
-    return EntityVocab(names)
 
 
 def set_entities(node: Any, vocab: EntityVocab, fallback: Checkpoint | None = None) -> None:

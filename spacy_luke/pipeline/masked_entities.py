@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from spacy.tokens import Span
 
-from ..checkpoint.entity_table import special
 from ..checkpoint.names import ENTITY_HEAD, ENTITY_TABLE
 from ..checkpoint.read import Checkpoint
 from ..errors import ConfigError
 from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import module_of, to_checkpoint
 from ..model.heads import MaskedHead
+from ..vocab.editing import special
 
 Ranked = list[tuple[str, float]]
 """Titles with their probabilities, best first."""

@@ -13,17 +13,17 @@ from spacy.vocab import Vocab
 
 from ..errors import ConfigError, CorpusError
 from ..vocab.entities import SPECIALS
-from ..wiki.export import PARTITION_SIZE, Page, Partition, partitions, read_pages
-from ..wiki.languages import DISAMBIGUATION_TEMPLATES
-from ..wiki.links import resolve
-from ..wiki.markup import Parsed, parse
-from ..wiki.pages import disambiguation_templates, is_disambiguation
-from ..wiki.sites import Site
 from .disk import write_json
 from .engine import Engine
 from .manifest import Manifest, files_of_input
 from .stage import Stage, begin
 from .tables import ARTICLES, PAGES, TableWriter
+from .wiki.export import PARTITION_SIZE, Page, Partition, partitions, read_pages
+from .wiki.languages import DISAMBIGUATION_TEMPLATES
+from .wiki.links import resolve
+from .wiki.markup import Parsed, parse
+from .wiki.pages import disambiguation_templates, is_disambiguation
+from .wiki.sites import Site
 
 STAGE, TEMPLATES = "articles", "templates"
 _NAMES = "templates.json"

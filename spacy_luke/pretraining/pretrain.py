@@ -11,7 +11,7 @@ import srsly
 import torch
 
 from ..checkpoint.classes import MASKED_LM
-from ..checkpoint.entity_table import shared_rows, special, with_entities
+from ..checkpoint.entity_table import with_entities
 from ..checkpoint.names import POOLER, Weights, is_extra_query, plain_query, to_published
 from ..checkpoint.read import Checkpoint, with_extra_queries
 from ..checkpoint.source import Source
@@ -20,6 +20,7 @@ from ..errors import ConfigError
 from ..files import whole_file
 from ..model.encoder import AttentionPattern
 from ..report import LOGGER
+from ..vocab.editing import shared_rows, special
 from .evaluation import HeldOut
 from .manifest import Manifest, part_of
 from .masking import Vocabularies

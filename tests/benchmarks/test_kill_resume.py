@@ -6,8 +6,8 @@ import gzip
 import pytest
 
 from benchmarks import kill_resume
-from spacy_luke.wiki.export import partitions, read_pages
-from tests.wiki.exports import export, page
+from spacy_luke.pretraining.wiki.export import partitions, read_pages
+from tests.pretraining.wiki.exports import export, page
 
 
 def test_a_killed_preparation_leaves_the_same_bytes(bert_dir, tmp_path, capsys):

@@ -14,7 +14,7 @@ from spacy_luke.pretraining.articles import STAGE
 from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.shards import vocabulary
 from tests.pretraining.test_stage import snapshot
-from tests.wiki.exports import export, page
+from tests.pretraining.wiki.exports import export, page
 
 GOOD = page("Good", "'''Good''' is near [[Other]] and [[Zoë]]. It rains there in [[March]].")
 TARGETS = [page(x, f"'''{x}''' is a place near [[Good]].") for x in ("Other", "Zoë", "March")]

@@ -9,8 +9,9 @@ from spacy.tokens import Doc, Span
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.layers.encoder import module_of, set_encoder, to_checkpoint
-from spacy_luke.pipeline.entity_store import lite, set_entities
+from spacy_luke.pipeline.entity_store import set_entities
 from spacy_luke.pipeline.published import import_checkpoint
+from spacy_luke.vocab.editing import lite
 from spacy_luke.vocab.entities import EntityVocab
 
 TEXT = "Ada Lovelace was born in London and worked with Charles Babbage."

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.wiki.markup import parse
-from spacy_luke.wiki.tidy import Edit, Link, apply
+from spacy_luke.pretraining.wiki.markup import parse
+from spacy_luke.pretraining.wiki.tidy import Edit, Link, apply
 
 WORD = st.text("abcdéßžабв東京", min_size=1, max_size=6)
 TITLE = st.text("abcdé ", min_size=1, max_size=8).filter(str.strip)

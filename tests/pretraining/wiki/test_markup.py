@@ -2,8 +2,8 @@
 
 import pytest
 
-from spacy_luke.wiki.markup import parse
-from spacy_luke.wiki.sites import Site
+from spacy_luke.pretraining.wiki.markup import parse
+from spacy_luke.pretraining.wiki.sites import Site
 
 GERMAN = Site(language="de", namespaces={0: "", 6: "Datei", 14: "Kategorie", 100: "Portal"})
 

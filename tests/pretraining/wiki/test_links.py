@@ -2,9 +2,9 @@
 
 import pytest
 
-from spacy_luke.wiki.links import pipe_trick, resolve
-from spacy_luke.wiki.sites import Site
-from spacy_luke.wiki.titles import normalize_title
+from spacy_luke.pretraining.wiki.links import pipe_trick, resolve
+from spacy_luke.pretraining.wiki.sites import Site
+from spacy_luke.pretraining.wiki.titles import normalize_title
 
 GERMAN = Site(language="de", namespaces={0: "", 6: "Datei", 14: "Kategorie", 100: "Portal"})
 

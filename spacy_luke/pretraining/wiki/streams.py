@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from ..errors import CorpusError
+from ...errors import CorpusError
 
 CHUNK = 1 << 16
 BZ2_MAGIC, GZIP_MAGIC = b"BZh", b"\x1f\x8b"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.wiki.export import Page, partitions, read_pages
-from spacy_luke.wiki.markup import Parsed, parse
-from spacy_luke.wiki.pages import is_disambiguation
+from spacy_luke.pretraining.wiki.export import Page, partitions, read_pages
+from spacy_luke.pretraining.wiki.markup import Parsed, parse
+from spacy_luke.pretraining.wiki.pages import is_disambiguation
 
-CORPUS = Path(__file__).parents[2] / "project" / "corpus"
+CORPUS = Path(__file__).parents[3] / "project" / "corpus"
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.wiki_markup import other_anchors
-from spacy_luke.wiki.export import partitions, read_pages
-from spacy_luke.wiki.markup import parse
+from spacy_luke.pretraining.wiki.export import partitions, read_pages
+from spacy_luke.pretraining.wiki.markup import parse
 
 RESIDUE = re.compile(r"\[\[|\]\]|\{\{|\}\}|''|<ref|\|thumb|\|mini")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from spacy_luke.errors import CorpusError
-from spacy_luke.wiki.export import Page, Partition, partitions, read_pages
-from spacy_luke.wiki.sites import Site
+from spacy_luke.pretraining.wiki.export import Page, Partition, partitions, read_pages
+from spacy_luke.pretraining.wiki.sites import Site
 
 from .exports import export, head, multistream, page
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
-from ..errors import CorpusError
-from ..report import LOGGER
+from ...errors import CorpusError
+from ...report import LOGGER
 from .pages import redirect_target
 from .sites import Site
 from .streams import BZ2_MAGIC, decompressed

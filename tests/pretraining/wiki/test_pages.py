@@ -2,14 +2,14 @@
 
 import pytest
 
-from spacy_luke.wiki.export import Page
-from spacy_luke.wiki.languages import DISAMBIGUATION_TEMPLATES
-from spacy_luke.wiki.pages import (
+from spacy_luke.pretraining.wiki.export import Page
+from spacy_luke.pretraining.wiki.languages import DISAMBIGUATION_TEMPLATES
+from spacy_luke.pretraining.wiki.pages import (
     disambiguation_templates,
     is_disambiguation,
     redirect_target,
 )
-from spacy_luke.wiki.sites import Site
+from spacy_luke.pretraining.wiki.sites import Site
 
 
 @pytest.mark.parametrize(
