@@ -5,22 +5,24 @@ in ``write_tokenizer.py`` alone.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from ..errors import CheckpointError, VocabError, reading
 from ..json_file import read_object
 from ..vocab.entities import FILE_NAMES as ENTITY_FILES
-from ..vocab.pieces import SPECIALS, PieceTokenizer, check_ids, rust_tokenizer, take_prefix_space
+from ..vocab.pieces import SPECIALS, PieceTokenizer, RustModel, check_ids, take_prefix_space
 from ..vocab.sentencepiece import MODEL_FILE, SentencePieceModel
 
 # The order in which transformers gives ids to names that the vocabulary lacks.
 _ROLES = ("bos", "eos", "sep", "pad", "cls", "mask")
 _FURTHER = "additional_special_tokens"
-TOKENIZER_FILES = ("tokenizer.json", "vocab.json", MODEL_FILE, "vocab.txt")
+_OTHERS = ("tokenizer.json", "vocab.json", "vocab.txt")
+TOKENIZER_FILES = (MODEL_FILE, *_OTHERS)
 MARKERS = ("<ent>", "<ent2>")
 _NAMES = {
     "bracket": dict(zip(SPECIALS, ("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]"))),
@@ -40,14 +42,12 @@ def read_tokenizer(path: Path) -> PieceTokenizer:
     the field, and VocabError if a special piece is absent.
     """
     config = _read_config(path)
-    file, model, data = _read_pieces(path, config)
-    added = _added_ids(path, data, config, model is not None)
-    ids = {**_piece_ids(data), **added}
-    names = _special_names(config, "[CLS]" in ids and model is None)
+    pieces = _read_pieces(path, config)
+    added = {**pieces.listed, **_added_ids(path, pieces, config)}
+    ids = {**pieces.vocabulary, **added}
+    names = _special_names(config, "[CLS]" in ids and not pieces.sentencepiece)
     further = _further_names(path, config)
-    with reading(f"{file}: pre_tokenizer"):
-        prefix_space = take_prefix_space(data, config.get("add_prefix_space"))
-    if model is not None:
+    if pieces.sentencepiece:
         _give_ids(path, [*(names[role] for role in _ROLES), *further], ids)
     special_ids = {}
     for role in SPECIALS:
@@ -58,38 +58,67 @@ def read_tokenizer(path: Path) -> PieceTokenizer:
         special_ids[role] = ids[names[role]]
     hidden = {*(names[role] for role in SPECIALS), *added, *(ids.keys() & further)}
     found = {name: ids[name] for name in sorted(hidden)}
-    with reading(str(file)):
-        tokenizer = PieceTokenizer(
-            rust_tokenizer(data, hidden), special_ids, found, model, prefix_space, _settings(path)
-        )
-        tokenizer.encode_texts([_PROBE])
-    return tokenizer
+    with reading(str(pieces.file)):
+        model = pieces.make(hidden)
+        model.encode([_PROBE])
+    return PieceTokenizer(model, special_ids, found, pieces.prefix_space, _settings(path))
 
 
-def _read_pieces(
-    path: Path, config: dict[str, Any]
-) -> tuple[Path, SentencePieceModel | None, dict[str, Any]]:
-    """The file that has the pieces, its model if it is one of SentencePiece, and what
-    ``tokenizer.json`` says or would say of it."""
-    file = path / MODEL_FILE
-    # MLukeTokenizer reads this one; a tokenizer.json beside it holds less (sentencepiece.py).
-    if config.get("tokenizer_class") == "MLukeTokenizer" and file.exists():
-        return file, *_sentencepiece(file)
-    if (path / "tokenizer.json").exists():
-        file = path / "tokenizer.json"
-        data = read_object(file)
-        _check_pieces(data, file)
-        return file, None, data
-    if (path / "vocab.json").exists() and (path / "merges.txt").exists():
-        return path / "vocab.json", None, _byte_level_bpe(path / "vocab.json", path / "merges.txt")
-    if file.exists():
-        return file, *_sentencepiece(file)
-    if (path / "vocab.txt").exists():
-        return path / "vocab.txt", None, _wordpiece(path / "vocab.txt", config)
+class _Pieces(NamedTuple):
+    """The file that has the pieces, and what it says.
+
+    vocabulary: ids of pieces that may be found in text. listed: ids of further ones.
+    make: from the names of pieces that are not to be found in text to what finds the others.
+    """
+
+    file: Path
+    vocabulary: dict[str, int]
+    listed: dict[str, int]
+    make: Callable[[set[str]], RustModel | SentencePieceModel]
+    prefix_space: bool = False
+    sentencepiece: bool = False
+
+
+def _read_pieces(path: Path, config: dict[str, Any]) -> _Pieces:
+    """What the first file that is there says."""
+    model, whole, vocab, lines = (path / name for name in (MODEL_FILE, *_OTHERS))
+    # MLukeTokenizer reads this one; a tokenizer.json beside it lacks some of its character map.
+    if config.get("tokenizer_class") == "MLukeTokenizer" and model.exists():
+        return _sentencepiece(model)
+    if whole.exists():
+        data = read_object(whole)
+        _check_pieces(data, whole)
+        return _rust(whole, data, config)
+    if vocab.exists() and (path / "merges.txt").exists():
+        return _rust(vocab, _byte_level_bpe(vocab, path / "merges.txt"), config)
+    if model.exists():
+        return _sentencepiece(model)
+    if lines.exists():
+        return _rust(lines, _wordpiece(lines, config), config)
     raise CheckpointError(
         f"No tokenizer in {path}: expected tokenizer.json, vocab.json with merges.txt, "
         f"{MODEL_FILE}, or vocab.txt."
     )
+
+
+def _rust(file: Path, data: dict[str, Any], config: dict[str, Any]) -> _Pieces:
+    """data: what ``tokenizer.json`` says, or would say. Unigram lists its pieces in order of their
+    ids."""
+    with reading(f"{file}: added_tokens"):
+        listed = {token["content"]: token["id"] for token in data.get("added_tokens") or []}
+    check_ids(listed, f"{file}: added_tokens")
+    with reading(f"{file}: pre_tokenizer"):
+        prefix_space = take_prefix_space(data, config.get("add_prefix_space"))
+    vocab = data["model"]["vocab"]
+    if isinstance(vocab, list):
+        vocab = {piece: i for i, (piece, _) in enumerate(vocab)}
+    return _Pieces(file, vocab, listed, partial(RustModel, data), prefix_space)
+
+
+def _sentencepiece(file: Path) -> _Pieces:
+    with reading(str(file)):
+        model = SentencePieceModel(file.read_bytes(), str(file))
+    return _Pieces(file, model.vocabulary(), model.unmatched, model.without, sentencepiece=True)
 
 
 def _check_pieces(data: dict[str, Any], file: Path) -> None:
@@ -154,30 +183,25 @@ def _read_config(path: Path) -> dict[str, Any]:
     return {**merged, _FURTHER: further}
 
 
-def _added_ids(
-    path: Path, data: dict[str, Any], config: dict[str, Any], hidden: bool
-) -> dict[str, int]:
-    """Ids of pieces that are listed beside the vocabulary; ``added_tokens.json`` has precedence.
-    hidden: the vocabulary has other names for them (``sentencepiece.py``)."""
-    with reading(f"{path / 'tokenizer.json'}: added_tokens"):
-        listed = {token["content"]: token["id"] for token in data.get("added_tokens") or []}
+def _added_ids(path: Path, pieces: _Pieces, config: dict[str, Any]) -> dict[str, int]:
+    """Ids that other files list; ``added_tokens.json`` has precedence."""
     with reading(f"{path / 'tokenizer_config.json'}: added_tokens_decoder"):
         decoder = config.get("added_tokens_decoder", {})
         decoded = {token["content"]: int(index) for index, token in decoder.items()}
     further = _read_optional(path / "added_tokens.json")
-    pieces = {} if hidden else {index: piece for piece, index in _piece_ids(data).items()}
+    owners = {index: piece for piece, index in pieces.vocabulary.items()}
     for file, found in (
-        ("tokenizer.json", listed),
+        (pieces.file.name, pieces.listed),
         ("tokenizer_config.json", decoded),
         ("added_tokens.json", further),
     ):
         check_ids(found, str(path / file))
         for piece, index in found.items():
-            if pieces.setdefault(index, piece) != piece:
+            if owners.setdefault(index, piece) != piece:
                 raise CheckpointError(
-                    f"{path / file}: {piece!r} has the id {index} of {pieces[index]!r}."
+                    f"{path / file}: {piece!r} has the id {index} of {owners[index]!r}."
                 )
-    return {**listed, **decoded, **further}
+    return {**decoded, **further}
 
 
 def _further_names(path: Path, config: dict[str, Any]) -> list[str]:
@@ -212,17 +236,6 @@ def _special_names(config: dict[str, Any], brackets: bool) -> dict[str, str]:
     for role in names:
         names[role] = _content(config.get(f"{role}_token")) or names[role]
     return names
-
-
-def _piece_ids(data: dict[str, Any]) -> dict[str, int]:
-    """piece -> id of a serialised tokenizer; Unigram lists its pieces in order of their ids."""
-    vocab = data["model"]["vocab"]
-    return vocab if isinstance(vocab, dict) else {piece: i for i, (piece, _) in enumerate(vocab)}
-
-
-def _sentencepiece(file: Path) -> tuple[SentencePieceModel, dict[str, Any]]:
-    with reading(str(file)):
-        return SentencePieceModel.read(file.read_bytes(), str(file))
 
 
 def _byte_level_bpe(vocab: Path, merges: Path) -> dict[str, Any]:

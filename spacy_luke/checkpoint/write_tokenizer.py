@@ -20,11 +20,11 @@ def write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:
     ``vocab.json`` and ``merges.txt``, or ``vocab.txt``. A tokenizer that came from
     ``sentencepiece.bpe.model`` goes back to that file and ``added_tokens.json`` instead, which is
     what transformers' tokenizers of mLUKE and XLM-R read: a ``tokenizer.json`` cannot hold the
-    whole of such a model (see ``sentencepiece.py``)."""
+    whole of such a model."""
     names = {index: name for name, index in tokenizer.added.items()}
     specials = {role: names[tokenizer.special_ids[role]] for role in SPECIALS}
-    if tokenizer.sentencepiece is not None:
-        _write_sentencepiece(tokenizer.sentencepiece, tokenizer.settings, folder, names, specials)
+    if isinstance(tokenizer.model, SentencePieceModel):
+        _write_sentencepiece(tokenizer.model, tokenizer.settings, folder, names, specials)
         return
     data = tokenizer.to_dict()["tokenizer"]
     data["added_tokens"] = [_added(name, index) for index, name in sorted(names.items())]

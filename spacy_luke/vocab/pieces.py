@@ -1,4 +1,5 @@
-"""Word pieces by the Rust ``tokenizers`` library: byte-level BPE, WordPiece and Unigram.
+"""Word pieces: byte-level BPE, WordPiece and Unigram by the Rust ``tokenizers`` library, and
+SentencePiece models by their own.
 
 The tokenizer is used on *parts* of a text (see ``inputs/alignment.py``) and never adds or
 recognises special pieces: ``<mask>`` or ``</s>`` in a user's text is ordinary text. Special
@@ -23,6 +24,7 @@ from ..errors import CheckpointError, reading
 from .sentencepiece import SentencePieceModel
 
 Array = np.ndarray
+Encoded = tuple[Array, Array, Array]  # ids, offsets, whether a word starts
 
 SPECIALS = ("cls", "sep", "mask", "pad", "unk")
 # Parts are mostly single words, and words repeat: remember their pieces, up to this many bytes.
@@ -33,10 +35,9 @@ _ENTRY_BYTES = 200  # of an entry beside its string and its ids: an array object
 class PieceTokenizer:
     """Text parts to piece ids. Threads may share it.
 
-    tokenizer: a ``tokenizers.Tokenizer`` without post-processing or added tokens.
+    model: finds the pieces of a text, special pieces left aside.
     special_ids: ids of cls, sep, mask, pad and unk.
     added: special and further pieces, such as ``<ent>``, by name; never found in text.
-    sentencepiece: the model that ``tokenizer`` was made from, if it was made from one.
     prefix_space: whether the files say ``add_prefix_space`` (byte-level BPE). No part gets a space
         here: it is for the caller to write one, see ``spaces`` in ``inputs/alignment.py``.
     settings: what else ``tokenizer_config.json`` says (``task``, limits): not used here, kept for
@@ -45,17 +46,15 @@ class PieceTokenizer:
 
     def __init__(
         self,
-        tokenizer: Tokenizer,
+        model: "RustModel | SentencePieceModel",
         special_ids: dict[str, int],
         added: dict[str, int],
-        sentencepiece: SentencePieceModel | None = None,
         prefix_space: bool = False,
         settings: dict[str, Any] | None = None,
     ):
-        self._tokenizer = tokenizer
+        self.model = model
         self.special_ids = special_ids
         self.added = added
-        self.sentencepiece = sentencepiece
         self.prefix_space = prefix_space
         self.settings = settings or {}
         self._cache: dict[str, Array] = {}
@@ -86,20 +85,18 @@ class PieceTokenizer:
     def spaces_matter(self) -> bool:
         """True if a leading space changes the pieces of a part: byte-level BPE, and a
         SentencePiece model that writes no space before a text."""
-        if self.sentencepiece is not None:
-            return not self.sentencepiece.add_dummy_prefix
-        return isinstance(self._tokenizer.model, models.BPE)
+        return self.model.spaces_matter
 
     def id_of(self, piece: str) -> int | None:
         """The id of a piece or added piece by its string."""
         if piece in self.added:
             return self.added[piece]
-        return self._tokenizer.token_to_id(piece)
+        return self.model.id_of(piece)
 
     def __len__(self) -> int:
         """One more than the highest id."""
-        vocab = self._tokenizer.get_vocab()
-        return max((*vocab.values(), *self.added.values(), *self.special_ids.values())) + 1
+        further = (*self.added.values(), *self.special_ids.values())
+        return max(self.model.n_ids, *(index + 1 for index in further))
 
     def encode_words(self, parts: Sequence[str]) -> list[Array]:
         """Piece ids of each part, (n_pieces,) each; repeated parts are looked up."""
@@ -107,10 +104,7 @@ class PieceTokenizer:
         known = {part: ids for part in parts if (ids := cache.get(part)) is not None}
         missing = sorted({part for part in parts if part not in known})
         if missing:
-            encoded = {
-                part: np.asarray(encoding.ids, dtype=np.int64)
-                for part, (encoding, _) in zip(missing, self._encode(missing))
-            }
+            encoded = dict(zip(missing, self.model.ids(missing)))
             self._remember(encoded)
             known |= encoded
         return [known[part] for part in parts]
@@ -128,34 +122,18 @@ class PieceTokenizer:
 
     def encode_parts(self, parts: Sequence[str]) -> list[tuple[Array, Array]]:
         """Ids (n_pieces,) and character offsets (n_pieces, 2) of each part."""
-        return [
-            (np.asarray(encoding.ids, dtype=np.int64), _offsets(encoding, origin))
-            for encoding, origin in self._encode(parts)
-        ]
+        return [(ids, offsets) for ids, offsets, _ in self.model.encode(parts)]
 
-    def encode_texts(self, texts: Sequence[str]) -> list[tuple[Array, Array, Array]]:
+    def encode_texts(self, texts: Sequence[str]) -> list[Encoded]:
         """Of each text: ids (n_pieces,), character offsets (n_pieces, 2), and whether a word starts
         at a piece (n_pieces,), a word being what the tokenizer splits a text into before pieces."""
-        found = []
-        for e, origin in self._encode(texts):
-            words = np.asarray([-1 if x is None else x for x in e.word_ids], dtype=np.int64)
-            ids = np.asarray(e.ids, dtype=np.int64)
-            found.append((ids, _offsets(e, origin), np.diff(words, prepend=-2) != 0))
-        return found
-
-    def _encode(self, texts: Sequence[str]) -> Iterable[tuple[Encoding, Array | None]]:
-        """The library's encoding of each text, and where the characters it saw come from."""
-        origins: list[Array | None] = [None] * len(texts)
-        if self.sentencepiece is not None:
-            normalised = [self.sentencepiece.charsmap.normalise(text) for text in texts]
-            texts, origins = [text for text, _ in normalised], [origin for _, origin in normalised]
-        return zip(self._tokenizer.encode_batch(list(texts), add_special_tokens=False), origins)
+        return self.model.encode(texts)
 
     def to_dict(self) -> dict[str, Any]:
         ids = {"special_ids": self.special_ids, "added": self.added, "settings": self.settings}
-        if self.sentencepiece is not None:
-            return {**ids, "sentencepiece": base64.b64encode(self.sentencepiece.raw).decode()}
-        data = json.loads(self._tokenizer.to_str())
+        if isinstance(self.model, SentencePieceModel):
+            return {**ids, "sentencepiece": base64.b64encode(self.model.raw).decode()}
+        data = self.model.to_dict()
         level = byte_level(data)
         if level is not None:  # as files have it, so that it is read back like one
             level["add_prefix_space"] = self.prefix_space
@@ -175,14 +153,14 @@ class PieceTokenizer:
                     f"{sorted(SPECIALS)}."
                 )
             if "sentencepiece" in values:
-                model, data = SentencePieceModel.read(base64.b64decode(values["sentencepiece"]))
-                tokenizer = rust_tokenizer(data, added)
-                return cls(tokenizer, special_ids, added, model, settings=settings)
+                raw = base64.b64decode(values["sentencepiece"])
+                model = SentencePieceModel(raw).without(added)
+                return cls(model, special_ids, added, settings=settings)
             data = {**values["tokenizer"]}
             data["pre_tokenizer"] = copy.deepcopy(data["pre_tokenizer"])
             prefix_space = take_prefix_space(data)
             # The names of added pieces are hidden already.
-            return cls(rust_tokenizer(data), special_ids, added, None, prefix_space, settings)
+            return cls(RustModel(data), special_ids, added, prefix_space, settings)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.to_dict()
@@ -200,50 +178,79 @@ def check_ids(ids: dict[str, Any], where: str) -> None:
             )
 
 
-def rust_tokenizer(data: dict[str, Any], hidden: Iterable[str] = ()) -> Tokenizer:
-    """The library's tokenizer of what ``tokenizer.json`` says, less what surrounds the pieces and
-    what is for training only: dropout of merges would draw other pieces at every call.
+class RustModel:
+    """Pieces by the Rust library.
 
+    data: what ``tokenizer.json`` says. What surrounds the pieces is left out, and so is what is
+    for training only: dropout of merges would draw other pieces at every call.
     hidden: names of pieces that are not to be found in text. Raises what the library raises, a
     Rust panic included; see :func:`.errors.reading`.
     """
-    model = {**data["model"]}
-    if model.get("dropout") is not None:
-        model["dropout"] = None
-    data = {
-        **data,
-        "added_tokens": [],
-        "post_processor": None,
-        "truncation": None,
-        "padding": None,
-        "model": model,
-    }
-    if model.get("type") != "Unigram":
-        return Tokenizer.from_str(json.dumps(data))
-    # Through JSON, a quarter of a million pieces would take twice the time and memory.
-    settings = {**model, "vocab": [["<unk>", 0.0]], "unk_id": 0}
-    tokenizer = Tokenizer.from_str(json.dumps({**data, "model": settings}))
-    vocab = _hidden_from_unigram(model["vocab"], set(hidden))
-    fallback = bool(model.get("byte_fallback"))
-    tokenizer.model = models.Unigram(vocab, unk_id=model.get("unk_id"), byte_fallback=fallback)
-    return tokenizer
+
+    def __init__(self, data: dict[str, Any], hidden: Iterable[str] = ()):
+        model = {**data["model"]}
+        if model.get("dropout") is not None:
+            model["dropout"] = None
+        outside: dict[str, Any] = {
+            "added_tokens": [],
+            "post_processor": None,
+            "truncation": None,
+            "padding": None,
+        }
+        data = {**data, **outside, "model": model}
+        if model.get("type") == "Unigram":
+            self._tokenizer = _unigram(data, set(hidden))
+        else:
+            self._tokenizer = Tokenizer.from_str(json.dumps(data))
+
+    @property
+    def spaces_matter(self) -> bool:
+        return isinstance(self._tokenizer.model, models.BPE)
+
+    @property
+    def n_ids(self) -> int:
+        """One more than the highest id."""
+        return max(self._tokenizer.get_vocab().values(), default=-1) + 1
+
+    def id_of(self, piece: str) -> int | None:
+        return self._tokenizer.token_to_id(piece)
+
+    def ids(self, texts: Sequence[str]) -> list[Array]:
+        """Ids of each text, (n_pieces,) each."""
+        return [np.asarray(encoding.ids, dtype=np.int64) for encoding in self._encode(texts)]
+
+    def encode(self, texts: Sequence[str]) -> list[Encoded]:
+        """Of each text: ids (n_pieces,), character offsets (n_pieces, 2), and whether a word starts
+        at a piece (n_pieces,)."""
+        found = []
+        for e in self._encode(texts):
+            words = np.asarray([-1 if x is None else x for x in e.word_ids], dtype=np.int64)
+            offsets = np.asarray(e.offsets, dtype=np.int64).reshape(-1, 2)
+            ids = np.asarray(e.ids, dtype=np.int64)
+            found.append((ids, offsets, np.diff(words, prepend=-2) != 0))
+        return found
+
+    def _encode(self, texts: Sequence[str]) -> list[Encoding]:
+        return self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return json.loads(self._tokenizer.to_str())
 
 
-def _hidden_from_unigram(vocab: list[Any], names: set[str]) -> list[tuple[str, float]]:
-    """Unigram would find ``</s>`` in a user's text: give special pieces a string no text has.
+def _unigram(data: dict[str, Any], hidden: set[str]) -> Tokenizer:
+    """Unigram would find ``</s>`` in a user's text: special pieces get a string no text has.
 
     Scores stay as they are, because unknown characters are scored by the lowest of them. No
     text reaches the model with a space in it: it is a ``\u2581`` by then.
     """
-    return [(f" {piece} " if piece in names else piece, score) for piece, score in vocab]
-
-
-def _offsets(encoding: Encoding, origin: Array | None) -> Array:
-    """(n_pieces, 2) the characters of each piece; origin: (n_chars, 2), see ``Charsmap``."""
-    offsets = np.asarray(encoding.offsets, dtype=np.int64).reshape(-1, 2)
-    if origin is None:
-        return offsets
-    return np.stack([origin[offsets[:, 0], 0], origin[offsets[:, 1] - 1, 1]], axis=1)
+    model = data["model"]
+    # Through JSON, a quarter of a million pieces would take twice the time and memory.
+    settings = {**model, "vocab": [["<unk>", 0.0]], "unk_id": 0}
+    tokenizer = Tokenizer.from_str(json.dumps({**data, "model": settings}))
+    vocab = [(f" {piece} " if piece in hidden else piece, score) for piece, score in model["vocab"]]
+    fallback = bool(model.get("byte_fallback"))
+    tokenizer.model = models.Unigram(vocab, unk_id=model.get("unk_id"), byte_fallback=fallback)
+    return tokenizer
 
 
 def byte_level(data: dict[str, Any]) -> dict[str, Any] | None:

@@ -1,23 +1,21 @@
 """Unigram models in the SentencePiece library's own file, as XLM-R and mLUKE publish them.
 
-The file is a protobuf message, of which four fields matter; they are read here, so that neither
-``sentencepiece`` nor ``protobuf`` is needed. The ``tokenizers`` library then finds the pieces. Its
-own reading of a model's character map is not used: it looks at one grapheme at a time and takes
-the shortest rule, which loses the second accent of a decomposed Vietnamese vowel and the sound
-mark of a half-width kana. The rules are applied here, the longest first, as SentencePiece does.
+The library finds the pieces. Its offsets are those of a text's normalised form, in which one
+character may come from several and several from one; here, each of them is traced to the
+characters it comes from. In ``"ﬁn  da"``, normalised to ``"▁fin▁da"``, both ``f`` and ``i`` come
+from the first character and the second ``▁`` from the second of the two spaces.
 """
 
 import re
-import struct
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
+from sentencepiece import SentencePieceProcessor
 
 from ..errors import CheckpointError
 
 Array = np.ndarray
-Piece = tuple[str, float, int]  # string, score, type
 
 MODEL_FILE = "sentencepiece.bpe.model"
 SPACE = "\u2581"
@@ -25,253 +23,216 @@ SPACE = "\u2581"
 # them; <unk>, <s> and </s>, the first three of the model, are among the four.
 _BEFORE = ("<s>", "<pad>", "</s>", "<unk>")
 _AFTER = "<mask>"
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
-_KINDS = {1: "Unigram", 2: "BPE", 3: "word", 4: "character"}
+_UNKNOWN = _BEFORE.index("<unk>")
+_SHIFT = len(_BEFORE) - 3  # from the library's ids to XLM-R's
+# Fields of ``sentencepiece_model.proto``, and the end of a piece that is not to be found in text.
+_PIECE, _TRAINER, _NORMALIZER = 1, 2, 3
+_UNUSED = b"\x18\x05"
 
 
 class SentencePieceModel:
-    """A Unigram model's file and its normaliser.
+    """A model's file, its pieces under XLM-R's ids, and where in a text they are.
 
-    raw: the content of the file. charsmap: what is to be done to a text before the ``tokenizers``
-    library sees it. add_dummy_prefix: whether a text's first word is written like those after a
-    space. n_ids: one more than the highest id.
+    raw: the content of the file. unmatched: ids of pieces that no text has (special, control and
+    unused ones) by name. add_dummy_prefix: whether a text's first word is written like those after
+    a space. n_ids: one more than the highest id.
+
+    source: the file's name, for errors. Raises CheckpointError if the content is damaged, or a
+    kind of model that XLM-R's tokenizer cannot be.
     """
 
-    def __init__(self, raw: bytes, charsmap: "Charsmap", add_dummy_prefix: bool, n_ids: int):
+    def __init__(self, raw: bytes, source: str = MODEL_FILE):
         self.raw = raw
-        self.charsmap = charsmap
-        self.add_dummy_prefix = add_dummy_prefix
-        self.n_ids = n_ids
+        self._source = source
+        self._library = _load(raw, source)
+        pieces = [self._library.id_to_piece(at) for at in range(self._library.get_piece_size())]
+        normalise = self._library.normalize
+        self.add_dummy_prefix = normalise(".").startswith(SPACE)
+        self.n_ids = len(pieces) + _SHIFT + 1
+        self.unmatched = {name: at for at, name in enumerate(_BEFORE)}
+        kinds = self._library.is_control, self._library.is_unused
+        self._never = {at for at in range(len(pieces)) if any(kind(at) for kind in kinds)}
+        self.unmatched |= {pieces[at]: at + _SHIFT for at in self._never if at > 2}
+        self.unmatched[_AFTER] = self.n_ids - 1
+        # Whether no piece reaches over a space: then words end at spaces.
+        over = (at for at, piece in enumerate(pieces) if SPACE in piece[1:])
+        self._cut = SPACE in pieces and self._never.issuperset(over)
+        self._collapses = SPACE * 2 not in normalise(".  .")
+        self._spaced = lru_cache(4096)(self._begins_with_space)
 
-    @classmethod
-    def read(
-        cls, raw: bytes, source: str = MODEL_FILE
-    ) -> tuple["SentencePieceModel", dict[str, Any]]:
-        """The model, and what ``tokenizer.json`` would say of text that ``charsmap`` has been over.
+    @property
+    def spaces_matter(self) -> bool:
+        return not self.add_dummy_prefix
 
-        The pieces are in the latter alone: a quarter of a million of them take 60 MB.
+    def without(self, names: Collection[str]) -> "SentencePieceModel":
+        """The same model, but these pieces are not found in text."""
+        found = [name for name in names if self._library.piece_to_id(name) not in self._never | {0}]
+        if not found:
+            return self
+        model = SentencePieceModel(_without(self.raw, found), self._source)
+        model.raw = self.raw
+        return model
 
-        source: the file's name, for errors. Raises CheckpointError where the content is damaged,
-        or a kind of model that XLM-R's tokenizer cannot be.
+    def vocabulary(self) -> dict[str, int]:
+        """Ids of pieces that may be found in text."""
+        found = (at for at in range(3, self._library.get_piece_size()) if at not in self._never)
+        return {self._library.id_to_piece(at): at + _SHIFT for at in found}
+
+    def id_of(self, piece: str) -> int | None:
+        if piece in self.unmatched:
+            return self.unmatched[piece]
+        at = self._library.piece_to_id(piece)
+        return at + _SHIFT if at else None
+
+    def ids(self, texts: Sequence[str]) -> list[Array]:
+        """Ids of each text, (n_pieces,) each."""
+        texts = [self._seen(text) for text in texts]
+        found = [np.asarray(self._library.encode(text), dtype=np.int64) for text in texts]
+        return [np.where(ids == 0, _UNKNOWN, ids + _SHIFT) for ids in found]
+
+    def encode(self, texts: Sequence[str]) -> list[tuple[Array, Array, Array]]:
+        """Of each text: ids (n_pieces,), character offsets (n_pieces, 2), and whether a word starts
+        at a piece (n_pieces,)."""
+        texts = [self._seen(text) for text in texts]
+        return [(ids, *self._places(text)) for ids, text in zip(self.ids(texts), texts)]
+
+    def _seen(self, text: str) -> str:
+        """The text; nothing if the only piece would be the space that is written before it."""
+        if self._collapses or self._library.normalize(text) != SPACE * self.add_dummy_prefix:
+            return text
+        return ""
+
+    def _places(self, text: str) -> tuple[Array, Array]:
+        pieces = self._library.encode(text, out_type=str)
+        if not pieces:
+            return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=bool)
+        lengths = np.asarray([len(piece) for piece in pieces])
+        ends = np.cumsum(lengths)
+        origins = self._origins(text)
+        offsets = np.stack([origins[ends - lengths, 0], origins[ends - 1, 1]], axis=1)
+        words = np.asarray([self._cut and piece.startswith(SPACE) for piece in pieces])
+        words[0] = True
+        return offsets, words
+
+    def _origins(self, text: str) -> Array:
+        """(n_normalised, 2) the characters that each character of the normalised text comes from.
+
+        The library says where they start: the characters of a rule's result all start where the
+        rule applied. They end where the next ones start, or before, if something between them was
+        left out; that is then found by normalising parts of the text.
         """
-        try:
-            pieces, trainer, normalizer = _read_model(raw)
-            kept = [piece for piece, _, kind in pieces if kind == _USER_DEFINED]
-            charsmap = Charsmap(normalizer.get(2, b""), kept)
-        except (ValueError, TypeError, IndexError, struct.error) as err:
-            raise CheckpointError(
-                f"{source} cannot be read as a SentencePiece model ({err}); fetch it again."
-            ) from err
-        problem = _unsupported(pieces, trainer, normalizer)
-        if problem:
-            raise CheckpointError(
-                f"{source} {problem}, as no tokenizer of XLM-R's kind does; a tokenizer.json is "
-                "needed."
-            )
-        prefix, strip = bool(normalizer.get(3, 1)), bool(normalizer.get(4, 1))
-        vocab, unmatched = _by_id(pieces)
-        return cls(raw, charsmap, prefix, len(vocab)), {
-            "version": "1.0",
-            "added_tokens": [{"content": name, "id": at} for name, at in unmatched.items()],
-            **_around_pieces(pieces, prefix, strip),
-            "model": {"type": "Unigram", "unk_id": _BEFORE.index("<unk>"), "vocab": vocab},
-        }
+        normalised, found = self._library.normalize(text, with_offsets=True)
+        first = int(self.add_dummy_prefix)  # the space before the text comes from nowhere in it
+        found = np.asarray(found[first:], dtype=np.int64)
+        normalised, starts, bounds = normalised[first:], found[:-1].copy(), np.unique(found)
+        ends = bounds[np.searchsorted(bounds, starts, side="right")]
+        for start in np.unique(starts[ends - starts > 1]).tolist():
+            at, stop = np.searchsorted(found[:-1], [start, start + 1]).tolist()
+            result, end = normalised[at:stop], int(ends[at])
+            if result == SPACE:  # of several spaces the last
+                last = end - 1
+                while last > start and not self._is_space(text[last]):
+                    last -= 1
+                starts[at], ends[at] = last, last + 1
+            elif text.startswith(result, start):  # a symbol that no rule changes
+                starts[at:stop] = np.arange(start, start + len(result))
+                ends[at:stop] = starts[at:stop] + 1
+            else:
+                result = result.strip(SPACE)
+                length = 1
+                while start + length < end and self._result(text[start : start + length]) != result:
+                    length += 1
+                ends[at:stop] = start + length
+        if self._collapses and not text.isascii():
+            # What becomes a space and more ("¨", a space and an accent) has the last space before
+            # the accent.
+            for at in re.finditer(f"{SPACE}(?!{SPACE})", normalised[:-1]):
+                start, end = int(starts[at.end()]), int(ends[at.end()])
+                if starts[at.start()] < start and self._spaced(text[start:end]):
+                    starts[at.start()], ends[at.start()] = start, end
+        origins = np.stack([starts, ends], axis=1)
+        return np.concatenate([origins[:first], origins])
+
+    def _after_dot(self, text: str) -> str:
+        """What a part becomes within a text, where spaces before and after it stay."""
+        return self._library.normalize(f".{text}.").removeprefix(SPACE)[1:-1]
+
+    def _result(self, text: str) -> str:
+        return self._after_dot(text).strip(SPACE)
+
+    def _is_space(self, character: str) -> bool:
+        return character == " " or self._after_dot(character) == SPACE
+
+    def _begins_with_space(self, text: str) -> bool:
+        return self._after_dot(text).startswith(SPACE)
 
 
-def _by_id(pieces: list[Piece]) -> tuple[list[tuple[str, float]], dict[str, int]]:
-    """(piece, score) by id, and the ids of pieces that no text has (special, control and unused
-    ones) by their names: in the list they are strings that no text has either."""
-    unmatched = {name: at for at, name in enumerate(_BEFORE)}
-    vocab = [(f" {at} ", 0.0) for at in range(len(_BEFORE))]
-    highest = max(score for _, score, kind in pieces if kind == _NORMAL)
-    for at, (piece, score, kind) in enumerate(pieces[3:], len(_BEFORE)):
-        if kind == _USER_DEFINED:
-            score = len(piece.encode()) * highest - 0.1  # as the library scores them
-        elif kind != _NORMAL:
-            # No text has a space in it by then. The score must not become the lowest, from
-            # which unknown characters get theirs.
-            unmatched[piece], piece, score = at, f" {at} ", 0.0
-        vocab.append((piece, score))
-    unmatched[_AFTER] = len(vocab)
-    vocab.append((f" {len(vocab)} ", 0.0))
-    return vocab, unmatched
+def _load(raw: bytes, source: str) -> SentencePieceProcessor:
+    """The library's model. Raises CheckpointError."""
+    try:
+        if not {_TRAINER, _NORMALIZER} <= {number for number, _ in _fields(raw)}:
+            # Cut between two pieces, it would be a smaller model to the library.
+            raise ValueError("it ends before its settings")
+        library = SentencePieceProcessor(model_proto=raw)
+    except (ValueError, IndexError, RuntimeError, OSError) as err:
+        raise CheckpointError(
+            f"{source} cannot be read as a SentencePiece model ({err}); fetch it again."
+        ) from err
+    problem = _unsupported(library)
+    if problem:
+        raise CheckpointError(
+            f"{source} {problem}, as no tokenizer of XLM-R's kind does; a tokenizer.json is needed."
+        )
+    return library
 
 
-def _around_pieces(pieces: list[Piece], prefix: bool, strip: bool) -> dict[str, Any]:
-    """What is done to a text before its pieces are found, and after."""
-    # What may be cut at spaces before pieces are found: pieces that never reach over one.
-    strings = [piece for piece, _, kind in pieces if kind in (_NORMAL, _USER_DEFINED)]
-    cut = SPACE in strings and not any(SPACE in piece[1:] for piece in strings)
-    steps = [_replace({"String": " "}, SPACE)]
-    if strip:
-        steps = [_replace({"Regex": r"\A +"}, ""), _replace({"Regex": " {2,}"}, " "), *steps]
-    if prefix:
-        steps.append({"type": "Prepend", "prepend": SPACE})
-    if strip:  # with the prefix, where there is nothing else
-        steps.append(_replace({"Regex": SPACE + r"+\z"}, ""))
-    space = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "never", "split": cut}
-    normalizer = {"type": "Sequence", "normalizers": steps}
-    return {"normalizer": normalizer, "pre_tokenizer": dict(space), "decoder": dict(space)}
-
-
-def _replace(pattern: dict[str, str], content: str) -> dict[str, Any]:
-    return {"type": "Replace", "pattern": pattern, "content": content}
-
-
-def _unsupported(pieces: list[Piece], trainer: dict[int, Any], normalizer: dict[int, Any]) -> str:
-    """What keeps the model from being one of XLM-R's kind; empty where nothing does."""
-    kinds = [kind for *_, kind in pieces]
-    if trainer.get(3, 1) != 1:
-        return f"is a {_KINDS.get(trainer[3], 'strange')} model, not a Unigram model"
-    if trainer.get(40, 0) != 0 or kinds[:3] != [_UNKNOWN, _CONTROL, _CONTROL]:
+def _unsupported(library: SentencePieceProcessor) -> str:
+    """What keeps a model from being one of XLM-R's kind; empty if nothing does."""
+    if library.get_piece_size() <= 3:
+        return "holds no pieces"
+    if not (library.is_unknown(0) and library.is_control(1) and library.is_control(2)):
         return "does not begin with <unk>, <s> and </s>"
-    if trainer.get(35) or _BYTE in kinds:
+    if library.is_byte(library.piece_to_id("<0x00>")):
         return "spells unknown characters as bytes"
-    if trainer.get(24) or not normalizer.get(5, 1):
+    if library.normalize(". .").removeprefix(SPACE) != f".{SPACE}.":
         return "writes spaces after words, or as they are"
-    if _NORMAL not in kinds or _UNKNOWN in kinds[3:] or len({p for p, *_ in pieces}) < len(pieces):
-        return "holds no pieces, several <unk>, or a piece twice"
     return ""
 
 
-def _read_model(raw: bytes) -> tuple[list[Piece], dict[int, Any], dict[int, Any]]:
-    """The pieces, and the fields of ``trainer_spec`` and ``normalizer_spec`` by number.
-
-    Numbers are those of ``sentencepiece_model.proto``. Raises ValueError, or what reading a value
-    of another type raises.
-    """
-    pieces: list[Piece] = []
-    specs: dict[int, dict[int, Any]] = {}
-    for number, value in _fields(raw):
-        if number == 1:
-            piece = dict(_fields(value))
-            (score,) = struct.unpack("<f", piece.get(2, bytes(4)))
-            pieces.append((piece.get(1, b"").decode(), score, int(piece.get(3, _NORMAL))))
-        elif number in (2, 3):
-            specs[number] = dict(_fields(value))
-    if not pieces or len(specs) < 2:
-        raise ValueError("it has no pieces, or ends before its settings")
-    return pieces, specs[2], specs[3]
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Number and value of each field of a protobuf message: a number, or bytes for the rest."""
+def _fields(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """Number and content of each field of the file, a protobuf message of messages. Raises
+    ValueError, or IndexError if it is cut short."""
     at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind = key & 7
-        if kind in (0, 2):
-            size, at = _varint(data, at)
-            if kind == 0:
-                yield key >> 3, size
-                continue
-        elif kind in (1, 5):
-            size = 8 if kind == 1 else 4
-        else:
-            raise ValueError(f"there is no field of the kind {kind}")
-        if at + size > len(data):
-            raise ValueError("it is cut short")
-        yield key >> 3, data[at : at + size]
+    while at < len(raw):
+        number, kind = raw[at] >> 3, raw[at] & 7
+        size = shift = 0
+        while True:  # seven bits a byte, the lowest first
+            at += 1
+            size |= (raw[at] & 127) << shift
+            shift += 7
+            if raw[at] < 128:
+                break
+        at += 1
+        if kind != 2 or at + size > len(raw):
+            raise ValueError("it is cut short or of another format")
+        yield number, raw[at : at + size]
         at += size
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number that starts at this byte, seven bits a byte, and where it ends."""
-    if data[at] < 128:  # nearly always
-        return data[at], at + 1
-    value = shift = 0
-    while data[at] >= 128:
-        value |= (data[at] & 127) << shift
-        shift += 7
-        at += 1
-    return value | data[at] << shift, at + 1
+def _without(raw: bytes, names: Collection[str]) -> bytes:
+    """The file with these pieces unused."""
+    wanted = tuple(b"\x0a" + _varint(len(name.encode())) + name.encode() for name in names)
+    parts = []
+    for number, content in _fields(raw):
+        if number == _PIECE and content.startswith(wanted):
+            content += _UNUSED
+        parts += [bytes([number << 3 | 2]), _varint(len(content)), content]
+    return b"".join(parts)
 
 
-class Charsmap:
-    """The rules of a model's normaliser: what to replace by what.
-
-    blob: ``precompiled_charsmap``: the size of a double-array trie, its units of four bytes, and
-        the strings its keys lead to, each ended by a zero byte. A unit (of the library
-        Darts-clone) has its label in bits 0 to 7, in bit 8 whether a key ends here, and from bit
-        10 the way to its children, times 256 where bit 9 is set.
-    kept: strings that no rule changes.
-
-    Raises ValueError where the blob is cut short.
-    """
-
-    def __init__(self, blob: bytes, kept: Sequence[str] = ()):
-        size = int.from_bytes(blob[:4], "little") if blob else 0
-        if blob and (not size or size % 4 or 4 + size >= len(blob)):
-            raise ValueError("its character map is cut short")
-        self._units = struct.unpack_from(f"<{size // 4}I", blob, 4) if blob else ()
-        self._strings = blob[4 + size :]
-        self._kept = tuple(sorted(kept, key=len, reverse=True))
-        self._nodes: dict[tuple[int, str], int] = {}
-        plain = [chr(code) for code in range(128)]
-        starts = [(char, self._step(0, char)) for char in plain] if blob else []
-        inside = [
-            re.escape(char)
-            for char, at in starts
-            if at > 0 and (self._ends(at) or any(self._step(at, after) > 0 for after in plain))
-        ]
-        # A rule starts at one of these, at what is not ASCII, or before it: an accent, say.
-        rules = [f"[{''.join(inside)}\x80-\U0010ffff]", r".(?=[^\x00-\x7f])"] if blob else [r"(?!)"]
-        self._candidate = re.compile("|".join([*map(re.escape, self._kept), *rules]), re.DOTALL)
-
-    def normalise(self, text: str) -> tuple[str, Array | None]:
-        """The text by the rules, the longest first, and (n_chars, 2) where in ``text`` each
-        character of the result comes from; None where no rule applied."""
-        parts: list[str] = []
-        starts: list[int] = []
-        ends: list[int] = []
-        copied = at = 0
-        while found := self._candidate.search(text, at):
-            start = found.start()
-            at, part = self._rule(text, start)
-            if part is not None:
-                parts += [text[copied:start], part]
-                starts += [*range(copied, start), *[start] * len(part)]
-                ends += [*range(copied + 1, start + 1), *[at] * len(part)]
-                copied = at
-        if not parts:
-            return text, None
-        starts += range(copied, len(text))
-        ends += range(copied + 1, len(text) + 1)
-        return "".join([*parts, text[copied:]]), np.asarray([starts, ends], dtype=np.int64).T
-
-    def _rule(self, text: str, start: int) -> tuple[int, str | None]:
-        """Where the longest key at ``start`` ends, and what replaces it; None: it stays."""
-        for kept in self._kept:
-            if text.startswith(kept, start):
-                return start + len(kept), None
-        node = last = 0
-        end = start + 1
-        for at in range(start, len(text)):
-            known = self._nodes.get((node, text[at]))
-            node = self._step(node, text[at]) if known is None else known
-            if node <= 0:
-                break
-            if self._ends(node):
-                last, end = node, at + 1
-        if not last:
-            return end, None
-        value = self._units[last ^ self._way(last)] & 0x7FFFFFFF
-        return end, self._strings[value : self._strings.find(b"\0", value)].decode(errors="replace")
-
-    def _step(self, node: int, char: str) -> int:
-        """The node that a character leads to; -1 where no key goes on like this."""
-        at = node
-        for byte in char.encode():
-            at ^= self._way(at) ^ byte
-            if at >= len(self._units) or self._units[at] & 0x800000FF != byte:
-                at = -1
-                break
-        self._nodes[node, char] = at
-        return at
-
-    def _way(self, node: int) -> int:
-        unit = self._units[node]
-        return (unit >> 10) << ((unit & 512) >> 6)
-
-    def _ends(self, node: int) -> bool:
-        return bool(self._units[node] & 256)
+def _varint(value: int) -> bytes:
+    parts = []
+    while value > 127:
+        parts.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*parts, value])

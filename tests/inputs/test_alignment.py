@@ -88,11 +88,11 @@ def test_under_mentions_pieces_do_not_cross_a_mention(text, data, bpe, nlp):
     spans = np.asarray([(a, b) for a, b in spans if a < b], dtype=np.int64).reshape(-1, 2)
     pieces = align([doc], bpe, "mentions", [spans])
     check(pieces, [doc])
-    everything = "".join(bpe._tokenizer.id_to_token(i) for i in pieces.ids)
+    everything = "".join(bpe.model._tokenizer.id_to_token(i) for i in pieces.ids)
     assert byte_length(everything) == byte_length(doc[:].text, plain=True)
     for start, end in spans.tolist():
         a, b = pieces.token_starts[start], pieces.token_ends[end - 1]
-        shown = "".join(bpe._tokenizer.id_to_token(i) for i in pieces.ids[a:b])
+        shown = "".join(bpe.model._tokenizer.id_to_token(i) for i in pieces.ids[a:b])
         first = doc[start].idx
         first -= first > 0 and doc.text[first - 1] == " "
         last = doc[end - 1].idx + len(doc[end - 1])
@@ -109,7 +109,7 @@ def byte_length(text, plain=False):
 def test_under_tokens_no_character_is_lost_by_byte_level_bpe(text, bpe, nlp):
     doc = nlp(text)
     pieces = align([doc], bpe)
-    shown = bpe._tokenizer.decode(pieces.ids.tolist(), skip_special_tokens=False)
+    shown = bpe.model._tokenizer.decode(pieces.ids.tolist(), skip_special_tokens=False)
     # The space that spaCy stores with the last token has no token to join.
     assert shown == (doc.text[:-1] if len(doc) and doc[-1].whitespace_ else doc.text)
 
@@ -148,7 +148,7 @@ def test_a_space_of_the_text_stays_where_the_rule_says_so(spaces, bpe, nlp):
 def shown(tokenizer, pieces):
     """The text of every token's pieces."""
     pairs = zip(pieces.token_starts.tolist(), pieces.token_ends.tolist())
-    decode = tokenizer._tokenizer.decode
+    decode = tokenizer.model._tokenizer.decode
     return [decode(pieces.ids[a:b].tolist(), skip_special_tokens=False) for a, b in pairs]
 
 

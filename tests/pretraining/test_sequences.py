@@ -30,7 +30,7 @@ def laid_out(tokenizer, text=TEXT, links=(), max_mention=30, sentences=at_dots) 
 
 
 def spell(tokenizer: PieceTokenizer, ids) -> str:
-    text = "".join(tokenizer._tokenizer.id_to_token(int(i)) for i in ids)
+    text = "".join(tokenizer.model._tokenizer.id_to_token(int(i)) for i in ids)
     return text.replace("Ġ", "").replace("##", "").lower()
 
 

@@ -1,16 +1,20 @@
 """Unigram models from ``sentencepiece.bpe.model``: ids of mLUKE's and XLM-R's own tokenizers."""
 
+import copy
 import io
 import json
 import pickle
 import random
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 
 import pytest
 
 from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
 from spacy_luke.checkpoint.write_tokenizer import write_tokenizer
 from spacy_luke.errors import CheckpointError, VocabError
-from spacy_luke.vocab.pieces import PieceTokenizer
+from spacy_luke.vocab.pieces import PieceTokenizer, RustModel
 
 WHY = "comparing with the reference needs transformers, sentencepiece and protobuf"
 transformers = pytest.importorskip("transformers", reason=WHY)
@@ -18,7 +22,7 @@ sentencepiece = pytest.importorskip("sentencepiece", reason=WHY)
 proto = pytest.importorskip("sentencepiece.sentencepiece_model_pb2", reason=WHY)
 
 FILE = "sentencepiece.bpe.model"
-NORMAL, CONTROL, UNUSED, BYTE = 1, 3, 5, 6
+NORMAL, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 3, 4, 5, 6
 CORPUS = [
     "Tokyo is the capital of Japan, and its largest city.",
     "The University of Tokyo was founded in 1877 by the government of Japan.",
@@ -242,7 +246,7 @@ def test_the_model_itself_agrees_with_its_tokenizer_json(xlmr, tmp_path_factory)
     converted = tmp_path_factory.mktemp("converted")
     reference.save_pretrained(converted)
     through_json = read(converted)
-    assert through_json.sentencepiece is None
+    assert isinstance(through_json.model, RustModel)
     ours = read(xlmr)
     assert ids_of(ours, PLAIN) == ids_of(through_json, PLAIN)
     assert (ours.special_ids, len(ours)) == (through_json.special_ids, len(through_json))
@@ -287,6 +291,100 @@ def test_offsets_are_those_of_the_text_as_given(xlmr):
     assert spaced[-1, 1] == len("  the capital")
 
 
+def fixed(raw):
+    """A model of known pieces, with the rules of another."""
+    model = parsed(raw)
+    del model.pieces[3:]
+    words = [
+        "\u2581",
+        "\u2581the",
+        "\u2581a",
+        *"abcdefghinostyéếệガ株.",
+        "ガラ",
+        "\u2581in",
+        "nd",
+        "de",
+    ]
+    for i, piece in enumerate(words):
+        model.pieces.add(piece=piece, score=-3.0 - i / 8)
+    model.pieces.add(piece="[a]", score=0.0, type=USER_DEFINED)
+    return model.SerializeToString()
+
+
+# Text, ids, characters of each piece, pieces at which words start.
+PLACES = [
+    ("the  a\t the", [5, 6, 5], [(0, 3), (4, 6), (7, 11)], [0, 1, 2]),
+    ("\u200bthe \x01 a\x01", [5, 6], [(1, 4), (6, 8)], [0, 1]),
+    ("a \x01\ufb01n\x01", [6, 4, 12, 15, 16], [(0, 1), (1, 2), (3, 4), (3, 4), (4, 5)], [0, 1]),
+    (
+        "tie\u0302\u0301t e\u0323\u0302",
+        [4, 19, 15, 22, 19, 4, 23],
+        [(0, 1), (0, 1), (1, 2), (2, 5), (5, 6), (6, 7), (7, 10)],
+        [0, 5],
+    ),
+    ("\uff76\uff9e\uff97 \uff76\uff9e", [4, 27, 4, 24], [(0, 2), (0, 3), (3, 4), (4, 6)], [0, 2]),
+    (
+        "a \xa8 \xa8a\xa8",
+        [6, 4, 3, 4, 3, 7, 4, 3],
+        [(0, 1), (2, 3), (2, 3), (4, 5), (4, 5), (5, 6), (6, 7), (6, 7)],
+        [0, 1, 3, 6],
+    ),
+    (
+        "\x01\ufdfa",
+        [4, 3, 4, 3, 4, 3, 4, 3],
+        [(1, 2), (1, 2), (1, 2), (1, 2), (1, 2), (1, 2), (1, 2), (1, 2)],
+        [0, 2, 4, 6],
+    ),
+    ("\u337f\u2026", [4, 25, 3, 26, 26, 26], [(0, 1), (0, 1), (0, 1), (1, 2), (1, 2), (1, 2)], [0]),
+    ("\u3000[a]\x01 [a][a]", [4, 31, 4, 31, 31], [(1, 2), (1, 4), (5, 6), (6, 9), (9, 12)], [0, 2]),
+    (
+        "\U0001f600\U0001f600 a \u2603",
+        [4, 3, 6, 4, 3],
+        [(0, 1), (0, 2), (2, 4), (4, 5), (5, 6)],
+        [0, 2, 3],
+    ),
+    ("a\u2581the\u2581", [6, 5], [(0, 1), (1, 5)], [0, 1]),
+    (" ", [], [], []),
+    ("\x01\u200b", [], [], []),
+    ("\u0301a\u0301 \u0301", [4, 3, 4, 3], [(0, 1), (0, 3), (3, 4), (4, 5)], [0, 2]),
+    ("the\u3000\u3000and\n", [5, 6, 29], [(0, 3), (4, 6), (6, 8)], [0, 1]),
+]
+
+
+@pytest.mark.parametrize(("text", "ids", "places", "words"), PLACES)
+def test_pieces_are_traced_to_their_characters(text, ids, places, words, raw, write):
+    """Spaces, what is left out, rules from several characters to one and from one to several."""
+    found, offsets, starts = read(write(fixed(raw))).encode_texts([text])[0]
+    assert found.tolist() == ids
+    assert [tuple(x) for x in offsets.tolist()] == places
+    assert starts.nonzero()[0].tolist() == words
+
+
+def test_a_special_piece_of_the_model_is_not_found_in_text(raw, write):
+    named = {"tokenizer_config": {"additional_special_tokens": ["[a]", "\u2581the"]}}
+    plain, hiding = read(write(fixed(raw))), read(write(fixed(raw), **named))
+    for name in ("[a]", "\u2581the"):
+        assert hiding.id_of(name) == plain.id_of(name)
+        assert plain.id_of(name) in ids_of(plain, [f"in {name[1:] if name[0] != '[' else name}"])[0]
+    again = PieceTokenizer.from_dict(hiding.to_dict())
+    for tokenizer in (hiding, again):
+        found = ids_of(tokenizer, ["the [a] and the\u2581the"])[0]
+        assert not {*found} & {plain.id_of("[a]"), plain.id_of("\u2581the")}
+        assert tokenizer.model.raw == fixed(raw)
+
+
+def test_one_tokenizer_serves_threads_and_copies(xlmr):
+    tokenizer, texts = read(xlmr), mixed_texts()
+    expected = ids_of(tokenizer, texts)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: ids_of(tokenizer, texts), range(8)):
+            assert found == expected
+    assert ids_of(copy.deepcopy(tokenizer), texts) == expected
+    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
+        for found in pool.map(partial(ids_of, tokenizer), [texts] * 2):
+            assert found == expected
+
+
 def test_a_word_starts_after_every_space(xlmr):
     ids, _, starts = read(xlmr).encode_texts(["the  capital of\nJapan"])[0]
     assert starts[0]
@@ -305,19 +403,19 @@ def test_parts_are_cut_from_a_text_without_their_spaces(xlmr, write):
 def test_it_survives_saving(mluke, through, tmp_path_factory):
     tokenizer = read(mluke)
     if through == "dict":
-        copy = PieceTokenizer.from_dict(json.loads(json.dumps(tokenizer.to_dict())))
+        again = PieceTokenizer.from_dict(json.loads(json.dumps(tokenizer.to_dict())))
     elif through == "pickle":
-        copy = pickle.loads(pickle.dumps(tokenizer))
+        again = pickle.loads(pickle.dumps(tokenizer))
     else:
         folder = tmp_path_factory.mktemp("written")
         write_tokenizer(tokenizer, folder)
-        copy = read(folder)
-    assert copy.sentencepiece.raw == (mluke / FILE).read_bytes()
-    assert copy.special_ids == tokenizer.special_ids
-    assert (copy.added, len(copy)) == (tokenizer.added, len(tokenizer))
+        again = read(folder)
+    assert again.model.raw == (mluke / FILE).read_bytes()
+    assert again.special_ids == tokenizer.special_ids
+    assert (again.added, len(again)) == (tokenizer.added, len(tokenizer))
     texts = [*PLAIN, *HARD, *SPECIAL_STRINGS]
-    assert ids_of(copy, texts) == ids_of(tokenizer, texts)
-    for ours, theirs in zip(tokenizer.encode_texts(texts), copy.encode_texts(texts)):
+    assert ids_of(again, texts) == ids_of(tokenizer, texts)
+    for ours, theirs in zip(tokenizer.encode_texts(texts), again.encode_texts(texts)):
         assert [x.tolist() for x in ours] == [x.tolist() for x in theirs]
 
 
@@ -378,7 +476,11 @@ def test_damage_anywhere_is_an_error_or_a_tokenizer(raw, write):
 
 
 def change(model, what):
-    if what == "byte piece":
+    if what == "all bytes":
+        model.trainer_spec.byte_fallback = True
+        for byte in range(256):
+            model.pieces.add(piece=f"<0x{byte:02X}>", score=-20.0, type=BYTE)
+    elif what == "byte piece":
         model.pieces[-1].type = BYTE
     elif what == "first pieces":
         model.pieces[1].type = NORMAL
@@ -391,19 +493,26 @@ def change(model, what):
         setattr(getattr(model, spec), name, value)
 
 
+@pytest.mark.parametrize("kind", [2, 3, 4], ids=["BPE", "words", "characters"])
+def test_other_ways_to_find_pieces_are_those_of_the_slow_tokenizer(kind, raw, write):
+    model = parsed(raw)
+    model.trainer_spec.model_type = kind
+    path = write(model.SerializeToString())
+    ours, reference = read(path), transformers.XLMRobertaTokenizer.from_pretrained(path)
+    texts = [*PLAIN, *HARD, *mixed_texts()]
+    assert ids_of(ours, texts) == reference_ids(reference, texts)
+
+
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        (("trainer_spec", "model_type", 2), "BPE"),
-        (("trainer_spec", "model_type", 3), "word"),
-        (("trainer_spec", "model_type", 4), "character"),
-        (("trainer_spec", "unk_id", 1), "begin with"),
         ("first pieces", "begin with"),
-        (("trainer_spec", "byte_fallback", True), "bytes"),
-        ("byte piece", "bytes"),
+        ("all bytes", "bytes"),
+        (("trainer_spec", "byte_fallback", True), "byte_fallback"),
+        ("byte piece", "byte piece"),
         (("trainer_spec", "treat_whitespace_as_suffix", True), "spaces"),
         (("normalizer_spec", "escape_whitespaces", False), "spaces"),
-        ("a piece twice", "twice"),
+        ("a piece twice", "already defined"),
         ("no pieces", "no pieces"),
     ],
 )
