@@ -89,6 +89,10 @@ def partitions(
     return found
 
 
+MOST_BYTES = 64 << 20
+"""Of the text of one page: MediaWiki's own limit is 2 MiB."""
+
+
 def read_site(path: Path) -> Site:
     """The head of an export: ``<siteinfo>``, and the language of the root element."""
     language = ""
@@ -216,10 +220,18 @@ def _events(partition: Partition) -> Iterator[tuple[str, Element]]:
     if partition.start:
         parser.feed(b"<mediawiki>")
     seen = False
+    n_silent = 0  # bytes since the last tag
     try:
         for chunk in _decoded(partition):
             parser.feed(chunk)
+            n_silent += len(chunk)
+            if n_silent > MOST_BYTES:
+                raise CorpusError(
+                    f"{partition}: more than {MOST_BYTES >> 20} MiB of text without a tag: no page "
+                    "of a wiki is that long. Is the file damaged?"
+                )
             for event, element in parser.read_events():
+                n_silent = 0
                 if not seen and _local(element.tag) != "mediawiki":
                     name = _local(element.tag)
                     raise CorpusError(f"{partition}: no MediaWiki export: it begins with <{name}>")

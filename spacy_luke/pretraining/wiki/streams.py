@@ -9,6 +9,7 @@ from typing import Protocol
 from ...errors import CorpusError
 
 CHUNK = 1 << 16
+MOST_PLAIN = 1 << 20
 BZ2_MAGIC, GZIP_MAGIC = b"BZh", b"\x1f\x8b"
 _OTHERS = {
     b"\xfd7zXZ": "xz",
@@ -25,14 +26,15 @@ class _Decompressor(Protocol):
     @property
     def unused_data(self) -> bytes: ...
 
-    def decompress(self, data: bytes, /) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
 def decompressed(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
     """The plain bytes of a file, or of whole compressed streams in its bytes start to end.
 
     bz2 (one stream or many), gzip (one member or many) and plain files are told apart by their
-    first bytes. At most a chunk and what it expands to is held.
+    first bytes. What a chunk expands to is given out in pieces of at most ``MOST_PLAIN`` bytes: a
+    few thousand bytes of bz2 can hold gigabytes.
 
     Raises: CorpusError for a file that is empty, truncated, damaged or of another compression; it
         names the file and the byte.
@@ -83,15 +85,26 @@ def _streams(path: Path, chunks: Iterator[bytes], kind: str, at: int) -> Iterato
             if not begun and not data.strip(b"\0"):
                 break  # padding after the last stream
             try:
-                out = stream.decompress(data)
+                yield from _expanded(stream, data)
             except (OSError, EOFError, zlib.error) as error:
                 raise CorpusError(f"{path}: damaged {kind} data near byte {at}: {error}") from error
             begun = True
-            if out:
-                yield out
             if not stream.eof:
                 break
             data, stream, begun = stream.unused_data, _new(kind), False
         at += len(chunk)
     if begun:
         raise CorpusError(f"{path}: the {kind} data breaks off at byte {at}: truncated download?")
+
+
+def _expanded(stream: _Decompressor, data: bytes) -> Iterator[bytes]:
+    """What a stream makes of ``data``, piece by piece."""
+    while True:
+        out = stream.decompress(data, MOST_PLAIN)
+        if out:
+            yield out
+        # bz2 keeps what it has not used yet, zlib gives it back.
+        data = getattr(stream, "unconsumed_tail", b"")
+        waiting = data or not getattr(stream, "needs_input", True)
+        if stream.eof or not waiting and len(out) < MOST_PLAIN:
+            return

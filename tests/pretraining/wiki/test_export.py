@@ -4,6 +4,7 @@ import bz2
 import codecs
 import gzip
 import pickle
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from spacy_luke.errors import CorpusError
 from spacy_luke.pretraining.wiki.export import Page, Partition, partitions, read_pages
 from spacy_luke.pretraining.wiki.sites import Site
+from spacy_luke.pretraining.wiki.streams import MOST_PLAIN, decompressed
 
 from .exports import export, head, multistream, page
 
@@ -226,6 +228,29 @@ def test_a_page_of_ten_megabytes(tmp_path: Path) -> None:
     )
     (found,) = pages_of(write(tmp_path, export(page("A", text)), "wiki.xml.gz"))
     assert len(found.text) > 10_000_000 and found.text == text
+
+
+@pytest.mark.parametrize("name", ["wiki.xml.bz2", "wiki.xml.gz"])
+@pytest.mark.parametrize("start", [head() + "<page><title>A</title><revision><text>", ""])
+def test_a_small_file_that_expands_to_gigabytes_is_an_error_in_little_memory(
+    tmp_path: Path, name: str, start: str
+) -> None:
+    path = tmp_path / name
+    pack = bz2.BZ2Compressor() if name.endswith("bz2") else zlib.compressobj(wbits=31)
+    data = [pack.compress(start.encode())]
+    data += [pack.compress(b" " * (1 << 20)) for _ in range(100)]
+    path.write_bytes(b"".join([*data, pack.flush()]))
+    assert path.stat().st_size < 200_000
+    assert all(len(piece) <= MOST_PLAIN for piece in decompressed(path))
+    with pytest.raises(CorpusError, match="more than 64 MiB of text without a tag"):
+        list(read_pages(Partition(path, Site())))
+
+
+def test_what_a_chunk_expands_to_is_given_out_in_full(tmp_path: Path) -> None:
+    plain = bytes(range(256)) * 20_000 + b"x" * 5_000_000
+    for name, pack in (("a.bz2", bz2.compress), ("a.gz", gzip.compress)):
+        (tmp_path / name).write_bytes(pack(plain) + pack(b"and more"))
+        assert b"".join(decompressed(tmp_path / name)) == plain + b"and more"
 
 
 def test_a_site_without_a_head_knows_the_names_of_every_wiki(tmp_path: Path) -> None:
