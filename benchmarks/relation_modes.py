@@ -19,9 +19,9 @@ from spacy.training.initialize import init_nlp
 from spacy.util import minibatch
 from thinc.api import Config
 
+from spacy_luke.annotations.mentions import spans_of
 from spacy_luke.annotations.relations import relation_offsets
 from spacy_luke.inputs.pairs import build_relation_candidates
-from spacy_luke.pipeline.entity_task import spans_of
 
 from . import experiment, results, runtime
 from .datasets import unanswered

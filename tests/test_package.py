@@ -17,7 +17,7 @@ FLOORS = [
     {"errors", "files", "report"},
     {"json_file"},
     {"annotations", "model", "vocab"},
-    {"inputs", "checkpoint", "corpora"},
+    {"inputs", "checkpoint", "corpora", "metrics"},
     {"layers", "pretraining"},
     {"pipeline"},
     {"cli"},

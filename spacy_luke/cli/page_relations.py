@@ -96,8 +96,8 @@ def links(
     """Predicted relations, then those that are only annotated; each once. The settings are those of
     the component that predicted them."""
     # Not above: it comes with torch, which other commands do not need.
-    from ..pipeline.entity_task import first_mentions
-    from ..pipeline.relation_scorer import one_mention
+    from ..annotations.mentions import first_mentions
+    from ..metrics.relations import one_mention
 
     firsts = [first_mentions(x, spans_key) if merge_entities else {} for x in (doc, reference)]
 

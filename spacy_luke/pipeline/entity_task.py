@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline import EntityLinker
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
+from ..annotations.mentions import spans_of
 from ..errors import ConfigError
 from ..layers.asking import GivenSpans
 from ..report import LOGGER
@@ -19,48 +19,15 @@ from .card import record
 from .labelled import Labelled
 
 Array = np.ndarray
-Place = tuple[int, int]
 
 MAX_WORDS = 8192
 """Of the documents that are asked about at a time, where there are several."""
-
-UNLINKED = ("", EntityLinker.NIL)
-"""The ``kb_id_`` of an entity that is linked to nothing."""
 
 NOT_GIVEN = (
     "Nothing predicted them there: train with the corpus reader spacy-luke.PresetEntsCorpus.v1, "
     "which gives the predicted side gold entities, or name the component that predicts them in "
     "[training] annotating_components."
 )
-
-
-def spans_of(doc: Doc, spans_key: str | None) -> list[Span]:
-    """``Doc.ents`` or a spans group, in text order; of spans of the same place the first."""
-    group = doc.spans.get(spans_key, ()) if spans_key else doc.ents
-    found: dict[tuple[int, int], Span] = {}
-    for span in group:
-        if len(span):
-            found.setdefault((span.start, span.end), span)
-    return [found[place] for place in sorted(found)]
-
-
-def entities_of(spans: Sequence[Span], merged: bool) -> list[list[Span]]:
-    """Mentions to entities, in the order of their first mentions. merged: those of the same
-    ``kb_id_`` are one entity; else, and where a mention is linked to nothing, each is its own."""
-    entities: dict[Any, list[Span]] = {}
-    for i, span in enumerate(spans):
-        key = span.kb_id_ if merged and span.kb_id_ not in UNLINKED else i
-        entities.setdefault(key, []).append(span)
-    return list(entities.values())
-
-
-def first_mentions(doc: Doc, spans_key: str | None) -> dict[Place, Place]:
-    """Characters of every mention -> those of the first mention of its merged entity."""
-    return {
-        (span.start_char, span.end_char): (mentions[0].start_char, mentions[0].end_char)
-        for mentions in entities_of(spans_of(doc, spans_key), merged=True)
-        for span in mentions
-    }
 
 
 def given(by_doc: Sequence[Sequence[Span]]) -> GivenSpans:

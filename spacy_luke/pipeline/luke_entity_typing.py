@@ -11,6 +11,7 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
+from ..annotations.mentions import spans_of
 from ..annotations.types import (
     get_types,
     has_types,
@@ -21,11 +22,11 @@ from ..annotations.types import (
 )
 from ..errors import ConfigError
 from ..layers.entity_scorer import NETWORK, EntityQuery, EntityScores, askable
+from ..metrics.relations import common_places
+from ..metrics.types import typing_score
 from ..report import tell
 from .class_loss import binary_loss, single_loss
-from .entity_task import EntityTask, given, spans_of
-from .relation_scorer import common_places
-from .typing_scorer import typing_score
+from .entity_task import EntityTask, given
 
 Array = np.ndarray
 Place = tuple[int, int]

@@ -5,11 +5,8 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline.spancat import spancat_score
-from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_examples, validate_get_examples
-from spacy.util import registry
 from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from thinc.types import Ragged
@@ -17,6 +14,7 @@ from thinc.types import Ragged
 from ..errors import ConfigError
 from ..layers.span_module import NIL
 from ..layers.span_network import NETWORK, SpanQuery, SpanScores
+from ..metrics.entities import luke_ner_score
 from ..report import LOGGER
 from .as_in_training import as_in_training
 from .candidates import doc_lengths, span_table
@@ -101,20 +99,6 @@ def make_luke_ner(
         overwrite=overwrite,
         scorer=scorer,
     )
-
-
-def luke_ner_score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """spaCy's NER score in flat mode, its span categoriser score in nested mode."""
-    if kwargs.get("nested"):
-        keep = ("spans_key", "labels", "threshold")
-        return spancat_score(examples, **{key: kwargs[key] for key in keep if key in kwargs})
-    return get_ner_prf(examples)
-
-
-@registry.scorers("spacy-luke.luke_ner_scorer.v1")
-def make_luke_ner_scorer() -> Callable[..., dict[str, Any]]:
-    """``spacy.ner_scorer.v1`` or, in nested mode, ``spacy.spancat_scorer.v1``."""
-    return luke_ner_score
 
 
 class LukeNER(Labelled):

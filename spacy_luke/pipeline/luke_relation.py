@@ -11,14 +11,15 @@ from spacy.training import Example
 from spacy.util import minibatch
 from thinc.api import Config, Model
 
+from ..annotations.mentions import entities_of, spans_of
 from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
 from ..errors import ConfigError
 from ..inputs.pairs import Candidates
 from ..layers.pair_scorer import NETWORK, PairQuery, PairScores, askable
+from ..metrics.relations import common_places, relation_score
 from ..report import LOGGER, tell
 from .class_loss import binary_loss, single_loss
-from .entity_task import EntityTask, entities_of, given, spans_of
-from .relation_scorer import common_places, relation_score
+from .entity_task import EntityTask, given
 
 Array = np.ndarray
 Place = tuple[int, int]

@@ -10,7 +10,7 @@ from benchmarks.chosen import chosen_runs, difference_table
 from benchmarks.datasets import load, unanswered
 from benchmarks.task_rows import RELATION, ROWS, sampled_pairs
 from spacy_luke.annotations.relations import relation_offsets
-from spacy_luke.pipeline.relation_scorer import semeval_score
+from spacy_luke.metrics.relations import semeval_score
 from tests.benchmarks.task_data import write_redocred, write_semeval
 
 

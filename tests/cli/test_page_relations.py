@@ -11,7 +11,7 @@ from spacy_luke.cli.page import Entity, cut
 from spacy_luke.cli.page_arcs import Arc, Word, draw
 from spacy_luke.cli.page_relations import CONTEXT, MAX_WORDS, draw_relations, links
 from spacy_luke.cli.page_text import type_chips
-from spacy_luke.pipeline.relation_scorer import relation_score
+from spacy_luke.metrics.relations import relation_score
 from tests.cli.page_data import FAMILY, related, texts
 
 

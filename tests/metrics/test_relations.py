@@ -10,7 +10,7 @@ from spacy.training import Example
 
 from spacy_luke.annotations.relations import install_relations
 from spacy_luke.errors import InputError
-from spacy_luke.pipeline.relation_scorer import (
+from spacy_luke.metrics.relations import (
     make_luke_relation_scorer,
     make_semeval_scorer,
     relation_score,

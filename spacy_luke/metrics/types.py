@@ -8,8 +8,9 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations.mentions import Place
 from ..annotations.types import get_types, has_types, with_ancestors
-from .relation_scorer import FIGURES, Place, by_type, common_places
+from .relations import FIGURES, by_type, common_places
 
 Types = frozenset[str]
 

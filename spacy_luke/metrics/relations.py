@@ -10,11 +10,10 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations.mentions import Place, first_mentions
 from ..annotations.relations import relation_offsets
 from ..errors import InputError
-from .entity_task import first_mentions
 
-Place = tuple[int, int]
 FIGURES = ("p", "r", "f")
 
 
