@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, reading
 from ..model.config import LukeConfig
 from ..model.encoder import LukeModel
 from ..report import LOGGER
@@ -66,6 +66,11 @@ def read_checkpoint(
 
     Raises CheckpointError, ConfigError or VocabError, naming the file and what is wrong.
     """
+    with reading(str(directory)):
+        return _read(directory, entity_aware, name)
+
+
+def _read(directory: Path, entity_aware: bool | None, name: str) -> Checkpoint:
     old, raw = legacy.is_legacy(directory), _raw_config(directory)
     if entity_aware is not None:
         raw["use_entity_aware_attention"] = entity_aware
@@ -90,6 +95,9 @@ def read_checkpoint(
     filled = _fill_extra_queries(encoder, config)
     if is_luke:
         source.filled = filled
+        for other, tensor in others.items():
+            if other.endswith((".weight", ".bias")):
+                _check_precision(tensor, other, directory)
         check_heads(others, source.architecture, config, directory)
     else:  # it will be written as what it has become
         source = Source(source.name, source.sha256, source.architecture)
@@ -186,6 +194,7 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
             + "."
         )
     for source, name in wanted.items():
+        _check_precision(published[source], source, directory)
         expected = list(shapes[name])
         expected[0] //= len(sources(name))
         if list(published[source].shape) != expected:
@@ -202,6 +211,13 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
                 f"{file_of(directory, bad)}: {bad} holds values that are no numbers."
             )
     return weights
+
+
+def _check_precision(tensor: torch.Tensor, name: str, directory: Path) -> None:
+    if not tensor.is_floating_point():
+        raise CheckpointError(
+            f"{file_of(directory, name)}: {name} is in {tensor.dtype}; weights are floating-point."
+        )
 
 
 def _warn_of_doubles(published: Weights, directory: Path) -> None:

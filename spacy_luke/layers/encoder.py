@@ -19,6 +19,7 @@ from ..errors import ConfigError
 from ..inputs.alignment import Spaces, TokenisationRule
 from ..model.config import LukeConfig
 from ..model.encoder import LukeModel, init_weights
+from .encoder_check import check_encoder
 from .encoder_files import load_encoder, save_encoder
 from .encoder_module import Encoder
 from .shim import Format, LearnRates, LukeShim
@@ -168,6 +169,7 @@ def set_encoder(node: Model, checkpoint: Checkpoint) -> None:
     """Put a checkpoint in an encoder node, in place of what is there."""
     settings: EncoderSettings = node.attrs["settings"]
     module = from_checkpoint(checkpoint, settings)
+    check_encoder(module, checkpoint.source.name or settings.name)
     shim_of(node).set(module)
     _prepare(node, module)
 

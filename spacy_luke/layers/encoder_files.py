@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from ..checkpoint.source import Source
-from ..errors import CheckpointError
+from ..errors import CheckpointError, LukeError, reading
 from ..files import whole_file
 from ..model.config import LukeConfig
 from ..model.encoder import LukeModel
@@ -21,6 +21,7 @@ from ..vocab.entities import EntityVocab
 from ..vocab.entity_index import EntityIndex
 from ..vocab.pieces import PieceTokenizer
 from .blob import Blob
+from .encoder_check import check_encoder
 from .encoder_module import Encoder
 
 KIND = "encoder"
@@ -43,6 +44,8 @@ def apart(folder: Path) -> Iterator[None]:
 
 
 def save_encoder(module: Encoder) -> bytes:
+    """Raises CheckpointError, before anything is written, if the encoder could not be used."""
+    check_encoder(module, "The encoder that is to be saved")
     folder = _beside.get()
     tensors = dict(module.network.state_dict())
     tensors |= {f"{_OTHER}{name}": tensor for name, tensor in module.others.items()}
@@ -67,6 +70,19 @@ def save_encoder(module: Encoder) -> bytes:
 
 
 def load_encoder(data: bytes) -> Encoder:
+    """Raises CheckpointError or VocabError if what was saved is damaged."""
+    folder = _beside.get() if data == _APART else None
+    what = "The saved encoder" if folder is None else f"The saved encoder in {folder}"
+    try:
+        with reading("It"):
+            encoder = _load(data)
+    except LukeError as err:
+        raise type(err)(f"{what} cannot be loaded. {err}") from err
+    check_encoder(encoder, what, table=False)
+    return encoder
+
+
+def _load(data: bytes) -> Encoder:
     stored: np.ndarray | None = None
     if data == _APART:
         folder = _beside.get()

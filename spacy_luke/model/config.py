@@ -19,6 +19,7 @@ _COUNTS = (
     "type_vocab_size",
     "pad_token_id",
 )
+_MOST = 2**31 - 1  # products of two of them still fit into 64 bits
 _RATES = {"layer_norm_eps": 1.0, "hidden_dropout_prob": 1.0, "initializer_range": 10.0}
 
 
@@ -62,11 +63,15 @@ class LukeConfig:
                 f"use_entity_aware_attention is {self.use_entity_aware_attention!r}; use true or "
                 "false."
             )
+        if not isinstance(self.extra, dict):
+            raise ConfigError(f"extra is {self.extra!r}; expected an object.")
         for name in _COUNTS:
             value = getattr(self, name)
             least = 0 if name == "pad_token_id" else 1
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ConfigError(f"{name} is {value!r}; use a whole number from {least}.")
+            if value > _MOST:
+                raise ConfigError(f"{name} is too large; use a whole number up to {_MOST:,}.")
         for name, most in _RATES.items():
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or not 0 <= value <= most:
