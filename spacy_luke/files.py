@@ -16,6 +16,7 @@ from pathlib import Path
 
 _BLOCK = 1 << 20
 _N_DIGITS = 8
+_NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 
 
 @contextmanager
@@ -71,14 +72,17 @@ def _move(folder: Path, path: Path) -> None:
     """Rename a folder to ``path``, in place of what is there."""
     while True:
         with beside(path) as replaced:
-            with suppress(FileNotFoundError):
-                path.rename(replaced)
             try:
+                with suppress(FileNotFoundError):
+                    path.rename(replaced)
                 folder.rename(path)
                 return
-            except OSError as error:  # another process has put its folder there in between
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
+            except BaseException as error:
+                if isinstance(error, OSError) and error.errno in _NOT_EMPTY:
+                    continue  # another process has put its folder there in between
+                if replaced.exists():
+                    replaced.rename(path)
+                raise
 
 
 def remove_folder(folder: Path) -> None:
@@ -112,7 +116,7 @@ def _remove(path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Have the content of a file, or the names in a folder, on the disk."""
+    """Flush the content of a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

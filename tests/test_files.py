@@ -56,6 +56,22 @@ def test_an_error_leaves_what_was_there(tmp_path, whole):
     assert names(tmp_path) == ["a"] and (tmp_path / "a").stat() == before
 
 
+def test_an_interruption_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "old").touch()
+    rename = Path.rename
+
+    def interrupted(self: Path, target: Path) -> Path:
+        if target.name == "a" and not (self / "old").exists():
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "a"):
+        pass
+    assert names(tmp_path) == ["a"] and names(tmp_path / "a") == ["old"]
+
+
 def test_a_folder_may_decide_at_the_end_that_the_old_one_stays(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "old").touch()
@@ -145,7 +161,7 @@ from spacy_luke.vocab.entity_index import EntityIndex
 folder = Path({str(tmp_path)!r})
 print(flush=True)
 input()  # start together
-for _ in range(300):
+for _ in range(100):
     {WRITERS[kind].strip().replace(chr(10), chr(10) + "    ")}
 """
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}

@@ -104,7 +104,7 @@ ENTITY_TYPING = PublishedClass(
 )
 ENTITY_PAIRS = PublishedClass(
     "LukeForEntityPairClassification",
-    head=_classifier(2, bias=False),  # most have none
+    head=_classifier(2, bias=False),  # most files have none
     task="entity_pair_classification",
     component="luke_relation",
     settings=_marked("PairScorer"),
