@@ -213,38 +213,30 @@ _COLUMNS = {
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:
-    """Medians of the rounds, with the spread of the seconds, as Markdown."""
-    lines = []
-    for size in dict.fromkeys(x["size"] for x in records):
-        lines += [f"**{size}**", "", f"| | {' | '.join(_COLUMNS.values())} | import, s |"]
-        lines.append("|---" * (len(_COLUMNS) + 2) + "|")
-        for side in SIDES:
-            mine = [x for x in records if (x["kind"], x["size"], x["side"]) == ("load", size, side)]
-            made = [
-                x["seconds"]
-                for x in records
-                if (x["kind"], x["size"], x["side"]) == ("import", size, side)
-            ]
-            if not mine:
-                continue
-            cells = []
-            for key in _COLUMNS:
-                values = sorted(x[key] for x in mine)
-                shown = (
-                    f"{np.median(values):,.2f}" if "seconds" in key else f"{np.median(values):,.0f}"
-                )
-                spread = f" ({values[0]:.2f}-{values[-1]:.2f})" if "seconds" in key else ""
-                cells.append(shown + spread)
-            cells.append(f"{made[-1]:.1f}" if made else "-")
-            lines.append(f"| {side} | {' | '.join(cells)} |")
-        names = [x for x in records if x["size"] == size and "names_seconds" in x]
-        if names:
-            seconds, mib = (
-                np.median([x[key] for x in names]) for key in ("names_seconds", "names_mib")
-            )
-            lines += ["", f"The vocabulary alone, and 20 names: {seconds:.4f} s, {mib:.1f} MiB."]
-        lines.append("")
-    return "\n".join(lines)
+    """Medians of the rounds, with the range of the seconds, as Markdown."""
+    import pandas as pd  # not in the processes that are measured
+
+    from .markdown import markdown
+
+    frame = pd.DataFrame(records)
+    loads, parts = frame[frame.kind == "load"], []
+    imports = frame[frame.kind == "import"].reindex(columns=["size", "side", "seconds"])
+    for size, rounds in loads.groupby("size", sort=False):
+        shown = rounds.groupby("side", sort=False)[list(_COLUMNS)].agg(_median)
+        made = imports[imports["size"] == size].groupby("side").seconds.last()
+        shown = shown.rename(columns=_COLUMNS).assign(**{"import, s": made.map("{:.1f}".format)})
+        parts += [f"**{size}**", markdown(shown.reset_index())]
+        names = rounds.reindex(columns=["names_seconds", "names_mib"]).median()
+        parts.append(
+            f"The vocabulary alone, and 20 names: {names.iloc[0]:.4f} s, {names.iloc[1]:.1f} MiB."
+        )
+    return "\n\n".join(parts)
+
+
+def _median(values: Any) -> str:
+    if "seconds" not in str(values.name):
+        return f"{values.median():,.0f}"
+    return f"{values.median():.2f} ({values.min():.2f}-{values.max():.2f})"
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from . import results
 from .bootstrap import Counts, count, paired_bootstrap
-from .markdown import spread, table
+from .markdown import table
 from .results import Record
 from .scoring import Entity, unpack_entities
 
@@ -38,10 +38,6 @@ def chosen_runs(records: Iterable[Record], kind: str = "run") -> dict[str, Rows]
 
 def mean(runs: Iterable[Record], part: str) -> float:
     return statistics.fmean(run[part]["f"] for run in runs)
-
-
-def over_seeds(runs: Sequence[Record], get: Callable[[Record], float], digits: int = 1) -> str:
-    return spread([get(run) for run in runs], digits)
 
 
 def counts(runs: Sequence[Record], n_docs: int) -> Counts:
@@ -102,13 +98,3 @@ def settings_text(run: Record) -> str:
     for name, value in settings.get("overrides", {}).items():
         parts.append(f"{name.rpartition('.')[2]} {value}")
     return ", ".join(parts)
-
-
-def tuning_table(records: Iterable[Record], kind: str = "run") -> str:
-    """Dev F1 of every setting tried."""
-    rows = []
-    for record in records:
-        if record["kind"] == kind:
-            cells = [record["data"], record["row"], settings_text(record), str(record["seed"])]
-            rows.append([*cells, f"{record['dev']['f']:.2f}", f"{record['test']['f']:.2f}"])
-    return table(["data", "row", "settings", "seed", "dev F1", "test F1"], sorted(rows))

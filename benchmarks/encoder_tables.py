@@ -13,8 +13,8 @@ from pathlib import Path
 
 from . import results
 from .bootstrap import paired_bootstrap
-from .chosen import HOW, chosen_runs, counts, over_seeds
-from .markdown import table
+from .chosen import HOW, chosen_runs, counts
+from .markdown import spread, table
 from .results import Record
 
 TASKS = {"run": "NER", "relation": "relations", "typing": "types"}
@@ -61,7 +61,7 @@ def render(by_name: dict[str, Runs], rows: Sequence[str], against: str, n_sample
     columns, left_out = comparable(by_name, rows)
     header = [" ".join(column) for column in columns]
     scores = [
-        [name, *(over_seeds(runs[x], lambda run: run["test"]["f"]) for x in columns)]
+        [name, *(spread(run["test"]["f"] for run in runs[x]) for x in columns)]
         for name, runs in by_name.items()
     ]
     base = by_name[against]

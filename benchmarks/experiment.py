@@ -7,12 +7,8 @@ import argparse
 import dataclasses
 import gc
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -23,24 +19,17 @@ from . import results, runtime
 from .datasets import default_folder
 from .training import EpochSettings, RunSettings, fit
 
-CHILD = "SPACY_LUKE_BENCHMARK_CHILD"
 S = TypeVar("S", bound=RunSettings)
-
-
-class BudgetSpent(Exception):
-    """Another run would not end within ``--budget``."""
 
 
 def parser(
     module: str, doc: str | None, work: str, data_sets: Sequence[str], rows: Sequence[str]
 ) -> argparse.ArgumentParser:
     """The options of every command that trains. work: the folder for files, by default."""
-    p = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=doc)
-    default_encoder = os.environ.get("SPACY_LUKE_ENCODER", "project/assets/minilm")
-    p.add_argument("--encoder", default=default_encoder, help="directory of the encoder")
+    p = runtime.parser(module, doc, work, "results.jsonl")
+    runtime.add_encoder(p)
+    runtime.add_device(p)
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
-    p.add_argument("--work", type=Path, default=Path(work), help="folder for files")
-    p.add_argument("--results", type=Path, help="default: results.jsonl in --work")
     p.add_argument("--data-sets", nargs="+", choices=data_sets, default=list(data_sets))
     p.add_argument("--rows", nargs="+", choices=rows, default=list(rows))
     p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -48,10 +37,6 @@ def parser(
     p.add_argument("--limit", type=int, default=0, help="documents of each file; 0: all")
     p.add_argument("--mixed-precision", action="store_true", help="bf16")
     p.add_argument("--set", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
-    p.add_argument("--gpu-id", type=int, default=-1)
-    p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--jobs", type=int, default=1, help="rows and data sets at once")
-    p.add_argument("--budget", type=float, default=0, help="seconds; no run starts beyond")
     p.add_argument("--save", action="store_true", help="keep the last seed's pipelines in --work")
     return p
 
@@ -77,11 +62,8 @@ class Experiment(Generic[S]):
 
     kind: ClassVar[str] = "run"
 
-    def __init__(self, args: argparse.Namespace, data: str, row: str, started: float):
-        self.args, self.data, self.row, self.started = args, data, row, started
-        runs = [x for x in results.read([args.results]) if x["kind"] == self.kind]
-        same = [x["run_seconds"] for x in runs if (x["data"], x["row"]) == (data, row)]
-        self.slowest = max(same, default=0.0)
+    def __init__(self, args: argparse.Namespace, data: str, row: str):
+        self.args, self.data, self.row = args, data, row
 
     # What a subclass says
 
@@ -131,13 +113,9 @@ class Experiment(Generic[S]):
         for done in results.read([self.args.results]):
             if done["kind"] == self.kind and results.run_key(done) == results.run_key(record):
                 return done
-        spent = time.monotonic() - self.started
-        if self.args.budget and spent + 1.1 * self.slowest > self.args.budget:
-            raise BudgetSpent
         before = time.monotonic()
         record.update(self.measure(settings, seed, save))
         record["run_seconds"] = time.monotonic() - before
-        self.slowest = max(self.slowest, record["run_seconds"])
         gc.collect()  # pipelines are circular, and the next one should not share the memory
         results.append(self.args.results, record)
         print(
@@ -151,7 +129,6 @@ class Experiment(Generic[S]):
         """What a record says of the machine's part in its seconds."""
         return {
             "device": runtime.device_name(self.args.gpu_id),
-            "jobs": self.args.jobs,
             "threads": self.args.threads,
         }
 
@@ -207,50 +184,13 @@ class ComponentExperiment(Experiment[E]):
         return found
 
 
-Maker = Callable[[argparse.Namespace, str, str, float], Experiment]
+Maker = Callable[[argparse.Namespace, str, str], Experiment]
 
 
-def run_here(make: Maker, args: argparse.Namespace, started: float) -> bool:
-    """Run everything in this process. Returns False where the budget ended it."""
+def run(make: Maker, args: argparse.Namespace) -> int:
+    """Run every row on every data set; returns the command's exit status."""
     runtime.start(args.gpu_id, args.threads)
     for data in args.data_sets:
         for row in args.rows:
-            try:
-                make(args, data, row, started).run()
-            except BudgetSpent:
-                print(f"{data} {row}: the budget is spent; start again to go on.", flush=True)
-                return False
-    return True
-
-
-def run_jobs(
-    module: str, args: argparse.Namespace, argv: Sequence[str], order: Sequence[str]
-) -> bool:
-    """One process a row and data set, ``--jobs`` at once, in the order of the rows given."""
-    pairs = [(data, row) for row in order if row in args.rows for data in args.data_sets]
-    begun = time.monotonic()
-
-    def start(pair: tuple[str, str]) -> int:
-        command = [sys.executable, "-m", f"benchmarks.{module}", *argv]
-        command += ["--data-sets", pair[0], "--rows", pair[1]]
-        if args.budget:
-            left = args.budget - (time.monotonic() - begun)
-            if left <= 0:
-                print(f"{pair[0]} {pair[1]}: the budget is spent.", flush=True)
-                return 1
-            command += ["--budget", str(left)]
-        environment = {**os.environ, CHILD: "1"}
-        return subprocess.run(command, env=environment, check=False).returncode
-
-    with ThreadPoolExecutor(args.jobs) as pool:
-        return not any(pool.map(start, pairs))
-
-
-def run(
-    make: Maker, module: str, args: argparse.Namespace, argv: Sequence[str], order: Sequence[str]
-) -> int:
-    """Run a command's experiments; returns its exit status. order: slow rows first."""
-    started = time.monotonic()
-    if args.jobs > 1 and CHILD not in os.environ:
-        return 0 if run_jobs(module, args, argv, order) else 1
-    return 0 if run_here(make, args, started) else 1
+            make(args, data, row).run()
+    return 0

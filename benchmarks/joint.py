@@ -42,9 +42,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--docs", type=int, default=0, help="test documents to measure on; 0: all")
     p.add_argument("--rounds", type=int, default=5, help="of timing")
     p.add_argument("--memory-of", choices=[*ROWS, "nothing"], help=argparse.SUPPRESS)
-    args = p.parse_args(argv)
-    args.results = args.results or args.work / "results.jsonl"
-    return args
+    return runtime.parsed(p, argv)
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             joint_cost.measure(args, argv)
         return 0
-    return experiment.run(JointExperiment, "joint", args, argv, ROWS)
+    return experiment.run(JointExperiment, args)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 import argparse
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -64,9 +62,7 @@ def print_memory(args: argparse.Namespace) -> None:
 
 def memory_of(row: str, argv: Sequence[str]) -> float:
     """What :func:`print_memory` prints in a fresh process."""
-    command = [sys.executable, "-m", "benchmarks.joint", *argv, "--memory-of", row]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout.strip().split("\n")[-1])
+    return runtime.in_fresh_process("joint", [*argv, "--memory-of", row])
 
 
 def measure(args: argparse.Namespace, argv: Sequence[str]) -> None:
@@ -96,18 +92,9 @@ def _measure_speed(args: argparse.Namespace, about: dict[str, Any]) -> None:
                 run(layouts[name], texts)
         return clock
 
-    for clock, seconds in runtime.interleave(list(layouts), args.rounds, predict).items():
-        record = {
-            "kind": "joint-speed",
-            "clock": clock,
-            "gates": clock == ("wall" if args.gpu_id >= 0 else "process"),
-            "n_docs": len(texts),
-            "n_words": n_words,
-            "rounds": args.rounds,
-            **about,
-            "seconds": seconds,
-        }
-        results.append(args.results, record)
+    sizes = {"n_docs": len(texts), "n_words": n_words}
+    for found in runtime.interleave(list(layouts), args.rounds, predict, args.gpu_id):
+        results.append(args.results, {"kind": "joint-speed", **sizes, **about, **found})
     print("joint speed: done", flush=True)
 
 

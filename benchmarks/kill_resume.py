@@ -28,7 +28,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from . import results
+from . import results, runtime
 from .markdown import table
 
 HALVES = ("preparation", "pretraining")
@@ -36,22 +36,18 @@ _DUMP = Path("project/corpus/encyclopedia.xml")
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    p = argparse.ArgumentParser(prog="python -m benchmarks.kill_resume", description=__doc__)
-    p.add_argument("--encoder", default="project/assets/minilm", help="directory of the encoder")
+    p = runtime.parser("kill_resume", __doc__, "build/kill", "kill.jsonl")
+    runtime.add_encoder(p)
     p.add_argument("--dump", type=Path, nargs="+", default=[_DUMP], help="exports")
     p.add_argument("--copies", type=int, default=4, help="of every dump")
     p.add_argument("--language", default="", help="of the dumps, where they do not say one")
-    p.add_argument("--work", type=Path, default=Path("build/kill"), help="folder for files")
-    p.add_argument("--results", type=Path, help="default: kill.jsonl in --work")
     p.add_argument("--kills", type=int, default=20, help="of each half")
     p.add_argument("--workers", type=int, default=2)
     p.add_argument("--engine", default="local", choices=("local", "dask"))
     p.add_argument("--steps", type=int, default=24)
     p.add_argument("--halves", nargs="+", choices=HALVES, default=list(HALVES))
     p.add_argument("--seed", type=int, default=0, help="of the moments")
-    args = p.parse_args(argv)
-    args.results = args.results or args.work / "kill.jsonl"
-    return args
+    return runtime.parsed(p, argv)
 
 
 def preparation(args: argparse.Namespace, folder: Path) -> list[list[str]]:

@@ -1,22 +1,30 @@
-"""Numbers and cells as Markdown."""
+"""Numbers, and pandas tables, as Markdown."""
 
-import statistics
 from collections.abc import Iterable, Sequence
 
-
-def spread(values: Sequence[float], digits: int = 1) -> str:
-    """``mean ± standard deviation`` of a sample; the mean alone of a single value."""
-    mean = f"{statistics.fmean(values):.{digits}f}"
-    if len(values) < 2:
-        return mean
-    return f"{mean} ± {statistics.stdev(values):.{digits}f}"
+import pandas as pd
 
 
-def median_range(values: Sequence[float], digits: int = 2) -> str:
+def spread(values: Iterable[float], digits: int = 1) -> str:
+    """``mean ± standard deviation``; the mean alone of a single value; ``-`` of none."""
+    found = pd.Series(list(values), dtype=float).dropna()
+    if found.empty:
+        return "-"
+    mean = f"{found.mean():.{digits}f}"
+    return mean if len(found) < 2 else f"{mean} ± {found.std():.{digits}f}"
+
+
+def median_range(values: Iterable[float], digits: int = 2) -> str:
     """``median [least, most]``."""
-    numbers = (statistics.median(values), min(values), max(values))
-    middle, low, high = (f"{number:.{digits}f}" for number in numbers)
+    found = pd.Series(list(values))
+    middle, low, high = (f"{x:.{digits}f}" for x in (found.median(), found.min(), found.max()))
     return f"{middle} [{low}, {high}]"
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """The columns of a table; columns without a value are left out."""
+    shown = frame.dropna(axis=1, how="all").fillna("-").astype(str)
+    return table(list(shown.columns), shown.to_numpy().tolist())
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

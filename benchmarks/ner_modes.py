@@ -16,7 +16,7 @@ from typing import Any
 from spacy.language import Language
 from thinc.api import Config
 
-from . import experiment, results
+from . import experiment, results, runtime
 from .datasets import DATA_SETS, prepare
 from .experiment import ComponentExperiment
 from .rows import COMPONENT, ROWS, Settings, changed, make_config
@@ -28,7 +28,6 @@ AT_INFERENCE: dict[str, dict[str, float]] = {
     **{f"threshold {t:g}": {"filter_threshold": t} for t in (0.003, 0.01, 0.03)},
 }
 NEGATIVE_WEIGHTS = (0.5, 0.25)  # tried for stock spancat beside its default of 1.0
-SLOW_FIRST = ("full", "spancat", "probe", "two-stage", "token")
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -36,16 +35,14 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     experiment.add_epochs(p, batch_size=16)
     p.add_argument("--max-words", type=int, default=8, help="longest candidate span")
     p.add_argument("--n-sents", type=int, default=1, help="sentences joined into a document")
-    args = p.parse_args(argv)
-    args.results = args.results or args.work / "results.jsonl"
-    return args
+    return runtime.parsed(p, argv)
 
 
 class NerExperiment(ComponentExperiment[Settings]):
     """One row on one data set."""
 
-    def __init__(self, args: argparse.Namespace, data: str, row: str, started: float):
-        super().__init__(args, data, row, started)
+    def __init__(self, args: argparse.Namespace, data: str, row: str):
+        super().__init__(args, data, row)
         self.corpora = prepare(data, args.data, args.work, args.n_sents, args.limit)
         self.dev, self.test = self.corpora.docs("dev"), self.corpora.docs("test")
         docs = [*self.corpora.docs("train"), *self.dev, *self.test]
@@ -116,8 +113,7 @@ class NerExperiment(ComponentExperiment[Settings]):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    argv = list(sys.argv[1:] if argv is None else argv)
-    return experiment.run(NerExperiment, "ner_modes", parse(argv), argv, SLOW_FIRST)
+    return experiment.run(NerExperiment, parse(argv))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Speed and memory of the NER rows, interleaved in one process.
+"""Speed of the NER rows, interleaved in one process.
 
     python -m benchmarks.ner_speed --encoder DIR --data-sets wnut17 --results speed.jsonl
 
@@ -10,9 +10,6 @@ weights only through the number of entities written).
 
 import argparse
 import io
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -22,10 +19,9 @@ from typing import Any
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example
 
 from . import results, runtime
-from .datasets import DATA_SETS, bare, default_folder, load, prepare
+from .datasets import DATA_SETS, default_folder, load, prepare
 from .rows import COMPONENT, ROWS, Settings, changed, make_config
 
 # Rows that are another row with other settings at prediction.
@@ -41,33 +37,24 @@ Words = tuple[list[str], list[bool | int | None]]
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    p = argparse.ArgumentParser(prog="python -m benchmarks.ner_speed", description=__doc__)
-    default_encoder = os.environ.get("SPACY_LUKE_ENCODER", "project/assets/minilm")
-    p.add_argument("--encoder", default=default_encoder, help="directory of the encoder")
+    p = runtime.parser("ner_speed", __doc__, "build/ner", "speed.jsonl")
+    runtime.add_encoder(p)
+    runtime.add_device(p)
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
-    p.add_argument("--work", type=Path, default=Path("build/ner"), help="folder for files")
-    p.add_argument("--results", type=Path, help="default: speed.jsonl in --work")
     p.add_argument("--data-sets", nargs="+", choices=list(DATA_SETS), default=["wnut17"])
     p.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     p.add_argument("--variants", action="store_true", help="other k; full without context")
     p.add_argument("--sentences", type=int, default=256)
     p.add_argument("--long-docs", type=int, default=8, help=f"of about {LONG_WORDS} words")
-    p.add_argument("--train-steps", type=int, default=16, help="timed training steps; 0: none")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--batch-size", type=int, default=128, help="documents of nlp.pipe")
     p.add_argument("--warm-docs", type=int, default=480, help="where no pipeline is saved")
     p.add_argument("--mixed-precision", action="store_true", help="bf16")
-    p.add_argument("--gpu-id", type=int, default=-1)
-    p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--memory", action="store_true", help="also memory, a fresh process a row")
-    p.add_argument("--memory-of", choices=ROWS, help=argparse.SUPPRESS)
-    args = p.parse_args(argv)
-    args.results = args.results or args.work / "speed.jsonl"
-    return args
+    return runtime.parsed(p, argv)
 
 
-def pipeline(args: argparse.Namespace, data: str, row: str, warm: bool = True) -> Language:
-    """A saved pipeline, or a new one (warm: trained for a few steps)."""
+def pipeline(args: argparse.Namespace, data: str, row: str) -> Language:
+    """A saved pipeline, or a new one, trained for a few steps."""
     from spacy.training.initialize import init_nlp
     from spacy.training.loop import train
 
@@ -85,8 +72,7 @@ def pipeline(args: argparse.Namespace, data: str, row: str, warm: bool = True) -
         nlp = init_nlp(
             make_config(row, corpora, settings, 0, args.gpu_id >= 0), use_gpu=args.gpu_id
         )
-        if warm:
-            train(nlp, use_gpu=args.gpu_id, stdout=io.StringIO(), stderr=io.StringIO())
+        train(nlp, use_gpu=args.gpu_id, stdout=io.StringIO(), stderr=io.StringIO())
     nlp.add_pipe("sentencizer", first=True)  # for texts; made documents have sentence starts
     return nlp
 
@@ -153,104 +139,43 @@ class Bench:
                     pass
             return clock
 
-        self._interleave(case, "docs", n_words, args.rounds, from_docs)
-        self._interleave(case, "texts", n_words, args.rounds, from_texts)
-
-    def train(self) -> None:
-        """Time training steps on the same batches; changes the weights, so it comes last."""
-        args = self.args
-        corpora = prepare(self.data, args.data, args.work, limit=args.warm_docs)
-        gold = load(corpora.train)
-        batches = [gold[i : i + 16] for i in range(0, len(gold) - 15, 16)][: args.train_steps]
-        self.rows = {row: (row, {}) for row in args.rows}
-        turn = iter(range(len(self.rows) * (len(batches) + 1)))
-
-        def step(row: str, values: dict[str, Any]) -> runtime.Clock:
-            nlp = self.pipelines[row]
-            batch = batches[next(turn) // len(self.rows) % len(batches)]
-            examples = [Example(bare(nlp, doc), doc) for doc in batch]
-            pipe: Any = nlp.get_pipe(COMPONENT)
-            with runtime.Clock() as clock:
-                pipe.update(examples, drop=0.1, sgd=self.optimizers[row])
-            return clock
-
-        self.optimizers = {row: nlp.resume_training() for row, nlp in self.pipelines.items()}
-        n_words = sum(len(doc) for batch in batches for doc in batch) // max(len(batches), 1)
-        self._interleave("train", "docs", n_words, len(batches), step)
+        for source, measure in (("docs", from_docs), ("texts", from_texts)):
+            self._interleave(case, source, n_words, measure)
 
     def _interleave(
         self,
         case: str,
         source: str,
         n_words: int,
-        rounds: int,
         measure: Callable[[str, dict[str, Any]], runtime.Clock],
     ) -> None:
         """Time every row, and append a record for each clock."""
         args = self.args
-        found = runtime.interleave(list(self.rows), rounds, lambda name: measure(*self.rows[name]))
-        for clock_name, seconds in found.items():
-            record = {
-                "kind": "speed",
-                "data": self.data,
-                "case": case,
-                "input": source,
-                "clock": clock_name,
-                "gates": clock_name == ("wall" if args.gpu_id >= 0 else "process"),
-                "n_words": n_words,
-                "rounds": rounds,
-                "threads": args.threads,
-                "mixed_precision": args.mixed_precision,
-                "device": runtime.device_name(args.gpu_id),
-                "seconds": seconds,
-            }
-            results.append(args.results, record)
+        about = {
+            "kind": "speed",
+            "data": self.data,
+            "case": case,
+            "input": source,
+            "n_words": n_words,
+            "threads": args.threads,
+            "mixed_precision": args.mixed_precision,
+            "device": runtime.device_name(args.gpu_id),
+        }
+        for found in runtime.interleave(
+            list(self.rows), args.rounds, lambda name: measure(*self.rows[name]), args.gpu_id
+        ):
+            results.append(args.results, {**about, **found})
         print(f"{self.data} {case} from {source}: done", flush=True)
 
 
-def measure_memory(args: argparse.Namespace, data: str, row: str) -> None:
-    """Print the memory record of one row; meant for a process of its own."""
-    nlp = pipeline(args, data, row, warm=False)
-    docs = load(prepare(data, args.data, args.work).test)
-    texts = long_documents(docs, args.long_docs)
-    made = [Doc(nlp.vocab, words=words, sent_starts=starts) for words, starts in texts]
-    runtime.reset_peak(args.gpu_id)
-    before = runtime.peak_memory(args.gpu_id)
-    if args.gpu_id < 0:
-        before = runtime.resident()
-    for _ in nlp.get_pipe(COMPONENT).pipe(made, batch_size=args.batch_size // 16):  # type: ignore[attr-defined]
-        pass
-    peak = runtime.peak_memory(args.gpu_id)
-    record = {
-        "kind": "memory",
-        "data": data,
-        "row": row,
-        "device": runtime.device_name(args.gpu_id),
-        "peak_mib": peak,
-        "grown_mib": peak - before,
-    }
-    print(json.dumps(record))
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    argv = list(sys.argv[1:] if argv is None else argv)
     args = parse(argv)
     runtime.start(args.gpu_id, args.threads)
-    if args.memory_of:
-        measure_memory(args, args.data_sets[0], args.memory_of)
-        return 0
     for data in args.data_sets:
         docs = load(prepare(data, args.data, args.work).test)
         bench = Bench(args, data)
         bench.predict("sentences", sentences(docs, args.sentences))
         bench.predict("long", long_documents(docs, args.long_docs))
-        if args.train_steps:
-            bench.train()
-        for row in args.rows if args.memory else ():
-            command = [sys.executable, "-m", "benchmarks.ner_speed", *argv]
-            command += ["--data-sets", data, "--memory-of", row]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            results.append(args.results, json.loads(done.stdout.strip().split("\n")[-1]))
     return 0
 
 

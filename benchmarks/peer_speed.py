@@ -11,7 +11,6 @@ are medians of the ratios within a round.
 import argparse
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -22,7 +21,7 @@ import torch
 
 from . import results, runtime
 from .datasets import default_folder
-from .peer_cases import CASES, OURS, THEIRS, Bench, Comparison
+from .peer_cases import CASES, OURS, THEIRS, Bench
 from .peer_data import SIZES
 
 TOLERANCE = 1e-4
@@ -30,47 +29,25 @@ MEMORY_CASES = ("equal", "mixed")
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    p = argparse.ArgumentParser(prog="python -m benchmarks.peer_speed", description=__doc__)
+    p = runtime.parser("peer_speed", __doc__, "build/peer", "peer.jsonl")
+    runtime.add_device(p)
     p.add_argument("--size", choices=list(SIZES), default="small")
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
     p.add_argument("--vocab", type=Path, help="RoBERTa's vocab.json and merges.txt; else learned")
-    p.add_argument("--work", type=Path, default=Path("build/peer"), help="folder for files")
-    p.add_argument("--results", type=Path, help="default: peer.jsonl in --work")
     p.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
     p.add_argument("--sentences", type=int, default=16)
     p.add_argument("--words", type=int, default=20, help="of sentences of equal length")
     p.add_argument("--max-words", type=int, default=8, help="of the spans asked about")
     p.add_argument("--peer-batch", type=int, default=8, help="sequences they pad together")
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--gpu-id", type=int, default=-1)
-    p.add_argument("--threads", type=int, default=1)
     p.add_argument("--memory", action="store_true", help="also memory, a fresh process a side")
     p.add_argument("--memory-of", nargs=2, metavar=("CASE", "SIDE"), help=argparse.SUPPRESS)
-    args = p.parse_args(argv)
-    args.results = args.results or args.work / "peer.jsonl"
+    args = runtime.parsed(p, argv)
     beside = args.data / "roberta-vocab"
     args.vocab = args.vocab or (beside if beside.is_dir() else None)
     args.device = f"cuda:{args.gpu_id}" if args.gpu_id >= 0 else "cpu"
     args.checkpoint = args.work / args.size
     return args
-
-
-def interleave(comparison: Comparison, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Clock -> side -> seconds of every round, starting with another side each time."""
-    names = list(comparison.sides)
-    seconds: dict[str, dict[str, list[float]]] = {
-        clock: {name: [] for name in names} for clock in ("process", "wall")
-    }
-    for i in range(-1 if comparison.warm_up else 0, rounds):
-        for name in names[i % len(names) :] + names[: i % len(names)]:
-            side = comparison.sides[name]
-            made = side.prepare()
-            with torch.inference_mode(not comparison.trains), runtime.Clock() as clock:
-                side.run(made)
-            if i >= 0:
-                seconds["process"][name].append(clock.process)
-                seconds["wall"][name].append(clock.wall)
-    return seconds
 
 
 def about(bench: Bench, case: str) -> dict[str, Any]:
@@ -96,21 +73,27 @@ def measure(bench: Bench, case: str) -> None:
     found = comparison.difference
     if found is not None and not found <= TOLERANCE:
         raise SystemExit(f"{args.size} {case}: the two sides differ by {found:g}.")
-    for clock, seconds in interleave(comparison, args.rounds).items():
-        record = {
-            "kind": "peer",
-            **about(bench, case),
-            "clock": clock,
-            "gates": clock == ("wall" if args.gpu_id >= 0 else "process"),
-            "n_docs": len(comparison.docs),
-            "n_words": sum(map(len, comparison.docs)),
-            "n_spans": sum(map(len, comparison.spans)),
-            "same_function": found is not None,
-            "difference": found,
-            "rounds": args.rounds,
-            "seconds": seconds,
-        }
-        results.append(args.results, record)
+
+    def timed(name: str) -> runtime.Clock:
+        side = comparison.sides[name]
+        made = side.prepare()
+        with torch.inference_mode(not comparison.trains), runtime.Clock() as clock:
+            side.run(made)
+        return clock
+
+    record = {
+        "kind": "peer",
+        **about(bench, case),
+        "n_docs": len(comparison.docs),
+        "n_words": sum(map(len, comparison.docs)),
+        "n_spans": sum(map(len, comparison.spans)),
+        "same_function": found is not None,
+        "difference": found,
+    }
+    for seconds in runtime.interleave(
+        list(comparison.sides), args.rounds, timed, args.gpu_id, comparison.warm_up
+    ):
+        results.append(args.results, {**record, **seconds})
     print(f"{args.size} {case}: done", flush=True)
 
 
@@ -146,15 +129,12 @@ def reset_memory(gpu_id: int) -> float:
 
 def memory_record(bench: Bench, case: str, argv: Sequence[str]) -> dict[str, Any]:
     """Each side in a fresh process."""
-    command = [sys.executable, "-m", "benchmarks.peer_speed", *argv, "--memory-of", case]
     # Large tensors go back to the system when they are freed, so that use is seen as it is.
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
-    grown: dict[str, list[float]] = {}
+    environment = {"MALLOC_MMAP_THRESHOLD_": "65536"}
+    grown = {}
     for side in (OURS, THEIRS):
-        done = subprocess.run(
-            [*command, side], check=True, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        grown[side] = [json.loads(done.stdout.strip().split("\n")[-1])]
+        options = [*argv, "--memory-of", case, side]
+        grown[side] = [runtime.in_fresh_process("peer_speed", options, **environment)]
     return {"kind": "peer-memory", **about(bench, case), "grown_mib": grown}
 
 

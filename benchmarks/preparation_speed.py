@@ -17,27 +17,24 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
 import srsly
 
-from . import results
+from . import results, runtime
 from .kill_resume import preparation, repeated
-from .markdown import median_range, table
+from .markdown import markdown, median_range
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    p = argparse.ArgumentParser(prog="python -m benchmarks.preparation_speed", description=__doc__)
-    p.add_argument("--encoder", default="project/assets/minilm", help="directory of the encoder")
+    p = runtime.parser("preparation_speed", __doc__, "build/preparation", "preparation.jsonl")
+    runtime.add_encoder(p)
     p.add_argument("--dump", type=Path, nargs="+", required=True, help="exports of one language")
     p.add_argument("--copies", type=int, default=1, help="of every dump")
     p.add_argument("--language", default="", help="of the dumps, where they do not say one")
-    p.add_argument("--work", type=Path, default=Path("build/preparation"), help="folder for files")
-    p.add_argument("--results", type=Path, help="default: preparation.jsonl in --work")
     p.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     p.add_argument("--engine", default="local", choices=("local", "dask"))
     p.add_argument("--rounds", type=int, default=3)
-    args = p.parse_args(argv)
-    args.results = args.results or args.work / "preparation.jsonl"
-    return args
+    return runtime.parsed(p, argv)
 
 
 def timed(command: list[str]) -> tuple[float, float]:
@@ -79,27 +76,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             read = megabytes(folder)
     rows = []
     for (stage, workers), found in measured.items():
-        seconds = [x for x, _ in found]
-        first = [x for x, _ in measured[stage, args.workers[0]]]
+        seconds, peaks = (pd.Series(values) for values in zip(*found))
+        first = pd.Series([x for x, _ in measured[stage, args.workers[0]]])
         record = {"kind": "preparation", "stage": stage, "engine": args.engine, "workers": workers}
-        record |= {"dumps": [x.name for x in args.dump], "copies": args.copies, "seconds": seconds}
-        record |= {"characters": read.get(stage, 0.0) * 1e6, "peak_mib": [x for _, x in found]}
-        results.append(args.results, record)
-        speed = (
-            "-" if stage not in read else f"{read[stage] / sorted(seconds)[len(seconds) // 2]:.2f}"
-        )
+        record |= {"dumps": [x.name for x in args.dump], "copies": args.copies}
+        record |= {"seconds": seconds.tolist(), "peak_mib": peaks.tolist()}
+        results.append(args.results, {**record, "characters": read.get(stage, 0.0) * 1e6})
         rows.append(
-            [
-                stage,
-                str(workers),
-                median_range(seconds),
-                speed,
-                median_range([a / b for a, b in zip(first, seconds)]),
-                f"{max(x for _, x in found):.0f}",
-            ]
+            {
+                "stage": stage,
+                "processes": workers,
+                "seconds": median_range(seconds),
+                "M characters/s": f"{read[stage] / seconds.median():.2f}" if stage in read else "-",
+                "speed-up": median_range(first / seconds),
+                "peak MiB": round(peaks.max()),
+            }
         )
-    header = ["stage", "processes", "seconds", "M characters/s", "speed-up", "peak MiB"]
-    print(table(header, rows))
+    print(markdown(pd.DataFrame(rows)))
     return 0
 
 

@@ -11,10 +11,8 @@ neighbours.
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import spacy
@@ -30,18 +28,13 @@ MODES = ("probe", "markers")
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    p = argparse.ArgumentParser(prog="python -m benchmarks.relation_crowd", description=__doc__)
-    p.add_argument("--encoder", required=True, help="directory of an encoder")
-    p.add_argument("--work", type=Path, default=Path("build/crowd"))
-    p.add_argument("--results", type=Path, help="default: results.jsonl in --work")
+    p = runtime.parser("relation_crowd", __doc__, "build/crowd", "results.jsonl")
+    runtime.add_encoder(p)
+    runtime.add_device(p)
     p.add_argument("--modes", nargs="+", choices=MODES, default=["probe"])
     p.add_argument("--entities", nargs="+", type=int, default=[25, 50, 100, 200])
-    p.add_argument("--gpu-id", type=int, default=-1)
-    p.add_argument("--threads", type=int, default=1)
     p.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    args = p.parse_args(argv)
-    args.results = args.results or args.work / "results.jsonl"
-    return args
+    return runtime.parsed(p, argv)
 
 
 def crowd(nlp: Language, n: int) -> Doc:
@@ -116,9 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for mode in args.modes:
         for n in args.entities:
             one = ["--one", "--modes", mode, "--entities", str(n)]
-            command = [sys.executable, "-m", "benchmarks.relation_crowd", *argv, *one]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            record = json.loads(done.stdout.strip().split("\n")[-1])
+            record = runtime.in_fresh_process("relation_crowd", [*argv, *one])
             results.append(args.results, record)
             costs = (
                 f"{what} {record[f'{what}_seconds']:.1f} s, {record[f'{what}_mib']:.0f} MiB"

@@ -32,7 +32,6 @@ from .task_data import RELATION_SETS, prepare
 from .task_rows import LEAST, RELATION, RELATION_TASKS, ROWS, RelationSettings, relation_config
 
 THRESHOLDS = [round(LEAST * i, 2) for i in range(1, 20)]
-SLOW_FIRST = ("markers", "baseline", "probe")
 Scored = list[tuple[Item, float]]
 
 
@@ -43,10 +42,9 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--score-docs", type=int, default=0, help="of dev and of test; 0: all")
     p.add_argument("--speed-docs", type=int, default=0, help="only time prediction of so many")
     p.add_argument("--rounds", type=int, default=3, help="of timing")
-    args = p.parse_args(argv)
+    args = runtime.parsed(p, argv)
     if args.score_docs < 0:
         p.error(f"--score-docs is {args.score_docs}; a number from 0 (all)")
-    args.results = args.results or args.work / "results.jsonl"
     return args
 
 
@@ -56,8 +54,8 @@ class RelationExperiment(ComponentExperiment[RelationSettings]):
 
     kind = "relation"
 
-    def __init__(self, args: argparse.Namespace, data: str, row: str, started: float):
-        super().__init__(args, data, row, started)
+    def __init__(self, args: argparse.Namespace, data: str, row: str):
+        super().__init__(args, data, row)
         self.corpora = prepare(data, RELATION_SETS[data], args.data, args.work, args.limit)
         self.task = RELATION_TASKS[data]
         self.docs = {part: self.corpora.docs(part) for part in ("train", "dev", "test")}
@@ -146,10 +144,9 @@ def scores(docs: Sequence[Doc]) -> list[float]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    argv = list(sys.argv[1:] if argv is None else argv)
     args = parse(argv)
     if not args.speed_docs:
-        return experiment.run(RelationExperiment, "relation_modes", args, argv, SLOW_FIRST)
+        return experiment.run(RelationExperiment, args)
     runtime.start(args.gpu_id, args.threads)
     for data in args.data_sets:
         time_rows(args, data)
@@ -160,7 +157,7 @@ def time_rows(args: argparse.Namespace, data: str) -> None:
     """Time prediction of the first test documents by untrained pipelines, with all pairs."""
     pipelines = {}
     for row in args.rows:
-        made = RelationExperiment(args, data, row, 0.0)
+        made = RelationExperiment(args, data, row)
         if row != "baseline" or not made.task["merge_entities"]:
             settings = replace(made.settings(), pairs=0)
             pipelines[row] = init_nlp(made.config(settings, args.seeds[0]), use_gpu=args.gpu_id)

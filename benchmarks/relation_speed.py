@@ -32,20 +32,16 @@ def measure_speed(
 
     some: Any = next(iter(pipelines.values())).get_pipe(RELATION)
     n_pairs = len(some.predict(given)[0].query.pairs)
-    for clock, seconds in runtime.interleave(list(pipelines), args.rounds, predict).items():
-        record = {
-            "kind": "relation-speed",
-            "data": data,
-            "clock": clock,
-            "gates": clock == ("wall" if args.gpu_id >= 0 else "process"),
-            "n_docs": len(given),
-            "n_pairs": n_pairs,
-            "n_words": sum(len(doc) for doc in given),
-            "rounds": args.rounds,
-            "threads": args.threads,
-            "mixed_precision": args.mixed_precision,
-            "device": runtime.device_name(args.gpu_id),
-            "seconds": seconds,
-        }
-        results.append(args.results, record)
+    about = {
+        "kind": "relation-speed",
+        "data": data,
+        "n_docs": len(given),
+        "n_pairs": n_pairs,
+        "n_words": sum(len(doc) for doc in given),
+        "threads": args.threads,
+        "mixed_precision": args.mixed_precision,
+        "device": runtime.device_name(args.gpu_id),
+    }
+    for found in runtime.interleave(list(pipelines), args.rounds, predict, args.gpu_id):
+        results.append(args.results, {**about, **found})
     print(f"{data} speed: done", flush=True)

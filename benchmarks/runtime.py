@@ -1,12 +1,17 @@
 """What every benchmark sets up: registered names, device, threads, clocks and memory."""
 
+import argparse
 import importlib
+import json
+import os
 import platform
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import spacy
 import torch
@@ -67,22 +72,69 @@ class Clock:
 
 
 def interleave(
-    names: Sequence[str], rounds: int, measure: Callable[[str], Clock]
-) -> dict[str, dict[str, list[float]]]:
-    """Clock (``process``, ``wall``) -> name -> seconds of each round: warm up, then measure every
-    name once a round, starting with another one each time."""
+    names: Sequence[str],
+    rounds: int,
+    measure: Callable[[str], Clock],
+    gpu_id: int,
+    warm_up: bool = True,
+) -> list[dict[str, Any]]:
+    """Measure every name once a round, starting with another one each time, after a round that does
+    not count. Of each clock (``process``, ``wall``), what a record says: seconds of each round by
+    name, and whether it is the one that counts on this device."""
+    names = list(names)
     seconds: dict[str, dict[str, list[float]]] = {
         clock: {name: [] for name in names} for clock in ("process", "wall")
     }
-    for name in names:
-        measure(name)
-    for i in range(rounds):
+    for i in range(-1 if warm_up else 0, rounds):
         turn = i % len(names)
         for name in [*names[turn:], *names[:turn]]:
             clock = measure(name)
-            seconds["process"][name].append(clock.process)
-            seconds["wall"][name].append(clock.wall)
-    return seconds
+            if i >= 0:
+                seconds["process"][name].append(clock.process)
+                seconds["wall"][name].append(clock.wall)
+    counts = "wall" if gpu_id >= 0 else "process"
+    return [
+        {"clock": clock, "gates": clock == counts, "rounds": rounds, "seconds": found}
+        for clock, found in seconds.items()
+    ]
+
+
+def in_fresh_process(module: str, argv: Sequence[str], **environment: str) -> Any:
+    """What a benchmark prints as JSON in its last line, run in a process of its own."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *argv]
+    done = subprocess.run(
+        command,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    return json.loads(done.stdout.strip().split("\n")[-1])
+
+
+def parser(module: str, doc: str | None, work: str, file: str) -> argparse.ArgumentParser:
+    """The options of every command. work: the folder for files; file: of results in it."""
+    p = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=doc)
+    p.add_argument("--work", type=Path, default=Path(work), help="folder for files")
+    p.add_argument("--results", type=Path, help=f"default: {file} in --work")
+    p.set_defaults(results_name=file)
+    return p
+
+
+def add_device(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--gpu-id", type=int, default=-1)
+    p.add_argument("--threads", type=int, default=1)
+
+
+def add_encoder(p: argparse.ArgumentParser) -> None:
+    default = os.environ.get("SPACY_LUKE_ENCODER", "project/assets/minilm")
+    p.add_argument("--encoder", default=default, help="directory of the encoder")
+
+
+def parsed(p: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    args = p.parse_args(argv)
+    args.results = args.results or args.work / args.results_name
+    return args
 
 
 def reset_peak(gpu_id: int) -> None:

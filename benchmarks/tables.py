@@ -4,177 +4,317 @@ python -m benchmarks.tables results.jsonl speed.jsonl > tables.md
 """
 
 import argparse
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from . import results
+from .bootstrap import bootstrap
 from .chosen import (
     HOW,
     Rows,
     chosen_runs,
     circumstances,
+    counts,
     difference_table,
-    mean,
-    over_seeds,
     settings_text,
-    tuning_table,
 )
-from .joint_tables import joint_tables
-from .markdown import spread, table
+from .markdown import markdown, median_range, spread
 from .results import Record
 from .rows import ROWS
-from .speed_tables import case_tables, memory_table, peer_tables, primary, ratios_for, select
-from .task_tables import task_tables
+from .task_rows import ROWS as TASK_ROWS
 
-ALL_SPANS = ("full", "probe")
-# The row of the speed tables that is two-stage with the settings it ships with.
-SHIPPED = "two-stage, threshold 0.01"
-OURS = ("two-stage", "probe", "full")
-
-
-def f1_table(rows: Rows, speed: Sequence[Record]) -> str:
-    """The main table of a data set."""
-    ratios = ratios_for(speed, "sentences")
-    body = []
-    for row in [name for name in ROWS if name in rows]:
-        runs = rows[row]
-
-        def values(get: Callable[[Record], float], runs: list[Record] = runs) -> str:
-            return over_seeds(runs, get)
-
-        recall = "-" if row == "token" else values(lambda x: x["recall_test"])
-        words, ratio = ratios.get(row, ("-", "-"))
-        if row == "two-stage" and SHIPPED in ratios:
-            row, words, ratio = f"{row}; speed with its threshold", *ratios[SHIPPED]
-        body.append(
-            [
-                row,
-                values(lambda x: x["test"]["f"]),
-                values(lambda x: x["test_raw"]["f"]),
-                values(lambda x: x["test"]["p"]) + " / " + values(lambda x: x["test"]["r"]),
-                values(lambda x: x["dev"]["f"]),
-                ", ".join(f"{run['bias']:g}" for run in runs),
-                recall,
-                settings_text(runs[0]),
-                _train_seconds(runs, speed),
-                _train_peak(runs),
-                words,
-                ratio,
-            ]
-        )
-    header = ["row", "test F1", "without bias", "test P / R", "dev F1", "bias of each seed"]
-    header += ["candidate recall", "chosen on dev", "train s", "train peak MiB"]
-    header += ["words/s", "time against token"]
-    return table(header, body)
+TITLES = {"run": "", "relation": "Relations: ", "typing": "Types: "}
+JOINT_SCORES = {
+    "ents_f": "entities",
+    "rels_f": "relations, end to end",
+    "types_micro_f": "types, end to end",
+    "gold_rels_f": "relations, gold entities",
+    "gold_types_micro_f": "types, gold entities",
+}
+CROWD = {
+    "mode": "row",
+    "n_entities": "entities",
+    "n_words": "words",
+    "n_pairs": "pairs",
+    "predict_seconds": "predict s",
+    "predict_mib": "predict MiB",
+    "update_seconds": "learn s",
+    "update_mib": "learn MiB",
+}
 
 
-def _train_seconds(runs: Sequence[Record], speed: Sequence[Record]) -> str:
-    """Steps times the median step timed with the rows interleaved; where that was not measured,
-    the time of the runs themselves, which other processes may have slowed down."""
-    timed = primary(speed, "train")
-    if timed is not None and runs[0]["row"] in timed["seconds"]:
-        return f"{runs[0]['steps'] * statistics.median(timed['seconds'][runs[0]['row']]):.0f}"
-    jobs = max(run["jobs"] for run in runs)
-    note = f" ({jobs} at once)" if jobs > 1 else ""
-    return spread([run["train_seconds"] for run in runs], 0) + note
+class Target(NamedTuple):
+    """What a case of ``peer_speed`` is called, the least ratio of time or memory, and of which side
+    over which."""
+
+    name: str
+    least: float
+    top: str = "transformers"
+    bottom: str = "ours"
 
 
-def _train_peak(runs: Sequence[Record]) -> str:
-    """On the CPU the high-water mark is that of all runs of a process, so it says nothing."""
-    if runs[0]["device"].startswith("CPU"):
-        return "-"
-    return spread([run["train_peak_mib"] for run in runs], 0)
+PEER_TARGETS = {
+    "equal": Target("exact forward, equal lengths", 1.25),
+    "mixed": Target("exact forward, mixed lengths", 2.2),
+    "train": Target("exact training step, equal lengths", 1.2),
+    "sentences": Target("NER of sentences, two-stage", 10.0),
+    "document": Target("NER of a 512-piece document, two-stage", 40.0),
+    "inputs": Target("texts to inputs", 25.0),
+    "pipe": Target("`nlp.pipe` against its network", 0.95, "network alone", "nlp.pipe"),
+}
+PEER_MEMORY_TARGETS = {
+    "equal": Target("memory of a forward, equal lengths", 3.0),
+    "mixed": Target("memory of a forward, mixed lengths", 3.0),
+}
 
 
-def inference_table(runs: Sequence[Record]) -> str:
-    """Two-stage with more or fewer candidates at inference, same weights and bias."""
-    body = []
-    for name in dict.fromkeys(name for run in runs for name in run.get("at_inference", {})):
-        at = [run["at_inference"][name] for run in runs if name in run.get("at_inference", {})]
-        cells = [name]
-        for part in ("dev", "test"):
-            cells.append(spread([x[part]["f"] for x in at]))
-            cells.append(spread([x[part]["recall"] for x in at]))
-        asked = [x["test"]["asked"] for x in at if "asked" in x["test"]]
-        body.append([*cells, spread(asked, 2) if asked else "-"])
-    header = ["kept", "dev F1", "dev recall", "test F1", "test recall", "asked a word"]
-    return table(header, body)
+# Scores
 
 
-def compared(rows: Rows) -> list[tuple[str, str]]:
+def task_sections(records: Sequence[Record], n_samples: int) -> Iterator[tuple[str, str]]:
+    """(title, text) of every data set of a task, and of all its runs."""
+    for kind, title in TITLES.items():
+        runs = chosen_runs(records, kind)
+        for data, rows in runs.items():
+            parts = [circumstances(rows), markdown(score_frame(rows, n_samples))]
+            pairs = list(compared(rows))
+            if pairs:
+                parts += [f"Paired bootstrap over documents, {HOW}:"]
+                parts += [difference_table(rows, pairs, n_samples)]
+            if any(run.get("at_inference") for run in rows.get("two-stage", [])):
+                parts += ["Candidates kept at inference:", markdown(kept_frame(rows["two-stage"]))]
+            yield f"{title}{data}", "\n\n".join(parts)
+        if runs:
+            yield f"{title}every run", markdown(tuning_frame(records, kind))
+
+
+def score_frame(rows: Rows, n_samples: int) -> pd.DataFrame:
+    """Scores over seeds, the interval of test F1 over documents, and what was chosen on dev."""
+    found = {}
+    for row in [name for name in (*ROWS, *TASK_ROWS) if name in rows]:
+        found[row] = score_row(rows[row], n_samples)
+    return pd.DataFrame(found.values())
+
+
+def score_row(runs: Sequence[Record], n_samples: int) -> dict[str, Any]:
+    flat = pd.json_normalize(list(runs), max_level=1)
+
+    def over_seeds(name: str, digits: int = 1) -> str | None:
+        return spread(flat[name], digits) if name in flat else None
+
+    first, n_docs = runs[0], runs[0]["n_docs"]
+    drawn = bootstrap(counts(runs, n_docs), n_samples)
+    per_document = 1000 * flat.predict_cpu_seconds / n_docs if "average" in first else None
+    return {
+        "row": row_name(first),
+        f"test {first['average']} F1" if "average" in first else "test F1": over_seeds("test.f"),
+        "interval": f"[{drawn.low:.2f}, {drawn.high:.2f}]",
+        "without bias": over_seeds("test_raw.f"),
+        "test P / R": f"{over_seeds('test.p')} / {over_seeds('test.r')}",
+        "micro F1": over_seeds("test_micro.f"),
+        "dev F1": over_seeds("dev.f"),
+        "bias of each seed": each(runs, "bias"),
+        "candidate recall": None if first["row"] == "token" else over_seeds("recall_test"),
+        "chosen on dev": settings_text(first),
+        "threshold of each seed": each(runs, "threshold") if first.get("threshold") else None,
+        "train s": over_seeds("train_seconds", 0),
+        "train CPU s": over_seeds("train_cpu_seconds", 0),
+        "predict CPU ms a document": None if per_document is None else spread(per_document, 0),
+    }
+
+
+def each(runs: Sequence[Record], name: str) -> str | None:
+    return ", ".join(f"{run[name]:g}" for run in runs) if name in runs[0] else None
+
+
+def row_name(run: Record) -> str:
+    """What a row is, and the limits that its table has to tell."""
+    settings = run["settings"]
+    limits = []
+    if settings.get("pairs"):
+        limits.append(f"learned from {settings['pairs']} pairs a document, half related")
+    if settings.get("scored"):
+        limits.append(f"scored on the first {run['n_docs']} of dev and of test")
+    return run["row"] + (f" ({', '.join(limits)})" if limits else "")
+
+
+def compared(rows: Rows) -> Iterator[tuple[str, str]]:
     """(other, ours): what the aims compare."""
-    ours = [row for row in OURS if row in rows]
-    pairs = []
-    if "two-stage" in rows:
-        pairs += [(other, "two-stage") for other in ROWS if other in rows and other != "two-stage"]
-    if ours:
-        best = max(ours, key=lambda row: mean(rows[row], "test"))
-        pairs += [(x, best) for x in ("token", "spancat") if x in rows and best != "two-stage"]
-    return pairs
+    pairs = [(other, "two-stage") for other in ROWS if other != "two-stage"]
+    pairs += [("token", "probe"), ("spancat", "probe")]
+    pairs += [("baseline", "probe"), ("baseline", "markers"), ("markers", "probe")]
+    return ((b, a) for b, a in pairs if a in rows and b in rows)
 
 
-def verdicts(rows: Rows, speed: Sequence[Record]) -> list[str]:
-    """The aims, each with its figure and whether it is met."""
-    lines = []
+def kept_frame(runs: Sequence[Record]) -> pd.DataFrame:
+    """Two-stage with more or fewer candidates at inference, same weights and bias."""
+    found = pd.DataFrame(
+        {"kept": name, **{f"{part} {key}": x for part in parts for key, x in parts[part].items()}}
+        for run in runs
+        for name, parts in run.get("at_inference", {}).items()
+    )
+    names = {"f": "F1", "recall": "recall", "asked": "asked a word"}
+    columns = [f"{part} {key}" for part in ("dev", "test") for key in names]
+    columns = [name for name in columns if name in found and name != "dev asked"]
+    shown = found.groupby("kept", sort=False)[columns]
+    frame = shown.agg(lambda x: spread(x, 2 if x.name == "test asked" else 1)).reset_index()
+    return frame.rename(columns=lambda x: " ".join(names.get(word, word) for word in x.split()))
 
-    def add(what: str, value: str, met: bool) -> None:
-        lines.append(f"- {what}: {value}; {'met' if met else '**not met**'}.")
 
-    spans = [row for row in ALL_SPANS if row in rows]
-    if "two-stage" in rows and spans:
-        best = max(spans, key=lambda row: mean(rows[row], "test"))
-        gap = mean(rows["two-stage"], "test") - mean(rows[best], "test")
-        add(
-            f"two-stage against the best all-spans mode ({best}), >= -0.5 F1",
-            f"{gap:+.2f}",
-            gap >= -0.5,
+def tuning_frame(records: Iterable[Record], kind: str) -> pd.DataFrame:
+    """Dev F1 of every setting tried."""
+    return pd.DataFrame(
+        {
+            "data": x["data"],
+            "row": x["row"],
+            "settings": settings_text(x),
+            "seed": x["seed"],
+            "dev F1": f"{x['dev']['f']:.2f}",
+            "test F1": f"{x['test']['f']:.2f}",
+        }
+        for x in records
+        if x["kind"] == kind
+    ).sort_values(["data", "row", "settings", "seed"])
+
+
+# Seconds, of rows that were timed in turns
+
+
+def seconds_frame(record: Record, against: Sequence[str] = (), over: str = "") -> pd.DataFrame:
+    """Median seconds and words per second of each row; medians of the ratios within a round, of its
+    time to that of rows in ``against``, and of the time of ``over`` to its own."""
+    seconds = pd.DataFrame(record["seconds"])
+    frame = pd.DataFrame({"row": seconds.columns})
+    frame["seconds"] = [f"{x:.3f}" for x in seconds.median()]
+    frame["words/s"] = [f"{record['n_words'] / x:,.0f}" for x in seconds.median()]
+    for name in [name for name in against if name in seconds]:
+        ratios = seconds.div(seconds[name], axis=0)
+        frame[f"time against {name}"] = [median_range(ratios[x]) for x in seconds]
+    if over in seconds:
+        ratios = seconds.rdiv(seconds[over], axis=0)
+        frame[f"words/s against {over}"] = [median_range(ratios[x]) for x in seconds]
+    return frame
+
+
+def speed_sections(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """NER, relations and pipelines on one encoder, by the clock that counts."""
+    for x in records:
+        if x["kind"] == "speed" and x["gates"]:
+            title = f"{x['data']}: {x['case']} from {x['input']}, {timed(x)}"
+            yield title, markdown(seconds_frame(x, ["token"], "full"))
+    for kind, title, against in (
+        ("relation-speed", "Relations: time of prediction", "probe"),
+        ("joint-speed", "One encoder for three tasks: speed", "joint"),
+    ):
+        latest = {x.get("data"): x for x in records if x["kind"] == kind and x["gates"]}
+        for data, x in latest.items():
+            frame = seconds_frame(x, [against])
+            medians = pd.DataFrame(x["seconds"]).median().to_numpy() / x["n_docs"]
+            frame.insert(2, "seconds a document", [f"{value:.3g}" for value in medians])
+            pairs = f", {x['n_pairs'] / x['n_docs']:.0f} pairs a document" if data else ""
+            text = f"{x['n_docs']} documents of {x['n_words']} words{pairs}, {timed(x)}."
+            yield f"{title}{f', {data}' if data else ''}", f"{text}\n\n{markdown(frame)}"
+
+
+def timed(record: Record) -> str:
+    precision = "bf16" if record.get("mixed_precision") else "fp32"
+    return (
+        f"{record['clock']} time, {record['threads']} thread(s), {record['device']}, {precision}, "
+        f"{record['rounds']} rounds"
+    )
+
+
+def peer_sections(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """(title, table) of each size, span length and batch of ``transformers``; of every case the
+    latest record."""
+    latest: dict[tuple[Any, ...], dict[tuple[str, str], Record]] = {}
+    for x in records:
+        if x["kind"] == "peer-memory" or (x["kind"] == "peer" and x["gates"]):
+            settings = (x["size"], x["max_words"], x["peer_batch"], x["device"])
+            latest.setdefault(settings, {})[x["kind"], x["case"]] = x
+    order = [("peer", case) for case in PEER_TARGETS]
+    order += [("peer-memory", case) for case in PEER_MEMORY_TARGETS]
+    for (size, max_words, batch, device), group in latest.items():
+        first = next(iter(group.values()))
+        title = (
+            f"Against transformers: {size} network, spans of up to {max_words} words of "
+            f"{first['data']}, {first['threads']} thread(s), {device}, fp32, transformers "
+            f"{first['transformers']} in batches of {batch}"
         )
-    ours = [row for row in OURS if row in rows]
-    if ours:
-        best = max(ours, key=lambda row: mean(rows[row], "test"))
-        for other in [row for row in ("token", "spancat") if row in rows]:
-            gap = mean(rows[best], "test") - mean(rows[other], "test")
-            add(f"best of our modes ({best}) above {other}", f"{gap:+.2f} F1", gap > 0)
-    for case in ("sentences", "long"):
-        for what, top, bottom, limit, above in (
-            ("words/s of two-stage against full, >= 6", "full", "two-stage", 6.0, True),
-            ("time of two-stage against token, <= 1.9", "two-stage", "token", 1.9, False),
-        ):
-            shipped = (SHIPPED if name == "two-stage" else name for name in (top, bottom))
-            found = select(speed, case, *shipped) or select(speed, case, top, bottom)
-            if found is not None:
-                met = found >= limit if above else found <= limit
-                add(f"{what} ({case})", f"{found:.2f}", met)
-    return lines
+        rows = [row for key in order if key in group for row in peer_rows(group[key])]
+        yield title, markdown(pd.DataFrame(rows))
+
+
+def peer_rows(record: Record) -> Iterator[dict[str, str]]:
+    """The row with a target, and one for every other way of either side."""
+    memory = record["kind"] == "peer-memory"
+    target = (PEER_MEMORY_TARGETS if memory else PEER_TARGETS)[record["case"]]
+    values = pd.DataFrame(record["grown_mib" if memory else "seconds"])
+
+    def row(name: str, top: str, bottom: str) -> dict[str, str]:
+        ratios = values[top] / values[bottom]
+        medians = values[[top, bottom]].median()
+        cells = [f"{x:.0f} MiB" if memory else f"{x:.3g} s" for x in medians]
+        shown = median_range(ratios) if len(ratios) > 1 else f"{ratios[0]:.2f}"
+        found = {"what": name, "transformers": cells[0], "ours": cells[1], "ratio": shown}
+        return found | {"target": "", "met": "", "largest difference": ""}
+
+    met = (values[target.top] / values[target.bottom]).median() >= target.least
+    difference = record.get("difference")
+    yield row(target.name, target.top, target.bottom) | {
+        "target": f">= {target.least:g}",
+        "met": "met" if met else "**missed**",
+        "largest difference": "-" if difference is None else f"{difference:.0e}",
+    }
+    for side in values.columns.difference([target.top, target.bottom], sort=False):
+        ours = side.startswith(target.bottom)
+        yield row(f"- {side}", *((target.top, side) if ours else (side, target.bottom)))
+
+
+# Memory, and one encoder for three tasks
+
+
+def memory_sections(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    crowd = pd.DataFrame([x for x in records if x["kind"] == "relation-crowd"])
+    if len(crowd):
+        crowd = crowd.drop_duplicates(["mode", "n_entities"], keep="last")[list(CROWD)].round(1)
+        yield "Relations: documents of many entities", markdown(crowd.rename(columns=CROWD))
+    sizes = [x for x in records if x["kind"] == "joint-size"]
+    if sizes:
+        last = sizes[-1]
+        memory = pd.Series(last["resident_mib"])
+        frame = pd.DataFrame({"MiB on disk": pd.Series(last["bytes"]) / 2**20})
+        frame["MiB resident"] = memory
+        frame["of it beyond the libraries"] = memory - memory["nothing"]
+        frame = frame.round(0).astype(int).reset_index(names="pipelines")
+        yield "One encoder for three tasks: size and memory", markdown(frame)
+
+
+def joint_sections(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    for data, rows in chosen_runs(records, "joint").items():
+        body = []
+        for row, runs in rows.items():
+            tests = pd.DataFrame([run["test"] for run in runs])
+            cells = {title: spread(tests[name]) for name, title in JOINT_SCORES.items()}
+            cpu = spread((run["train_cpu_seconds"] for run in runs), 0)
+            body.append({"test F1": row, **cells, "train CPU s": cpu})
+        text = f"{circumstances(rows)}\n\n{markdown(pd.DataFrame(body))}"
+        yield f"One encoder for three tasks: {data}", text
 
 
 def render(records: Sequence[Record], n_samples: int = 10_000) -> str:
-    """All tables, one section a data set."""
-    out: list[str] = []
-    runs = chosen_runs(records)
-    for data, rows in runs.items():
-        speed = [x for x in records if x["kind"] == "speed" and x["data"] == data]
-        out += [f"## {data}", "", circumstances(rows), "", f1_table(rows, speed), ""]
-        pairs = compared(rows)
-        if pairs:
-            out += [f"Paired bootstrap over documents, {HOW}:", ""]
-            out += [difference_table(rows, pairs, n_samples), ""]
-        if any(run.get("at_inference") for run in rows.get("two-stage", [])):
-            out += ["Candidates kept at inference:", "", inference_table(rows["two-stage"]), ""]
-        out += ["Aims:", "", *verdicts(rows, speed), ""]
-    for title, text in case_tables([x for x in records if x["kind"] == "speed"]):
-        out += [f"### {title}", "", text, ""]
-    memory = [x for x in records if x["kind"] == "memory"]
-    if memory:
-        out += ["### Memory", "", memory_table(memory), ""]
-    for title, text in peer_tables(records):
-        out += [f"### Against transformers: {title}", "", text, ""]
-    if runs:
-        out += ["### Every run", "", tuning_table(records), ""]
-    for title, text in [*task_tables(records, n_samples), *joint_tables(records)]:
-        out += [f"## {title}", "", text, ""]
-    return "\n".join(out)
+    """All tables, one section a data set or measurement."""
+    sections = [
+        *task_sections(records, n_samples),
+        *joint_sections(records),
+        *speed_sections(records),
+        *memory_sections(records),
+        *peer_sections(records),
+    ]
+    return "\n\n".join(f"## {title}\n\n{text}" for title, text in sections)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -18,7 +18,7 @@ from thinc.api import Config
 
 from spacy_luke.annotations.types import get_types
 
-from . import experiment, results
+from . import experiment, results, runtime
 from .datasets import unanswered
 from .experiment import ComponentExperiment
 from .scoring import Entity, pack_entities, prf
@@ -26,15 +26,11 @@ from .task_data import TYPING_SETS, prepare
 from .task_rows import ROWS, TYPING, typing_config
 from .training import EpochSettings
 
-SLOW_FIRST = ("markers", "baseline", "probe")
-
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p = experiment.parser("typing_modes", __doc__, "build/typing", list(TYPING_SETS), ROWS)
     experiment.add_epochs(p)
-    args = p.parse_args(argv)
-    args.results = args.results or args.work / "results.jsonl"
-    return args
+    return runtime.parsed(p, argv)
 
 
 class TypingExperiment(ComponentExperiment[EpochSettings]):
@@ -42,8 +38,8 @@ class TypingExperiment(ComponentExperiment[EpochSettings]):
 
     kind = "typing"
 
-    def __init__(self, args: argparse.Namespace, data: str, row: str, started: float):
-        super().__init__(args, data, row, started)
+    def __init__(self, args: argparse.Namespace, data: str, row: str):
+        super().__init__(args, data, row)
         self.corpora = prepare(data, TYPING_SETS[data], args.data, args.work, args.limit)
         self.docs = {part: self.corpora.docs(part) for part in ("train", "dev", "test")}
         self.test = self.docs["test"]
@@ -91,8 +87,7 @@ def typed(docs: Sequence[Doc]) -> list[Entity]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    argv = list(sys.argv[1:] if argv is None else argv)
-    return experiment.run(TypingExperiment, "typing_modes", parse(argv), argv, SLOW_FIRST)
+    return experiment.run(TypingExperiment, parse(argv))
 
 
 if __name__ == "__main__":

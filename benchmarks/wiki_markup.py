@@ -22,6 +22,8 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
+import pandas as pd
+
 from spacy_luke.pretraining.wiki.balance import without_blocks, without_side_links
 from spacy_luke.pretraining.wiki.export import Page, partitions, read_pages
 from spacy_luke.pretraining.wiki.links import resolve
@@ -31,7 +33,7 @@ from spacy_luke.pretraining.wiki.sites import Site
 from spacy_luke.pretraining.wiki.tags import without_tags
 
 from . import results
-from .markdown import table
+from .markdown import markdown
 
 RESIDUE = ("[[", "{{", "''", "<ref", "|thumb")
 _LINK = re.compile(r"\[\[([^\[\]|\n]+)")
@@ -116,46 +118,31 @@ def _unaccounted(markup: str, parsed: Parsed) -> int:
 
 def dump_tables(found: Sequence[Measured]) -> str:
     """Three Markdown tables: dumps, links dropped by reason, other things left out."""
-    header = ["dump", "pages", "redirects", "disambiguations", "articles", "characters", "links"]
-    header += [
-        "dropped",
-        "unaccounted",
-        "other anchors",
-        "residue per million",
-        "markup MB/s",
-        "all MB/s",
-    ]
-    header += ["peak MiB"]
-    rows = []
-    for x in found:
-        c = x.counts
-        residue = 1e6 * sum(x.residue.values()) / max(1, c["characters"])
-        rows.append(
-            [
-                x.name,
-                *(f"{c[kind]:,}" for kind in ("pages", "redirects", "disambiguations", "articles")),
-                f"{c['characters']:,}",
-                f"{c['links']:,}",
-                f"{sum(n for kind, n in x.dropped.items() if kind.startswith('link ')):,}",
-                str(c["unaccounted"]),
-                str(c["other anchors"]),
-                f"{residue:.2f}",
-                f"{x.n_bytes / 1e6 / max(x.markup_seconds, 1e-9):.2f}",
-                f"{x.n_bytes / 1e6 / max(x.seconds, 1e-9):.2f}",
-                f"{x.peak_mib:.0f}",
-            ]
-        )
-    total: Counter[str] = sum((x.dropped for x in found), Counter())
-    skipped: Counter[str] = sum((x.counts for x in found), Counter())
-    total.update({kind: n for kind, n in skipped.items() if kind.startswith("page ")})
-    links = [[kind, f"{n:,}"] for kind, n in total.most_common() if kind.startswith("link ")]
-    others = [[kind, f"{n:,}"] for kind, n in total.most_common() if not kind.startswith("link ")]
+    counts = pd.DataFrame([x.counts for x in found]).fillna(0).astype(int)
+    kinds = ["pages", "redirects", "disambiguations", "articles", "characters", "links"]
+    kinds += ["unaccounted", "other anchors"]
+    frame = counts.reindex(columns=kinds, fill_value=0)
+    frame.insert(0, "dump", [x.name for x in found])
+    dropped = pd.DataFrame([x.dropped for x in found]).fillna(0).astype(int)
+    frame["dropped"] = dropped.filter(regex="^link ").sum(axis=1)
+    residue = pd.Series([sum(x.residue.values()) for x in found])
+    frame["residue per million"] = (1e6 * residue / frame.characters.clip(lower=1)).round(2)
+    megabytes = pd.Series([x.n_bytes for x in found]) / 1e6
+    for name, seconds in (
+        ("markup MB/s", [x.markup_seconds for x in found]),
+        ("all MB/s", [x.seconds for x in found]),
+    ):
+        frame[name] = (megabytes / pd.Series(seconds).clip(lower=1e-9)).round(2)
+    frame["peak MiB"] = [round(x.peak_mib) for x in found]
+    total = dropped.join(counts.filter(regex="^page ")).sum().sort_values(ascending=False)
+    is_link = total.index.str.startswith("link ")
     return "\n\n".join(
-        [
-            table(header, rows),
-            table(["links dropped", "number"], links),
-            table(["left out", "number"], others),
-        ]
+        markdown(shown)
+        for shown in (
+            frame,
+            total[is_link].rename_axis("links dropped").reset_index(name="number"),
+            total[~is_link].rename_axis("left out").reset_index(name="number"),
+        )
     )
 
 
@@ -178,6 +165,9 @@ class Difference:
         found = self.examples.setdefault(f"{side}: {kind}", [])
         if len(found) < 3:
             found.append(f"{page.title}: {title}")
+
+    def shown(self, side: str, kind: str) -> str:
+        return "; ".join(self.examples[f"{side}: {kind}"]).replace("|", "/")
 
 
 def peer_titles(page: Page, language: str) -> list[str] | None:
@@ -269,28 +259,29 @@ def _targets(markup: str, site: Site) -> Counter[str]:
 
 
 def difference_tables(found: Sequence[Difference]) -> str:
-    header = ["dump", "articles", "not parsed by the peer", "both", "ours only", "theirs only"]
-    header.append("agreement an article")
-    rows = [
-        [
-            x.name,
-            str(x.n_articles),
-            str(x.n_failed),
-            f"{x.both:,}",
-            f"{x.ours.total():,}",
-            f"{x.theirs.total():,}",
-            f"{x.agreement / max(1, x.n_articles - x.n_failed):.4f}",
-        ]
+    frame = pd.DataFrame(
+        {
+            "dump": x.name,
+            "articles": x.n_articles,
+            "not parsed by the peer": x.n_failed,
+            "both": x.both,
+            "ours only": x.ours.total(),
+            "theirs only": x.theirs.total(),
+            "agreement per article": f"{x.agreement / max(1, x.n_articles - x.n_failed):.4f}",
+        }
         for x in found
-    ]
-    body = []
-    for side in ("theirs", "ours"):
-        total: Counter[str] = sum((getattr(x, side) for x in found), Counter())
-        for kind, n in total.most_common():
-            examples = [e for x in found for e in x.examples.get(f"{side}: {kind}", [])]
-            shown = "; ".join(examples[:3]).replace("|", "/")
-            body.append([f"{side} only", kind, f"{n:,}", shown])
-    return table(header, rows) + "\n\n" + table(["side", "class", "links", "examples"], body)
+    )
+    classes = pd.DataFrame(
+        {"side": f"{side} only", "class": kind, "links": n, "examples": x.shown(side, kind)}
+        for side in ("theirs", "ours")
+        for x in found
+        for kind, n in getattr(x, side).items()
+    )
+    if len(classes):
+        grouped = classes.groupby(["side", "class"], sort=False)
+        classes = grouped.agg({"links": "sum", "examples": "first"}).reset_index()
+        classes = classes.sort_values(["side", "links"], ascending=False)
+    return f"{markdown(frame)}\n\n{markdown(classes)}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -83,15 +83,13 @@ def test_the_scored_entities_are_those_the_pipeline_writes(work, row):
 
 
 def test_speed_of_all_rows_is_measured_and_the_tables_name_them(work, bert_dir):
-    options = "--rounds 2 --sentences 8 --long-docs 1 --train-steps 2 --warm-docs 16 --variants"
+    options = "--rounds 2 --sentences 8 --long-docs 1 --warm-docs 16 --variants"
     speed = work / "work" / "speed.jsonl"
     argv = arguments(work, bert_dir)[:6]
     assert ner_speed.main([*argv, "--batch-size", "16", *options.split()]) == 0
     measured = results.read([speed])
     cases = {(x["case"], x["input"]) for x in measured}
-    assert cases == {(a, b) for a in ("sentences", "long") for b in ("docs", "texts")} | {
-        ("train", "docs")
-    }
+    assert cases == {(a, b) for a in ("sentences", "long") for b in ("docs", "texts")}
     assert all(len(times) == x["rounds"] for x in measured for times in x["seconds"].values())
     text = tables.render([*records(work), *measured], n_samples=100)
     assert all(f"| {row} |" in text for row in ROWS)

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import peer_speed, results, tables
 from benchmarks.peer_cases import CASES
-from benchmarks.speed_tables import PEER_MEMORY_TARGETS, PEER_TARGETS
+from benchmarks.tables import PEER_MEMORY_TARGETS, PEER_TARGETS
 
 pytest.importorskip("transformers")
 
