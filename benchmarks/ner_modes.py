@@ -16,6 +16,8 @@ from typing import Any
 from spacy.language import Language
 from thinc.api import Config
 
+from spacy_luke.layers.task_layer import scorer_of
+
 from . import experiment, results, runtime
 from .datasets import DATA_SETS, prepare
 from .experiment import ComponentExperiment
@@ -98,7 +100,7 @@ class NerExperiment(ComponentExperiment[Settings]):
     def _at_inference(self, nlp: Any, bias: float) -> dict[str, Any]:
         """Scores with the same weights and bias when the filter keeps more or fewer, and the
         candidates asked about, a word."""
-        settings = nlp.get_pipe(COMPONENT).network.attrs["settings"]
+        settings = scorer_of(nlp.get_pipe(COMPONENT).model)
         found = {}
         for name, values in AT_INFERENCE.items():
             parts = {}

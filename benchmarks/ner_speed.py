@@ -20,6 +20,8 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_luke.layers.task_layer import scorer_of
+
 from . import results, runtime
 from .datasets import DATA_SETS, default_folder, load, prepare
 from .rows import COMPONENT, ROWS, Settings, changed, make_config
@@ -103,7 +105,7 @@ def variant(nlp: Language, values: dict[str, Any]) -> AbstractContextManager[Non
     if not values:
         return nullcontext()
     pipe: Any = nlp.get_pipe(COMPONENT)
-    return changed(pipe.network.attrs["settings"], values)
+    return changed(scorer_of(pipe.model), values)
 
 
 class Bench:

@@ -15,10 +15,9 @@ from spacy.tokens import Doc
 
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.inputs.alignment import TokenisationRule, align
-from spacy_luke.inputs.batch import Questions, pack, span_pieces
-from spacy_luke.inputs.windows import cut_windows
+from spacy_luke.inputs.placed_spans import Batch, place_spans
 from spacy_luke.model.encoder import LukeModel
-from spacy_luke.model.heads import SpanHead
+from spacy_luke.model.heads import LinearHead
 from spacy_luke.model.packing import LukeInputs
 from spacy_luke.vocab.pieces import PieceTokenizer
 
@@ -32,10 +31,10 @@ MAX_ENTITIES = 128  # of a sequence, as published
 
 @dataclass
 class OurInputs:
-    """Packed inputs, and the questions whose rows say which span is which."""
+    """Packed inputs, and the batch whose rows say which span is which."""
 
     inputs: LukeInputs
-    questions: Questions
+    batch: Batch
 
 
 class Ours:
@@ -46,7 +45,7 @@ class Ours:
         self.pieces, self.entities = checkpoint.pieces, checkpoint.entities
         self.model = LukeModel(checkpoint.config)
         load_into(self.model, checkpoint)
-        self.head = SpanHead(checkpoint.config.hidden_size, len(LABELS), dropout=0.0)
+        self.head = LinearHead(checkpoint.config.hidden_size, 3, len(LABELS), dropout=0.0)
         names = ("classifier.weight", "classifier.bias")
         self.head.load_state_dict({name: checkpoint.others[name] for name in names})
         self.model.to(device).eval()
@@ -63,22 +62,28 @@ class Ours:
         remembers the words it has seen."""
         pieces = align(docs, tokenizer or self.pieces, rule, spans)
         of_span = np.repeat(np.arange(len(docs)), [len(x) for x in spans])
-        starts, ends = span_pieces(pieces, np.concatenate(spans), of_span)
-        windows = cut_windows(docs, pieces, "sentence", MAX_WINDOW, 0, starts, ends)
-        owner = windows.of_spans(starts, ends)
-        batch = pack(pieces, windows, owner, starts, ends, self.pieces)
-        ids = np.full(len(batch.questions), self.entities.mask_id, dtype=np.int64)
-        entities = batch.questions.entities(ids, max_pieces=MAX_MENTION)
-        return OurInputs(LukeInputs(batch.words, entities), batch.questions)
+        placed = place_spans(
+            docs,
+            pieces,
+            self.pieces,
+            np.concatenate(spans),
+            of_span,
+            layout="sentence",
+            size=MAX_WINDOW,
+            overlap=0,
+        )
+        (batch,) = placed.batches(None, all_windows=False)
+        entities = batch.entities(self.entities.mask_id, limit=MAX_MENTION)
+        return OurInputs(LukeInputs(batch, entities), batch)
 
     def logits(self, inputs: OurInputs) -> torch.Tensor:
-        """(n_spans, n_classes), in the order of the questions."""
+        """(n_spans, n_classes), in the order of the batch's rows."""
         states = self.model(inputs.inputs)
-        first, last = (
+        ends = [
             torch.from_numpy(x).to(self.model.device)
-            for x in (inputs.questions.first, inputs.questions.last)
-        )
-        return self.head(states.words, states.entities, first, last)
+            for x in (inputs.batch.first, inputs.batch.last)
+        ]
+        return self.head.on_pieces(states.words, ends, states.entities)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from spacy.vocab import Vocab
 from thinc.api import NumpyOps
 
 from spacy_luke.inputs.alignment import align
-from spacy_luke.inputs.batch import span_pieces
+from spacy_luke.inputs.placed_spans import span_pieces
 from spacy_luke.inputs.suggester import suggest_sentence_spans
 from spacy_luke.vocab.pieces import PieceTokenizer
 

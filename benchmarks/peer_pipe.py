@@ -12,11 +12,10 @@ from spacy.tokens import Doc
 from thinc.api import fix_random_seed
 
 from spacy_luke.inputs.alignment import align
-from spacy_luke.inputs.batch import pack, span_pieces
-from spacy_luke.inputs.windows import cut_windows
-from spacy_luke.layers.encoder import module_of
-from spacy_luke.layers.listener import encoder_node
+from spacy_luke.inputs.placed_spans import place_spans
 from spacy_luke.layers.span_network import best_per_sequence
+from spacy_luke.layers.task_layer import encoder_of, head_of
+from spacy_luke.model.heads import LinearHead, SpanFilter
 
 from .peer_data import MAX_WINDOW, all_spans
 
@@ -65,39 +64,36 @@ class BareNetwork:
     around them (candidates, pieces, packing, which spans the filter keeps) was done before."""
 
     def __init__(self, pipe: Any, docs: Sequence[Doc], max_words: int):
-        encoder = module_of(encoder_node(pipe.network.layers[0]))
-        self.network, self.module = encoder.network.eval(), pipe.network.shims[0].module.eval()
+        encoder, head = encoder_of(pipe.model), head_of(pipe.model).eval()
+        self.network = encoder.network.eval()
+        self.head, self.filter = head.part("head", LinearHead), head.part("filter", SpanFilter)
         spans = all_spans(docs, encoder.pieces, max_words)
         pieces = align(docs, encoder.pieces)
         table = np.concatenate(spans)
         of_span = np.repeat(np.arange(len(docs)), [len(x) for x in spans])
-        starts, ends = span_pieces(pieces, table, of_span)
-        windows = cut_windows(docs, pieces, "document", MAX_WINDOW, 0, starts, ends)
-        owner = windows.of_spans(starts, ends)
-        batch = pack(pieces, windows, owner, starts, ends, encoder.pieces)
-        questions = batch.questions
-        self.words = batch.words
+        placed = place_spans(
+            docs, pieces, encoder.pieces, table, of_span, size=MAX_WINDOW, overlap=0
+        )
+        (self.words,) = (batch,) = placed.batches(None, all_windows=False)
         self.n_words = np.asarray([len(doc) for doc in docs], dtype=np.int64)
-        widths = (table[:, 1] - table[:, 0])[questions.rows]
-        self.candidates = self._tensors(questions.first, questions.last, widths)
+        widths = (table[:, 1] - table[:, 0])[batch.rows]
+        self.candidates = self._tensors(batch.first, batch.last, widths)
         with torch.inference_mode():
             states = self.network.encode_words(self.words, self.n_words).states
             ranking = self._filter(states).float().cpu().numpy()
-        kept = questions.take(best_per_sequence(ranking, questions.sequences, self.n_words))
-        mask = np.full(len(kept), encoder.entities.mask_id, dtype=np.int64)
-        self.entities = kept.entities(mask)
+        kept = batch.take(best_per_sequence(ranking, batch.sequences, self.n_words))
+        self.entities = kept.entities(encoder.mask_id)
         self.ends = self._tensors(kept.first, kept.last)
 
     def logits(self) -> torch.Tensor:
-        """(n_asked, n_classes)."""
+        """(n_scored, n_classes)."""
         word_pass = self.network.encode_words(self.words, self.n_words)
         self._filter(word_pass.states)
         states = self.network.encode_entities(word_pass, self.entities)
-        return self.module.head(word_pass.states, states, *self.ends)
+        return self.head.on_pieces(word_pass.states, self.ends, states)
 
     def _filter(self, states: torch.Tensor) -> torch.Tensor:
-        assert self.module.filter is not None
-        return self.module.filter(states, *self.candidates)
+        return self.filter(states, *self.candidates)
 
     def _tensors(self, *arrays: np.ndarray) -> list[torch.Tensor]:
         return [torch.from_numpy(x).to(self.network.device) for x in arrays]

@@ -90,7 +90,7 @@ def measure(args: argparse.Namespace) -> results.Record:
         "mode": mode,
         "n_entities": n,
         "n_words": len(doc),
-        "n_pairs": len(scores.asked),
+        "n_pairs": len(scores.rows),
         "predict_seconds": predicted.process if args.gpu_id < 0 else predicted.wall,
         "predict_mib": after - before,
         "update_seconds": learned.process if args.gpu_id < 0 else learned.wall,

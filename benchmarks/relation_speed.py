@@ -31,7 +31,7 @@ def measure_speed(
         return clock
 
     some: Any = next(iter(pipelines.values())).get_pipe(RELATION)
-    n_pairs = len(some.predict(given)[0].query.pairs)
+    n_pairs = len(some.predict(given)[0].pairs)
     about = {
         "kind": "relation-speed",
         "data": data,

@@ -61,9 +61,8 @@ class Scored:
             logits = self.logits - bias * (np.arange(self.logits.shape[1]) == 0)
             starts, ends, labels = decode_bio(logits.argmax(-1), first_tokens(self.offsets))
         else:
-            found = decode(self.logits, self.starts, self.ends, bias, 0.0, flat=True)
-            starts, ends = self.starts[found.candidates], self.ends[found.candidates]
-            labels = found.labels
+            chosen, labels, _ = decode(self.logits, self.starts, self.ends, bias, 0.0, flat=True)
+            starts, ends = self.starts[chosen], self.ends[chosen]
         docs = np.searchsorted(self.offsets, starts, side="right") - 1
         base = self.offsets[docs]
         rows = zip(docs.tolist(), (starts - base).tolist(), (ends - base).tolist())
@@ -90,6 +89,8 @@ def score_docs(nlp: Language, row: str, docs: Sequence[Doc], batch_size: int = 1
             logits.append(pipe.predict(batch))
         else:
             candidates, scores = pipe.predict(batch)
+            if row in MODES:
+                candidates = candidates.spans
             asked, values = _span_logits(pipe, row, scores)
             table = pipe.model.ops.to_numpy(candidates.dataXd).reshape(-1, 2).astype(np.int64)
             starts = np.concatenate([[0], np.cumsum([len(doc) for doc in batch])])[:-1] + base
@@ -108,7 +109,7 @@ def _span_logits(pipe: Any, row: str, scores: Any) -> tuple[Any, Array]:
     """Which candidates have a score, and their logits with NIL last. For stock ``spancat`` the
     logits are log-probabilities, which rank spans as its own flat decoding does."""
     if row in MODES:
-        return scores.asked, pipe.model.ops.to_numpy(scores.logits)
+        return scores.rows, pipe.model.ops.to_numpy(scores.logits)
     return slice(None), np.log(np.maximum(pipe.model.ops.to_numpy(scores), 1e-30))
 
 

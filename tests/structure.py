@@ -9,9 +9,9 @@ lines
     Of all Python files of the package, blank ones and docstrings included.
 classes and files on the path
     One document is predicted and one is learned from (with an optimizer's step) by a ``luke_ner``
-    with an encoder of its own (``tests/saved/ner_two_stage``, loaded before), under
-    ``sys.setprofile``. A file counts if a function of it ran; a class if a method of it, or the
-    constructor of one of its instances, did. Exceptions do not count.
+    with an encoder of its own (``tests/saved/ner_two_stage``, which has done the same once
+    before), under ``sys.setprofile``. A file counts if a function of it ran; a class if a method of
+    it, or the constructor of one of its instances, did. Exceptions do not count.
 returns upward
     On that walk, and on one through a ``luke_ner`` that listens to a ``luke`` component
     (``tests/saved/joint``), pairs of functions of ours of which the first called the second,
@@ -175,6 +175,8 @@ def walk(saved: str) -> Walk:
     optimizer = nlp.resume_training()
     result = Walk()
     nlp.select_pipes(enable=[x for x in ("luke", "luke_ner") if x in nlp.pipe_names])
+    nlp(doc.copy())
+    nlp.update([example], sgd=optimizer)
     result.record(lambda: nlp(doc))
     result.record(lambda: nlp.update([example], sgd=optimizer))
     return result

@@ -1,8 +1,8 @@
-"""Sequences in which the spans asked about stand between marker pieces.
+"""Sequences in which scored spans stand between marker pieces.
 
-One sequence a question, as published for relations (``<ent> head <ent>``, ``<ent2> tail <ent2>``)
-and entity types (``<ent> mention <ent>``): a question's spans become its entities, and their
-positions take the markers in.
+One sequence per row, as published for relations (``<ent> head <ent>``, ``<ent2> tail <ent2>``)
+and entity types (``<ent> mention <ent>``): the row's spans become its entities, and their
+positions include the markers.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from ..model.packing import Words
 from ..vocab.pieces import PieceTokenizer
 from .alignment import Pieces, ranges
 from .shapes import SPECIAL
-from .windows import fill, sentence_bounds
+from .windows import extend_with_context, sentence_bounds
 
 Array = np.ndarray
 View = Literal["document", "sentence"]
@@ -24,7 +24,7 @@ View = Literal["document", "sentence"]
 
 @dataclass
 class Markers:
-    """The pieces around a span. closing: (m,) piece that ends the i-th span of a question, and
+    """The pieces around a span. closing: (m,) piece that ends the i-th span of a row, and
     begins it. openings: for each kind of span, what stands before it, without the marker."""
 
     closing: Array
@@ -37,7 +37,7 @@ class Markers:
 
 @dataclass
 class Marked:
-    """Packed sequences. starts, ends: (n, m) piece ranges of the questions' spans inside their
+    """Packed sequences. starts, ends: (n, m) piece ranges of the rows' spans inside their
     sequences, markers included, the first special piece being 0."""
 
     words: Words
@@ -59,7 +59,7 @@ def marker_ids(tokenizer: PieceTokenizer) -> Array:
     return np.asarray(ids, dtype=np.int64)
 
 
-def views(
+def context_windows(
     docs: Sequence[Doc],
     pieces: Pieces,
     of_doc: Array,
@@ -68,7 +68,7 @@ def views(
     sizes: Array,
     view: View,
 ) -> tuple[Array, Array]:
-    """What each question's sequence shows: piece ranges of at most ``sizes`` pieces.
+    """What each row's sequence shows: piece ranges of at most ``sizes`` pieces.
 
     of_doc, lows, highs: (n,) document and piece range that must be shown. ``document``: as much of
     the document as fits, evenly on both sides. ``sentence``: as much as fits of the sentences that
@@ -79,7 +79,7 @@ def views(
         bounds = sentence_bounds(docs, pieces)
         left = bounds[np.searchsorted(bounds, lows, side="right") - 1]
         right = bounds[np.searchsorted(bounds, highs, side="left")]
-    return fill(lows, highs, left, right, sizes)
+    return extend_with_context(lows, highs, left, right, sizes)
 
 
 def pack_marked(
@@ -92,9 +92,9 @@ def pack_marked(
     markers: Markers,
     kinds: Array,
 ) -> Marked:
-    """Lay out one sequence a question.
+    """Lay out one sequence per row.
 
-    starts, ends: (n, m) piece ranges of the question's spans, inside its view. view_starts,
+    starts, ends: (n, m) piece ranges of the row's spans, inside its view. view_starts,
     view_ends: (n,). kinds: (n, m) which of ``markers.openings`` a span gets. Spans may touch, nest
     and overlap: markers close before others open, and the inner of two closes first.
     """

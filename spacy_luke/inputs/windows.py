@@ -86,7 +86,7 @@ def cut_windows(
                 cuts = _split(start, end, size, overlap, _token_bounds(pieces, i), *spans)
                 rows.extend((i, *window) for window in cuts)
             elif layout == "context":
-                shown = fill(*np.asarray([[start], [end], [low], [high], [size]]))
+                shown = extend_with_context(*np.asarray([[start], [end], [low], [high], [size]]))
                 rows.append((i, int(shown[0][0]), int(shown[1][0]), start, end))
             else:
                 rows.append((i, start, end, start, end))
@@ -147,10 +147,11 @@ def _split(
             if following > stop:  # inside, or just before, a token longer than a window
                 following = stop - overlap if stop not in bounds and stop - overlap > at else stop
         # A span this window cuts must be whole in a later one, if it fits a window at all.
-        cut = (span_starts > at) & (span_starts < stop) & (span_ends > stop)
-        cut &= span_ends - span_starts <= size
+        a, b = np.searchsorted(span_starts, (at + 1, stop))
+        inside, ends = span_starts[a:b], span_ends[a:b]
+        cut = (ends > stop) & (ends - inside <= size)
         if cut.any():
-            following = min(following, int(span_starts[cut].min()))
+            following = min(following, int(inside[cut.argmax()]))
         at = following
     edges = [start, *((b0 + a1) // 2 for (_, b0), (a1, _) in zip(shown, shown[1:])), end]
     return [(a, b, own, edges[i + 1]) for i, ((a, b), own) in enumerate(zip(shown, edges))]
@@ -165,7 +166,7 @@ def _at_least(bounds: Array, position: int) -> int:
     return int(bounds[np.searchsorted(bounds, position)])
 
 
-def fill(
+def extend_with_context(
     starts: Array, ends: Array, lows: Array, highs: Array, sizes: Array
 ) -> tuple[Array, Array]:
     """Extend ranges by text on both sides, as evenly as there is text, to at most ``sizes`` (the

@@ -184,7 +184,7 @@ def _prepare(model: Model, module: Encoder) -> None:
     """Apply the settings to a module that was just read or loaded."""
     settings: EncoderSettings = model.attrs["settings"]
     network = module.network
-    settings.window_of(network)  # raises where the window does not fit
+    module.window = settings.window_of(network)
     network.gradient_checkpointing = settings.gradient_checkpointing
     network.attention_dropout = settings.attention_dropout
     words = network.word_embeddings.words.weight

@@ -7,12 +7,13 @@ from ..checkpoint.source import Source
 from ..model.encoder import LukeModel
 from ..vocab.entities import EntityVocab
 from ..vocab.pieces import PieceTokenizer
-from .word_passes import WordPasses
 
 
 class Encoder(nn.Module):
     """A network with its vocabularies: what travels in a pipeline.
 
+    window: pieces of a window, without the two special pieces, and those that neighbours share; set
+    when the node's settings are applied. mask_id: the row of the entity [MASK].
     others: tensors of the checkpoint it was read from that the network does not use (heads), under
     their published names; they are kept as they are. source: which checkpoint that was.
     """
@@ -31,13 +32,8 @@ class Encoder(nn.Module):
         self.entities = entities.indexed()
         self.others: Weights = others or {}
         self.source = source or Source()
-        self.passes = WordPasses()
-
-    def train(self, mode: bool = True) -> "Encoder":
-        """Training changes the weights behind the word passes."""
-        if mode:
-            self.passes.clear()
-        return super().train(mode)
+        self.mask_id = self.entities.mask_id
+        self.window = (0, 0)
 
     def weights_changed(self) -> None:
         """No word pass that was computed with the weights before is found again."""

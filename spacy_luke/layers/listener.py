@@ -1,8 +1,8 @@
-"""Listeners: ask an upstream component's encoder instead of one's own.
+"""Listeners: use an upstream component's encoder instead of one's own.
 
-Entity states depend on which entities are asked about, so sharing means sharing weights, not
+Entity states depend on which entities are encoded, so sharing means sharing weights, not
 outputs: a listener is a way to reach the upstream's encoder node. Gradients of all listeners
-add up in its parameters, and the upstream's ``finish_update`` takes the step.
+add up in its parameters, and the upstream's ``finish_update`` takes the step (``upstream.py``).
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +14,7 @@ from thinc.api import Model
 
 from ..errors import ConfigError
 from .encoder import ENCODER, Pooling
+from .word_passes import WordPasses
 
 LISTENER = "luke-listener"
 
@@ -23,7 +24,8 @@ class UpstreamLink:
 
     encoder: the upstream's ``luke-encoder`` node. batch: the first document of the batch whose
     gradients may reach it; a frozen upstream names none. report: tells the upstream that the
-    gradients of its batch have arrived. n_listeners: how many ask that encoder.
+    gradients of its batch have arrived. n_listeners: how many use that encoder. passes: what they
+    share at prediction.
     """
 
     def __init__(self) -> None:
@@ -31,6 +33,7 @@ class UpstreamLink:
         self.batch: ref[Doc] | None = None
         self.report: Callable[[], None] | None = None
         self.n_listeners: Callable[[], int] = _alone
+        self.passes = WordPasses()
 
     def take(self, docs: Sequence[Doc]) -> bool:
         """Is this the batch the upstream is open for? It can be asked once."""

@@ -11,6 +11,8 @@ from thinc.util import torch2xp, xp2torch
 
 from ..checkpoint.names import PHRASE_BIAS, PHRASE_WEIGHT
 from ..errors import ConfigError
+from ..inputs.placed_spans import bounded
+from . import encoder_run
 from .doc_states import DocStates, GivenEntities, encode_docs
 from .encoder import module_of
 
@@ -32,20 +34,31 @@ def encode_phrases(
         )
     none = GivenEntities(*_masked(np.zeros((0, 2), dtype=np.int64), 0))
     words = encode_docs(encoder, docs, [none] * len(docs), "full")
-    owners = np.repeat(np.arange(len(docs)), [len(given.ids) for given in entities]).tolist()
-    spans = np.concatenate([given.spans.reshape(-1, 2) for given in entities])
-    alone = [GivenEntities(*_masked(span[None], module.entities.mask_id)) for span in spans]
-    found = encode_docs(encoder, [docs[i] for i in owners], alone, "full") if alone else []
-    states = torch.cat(
-        [xp2torch(x.entity_vectors) for x in found] or [torch.zeros(0, module.hidden_size)]
-    )
+    owners = [i for i, given in enumerate(entities) for _ in given.ids]
+    alone = [
+        GivenEntities(*_masked(span[None], module.mask_id))
+        for given in entities
+        for span in given.spans.reshape(-1, 2)
+    ]
+    parts = [torch.zeros(0, module.hidden_size, device=module.network.device)]
+    # A document is encoded once per entity, so the words of a few entities are in memory at a time.
+    costs = np.asarray([len(docs[i]) for i in owners])
+    for low, high in bounded(costs, encoder_run.MAX_ROWS):
+        own = [docs[i] for i in owners[low:high]]
+        parts += [
+            xp2torch(x.entity_vectors) for x in encode_docs(encoder, own, alone[low:high], "full")
+        ]
+    states = torch.cat(parts)
     weight, bias = (
         module.others[name].float().to(states.device) for name in (PHRASE_WEIGHT, PHRASE_BIAS)
     )
     seen = (states != 0).any(1, keepdim=True)
     vectors = torch2xp(torch.tanh(F.linear(states, weight, bias)) * seen)
-    mine = [[row for row, owner in enumerate(owners) if owner == i] for i in range(len(docs))]
-    return [DocStates(words[i].token_vectors, vectors[rows]) for i, rows in enumerate(mine)]
+    bounds = np.searchsorted(owners, np.arange(len(docs) + 1)).tolist()
+    return [
+        DocStates(words[i].token_vectors, vectors[a:b])
+        for i, (a, b) in enumerate(zip(bounds, bounds[1:]))
+    ]
 
 
 def _masked(spans: np.ndarray, mask: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

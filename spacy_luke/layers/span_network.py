@@ -1,61 +1,89 @@
-"""Spans scored as entities: the network of ``luke_ner``.
+"""Spans scored as entities: what ``luke_ner`` computes.
 
-Three modes. ``full`` and ``probe`` make every candidate span a [MASK] entity token, with the
+Three modes. ``full`` and ``probe`` make every candidate span a [MASK] entity input, with the
 published attention or with probe attention. ``two-stage`` first scores all candidates with a
-light filter on word states, keeps the best k, and only those become (probe) entity tokens.
+light filter on word states, keeps the best k, and only those become (probe) entity inputs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Ragged
-from thinc.util import torch2xp
+from torch import nn
 
+from ..checkpoint.classes import ENTITY_SPANS
 from ..errors import ConfigError
-from ..inputs.alignment import Pieces
-from ..inputs.batch import Batch, pack, span_pieces
-from ..inputs.windows import Layout, Windows
+from ..inputs.placed_spans import Batch, PlacedSpans
+from ..inputs.windows import Layout
+from ..model.heads import LinearHead, SpanFilter
 from ..model.packing import Array, LukeInputs
-from .head_module import head_of, task_node
-from .session import Session, packed_entities
-from .shim import LearnRates
-from .span_module import SpanModule
+from .encoder_module import Encoder
+from .encoder_run import EncoderRun, place
+from .head import Head, HeadKind
+from .task_layer import Scorer
 
 Mode = Literal["two-stage", "probe", "full"]
-NETWORK = "luke-span-network"
+NIL = "NIL"
+"""The published name of "no entity"; in our class order it comes last, as in ``spancat``."""
+_MAX_WIDTH = 32
 
 
 class SpanQuery(NamedTuple):
     """docs and, for each, token ranges (n, 2). keep: (n,) candidates that must pass the
-    filter, whatever it thinks of them (gold spans while training)."""
+    filter, whatever it scores them (gold spans while training)."""
 
     docs: Sequence[Doc]
     spans: Ragged
     keep: Array | None = None
 
+    @property
+    def table(self) -> Array:
+        """(n, 2) start and end of each candidate, in tokens of its document."""
+        data = to_numpy(self.spans.dataXd)
+        return data.reshape(-1, 2).astype(np.int64)
+
+    @property
+    def of_doc(self) -> Array:
+        """(n,) the document of each candidate."""
+        return np.repeat(np.arange(len(self.docs)), to_numpy(self.spans.lengths))
+
 
 class SpanScores(NamedTuple):
     """Scores, or their gradients.
 
-    asked: (n_asked,) candidates that became entity tokens, and logits: (n_asked, n_classes).
+    rows: (n_rows,) candidates that became entity inputs, and logits: (n_rows, n_classes).
     filtered: (n_filtered,) candidates the filter scored, and filter_logits: (n_filtered,);
     both empty without a filter.
     """
 
-    asked: Array
+    rows: Array
     logits: Any
     filtered: Array
     filter_logits: Any
 
 
+def _parts(hidden: int, n_classes: int, filter_size: int) -> Mapping[str, nn.Module]:
+    """The classifier and, in two-stage mode, the filter. A filter of size 0 is none."""
+    parts: dict[str, nn.Module] = {"head": LinearHead(hidden, 3, n_classes)}
+    if filter_size:
+        parts["filter"] = SpanFilter(hidden, filter_size, _MAX_WIDTH)
+    return parts
+
+
+SPAN_HEAD = HeadKind(_parts, ENTITY_SPANS.n_states, ENTITY_SPANS.name, NIL)
+
+
 @dataclass
-class SpanSettings:
+class SpanScorer(Scorer[SpanQuery, SpanScores]):
     """The settings of ``spacy-luke.SpanScorer.v1``; see there."""
+
+    node: ClassVar[str] = "luke-span-network"
+    kind: ClassVar[HeadKind] = SPAN_HEAD
 
     mode: Mode = "two-stage"
     candidates_per_word: float = 1.0
@@ -64,15 +92,6 @@ class SpanSettings:
     max_pieces: int = 16
     max_entities: int = 128
     filter_size: int = 128
-    rates: LearnRates | None = None
-
-    @property
-    def head_type(self) -> type[SpanModule]:
-        return SpanModule
-
-    def head_config(self, network: Model) -> dict[str, Any]:
-        """A filter of size 0 is none."""
-        return {"filter_size": self.filter_size if self.mode == "two-stage" else 0}
 
     def __post_init__(self) -> None:
         if self.layout is None:
@@ -98,166 +117,86 @@ class SpanSettings:
             if getattr(self, name) < 1:
                 raise ConfigError(f"SpanScorer.{name} must be at least 1.")
 
+    def head_config(self, encoder: Encoder) -> dict[str, Any]:
+        return {"filter_size": self.filter_size if self.mode == "two-stage" else 0}
 
-def span_network(encoder: Model, settings: SpanSettings) -> Model[SpanQuery, SpanScores]:
-    """The layer: one encoder (or listener) node, and a shim with the span module."""
-    return task_node(NETWORK, encoder, settings, _forward, settings.rates or LearnRates())
+    def place(self, encoder: Model, query: SpanQuery) -> PlacedSpans:
+        layout = self.layout or "document"
+        return place(encoder, query.docs, query.table, query.of_doc, layout, self.max_pieces)
 
+    def fits(self, encoder: Model, query: SpanQuery) -> Array:
+        return self.place(encoder, query).fits
 
-def _forward(
-    model: Model, query: SpanQuery, is_train: bool
-) -> tuple[SpanScores, Callable[[SpanScores], list]]:
-    settings: SpanSettings = model.attrs["settings"]
-    module: SpanModule = head_of(model)
-    module.train(is_train)
-    module.set_dropout(float(model.attrs["dropout_rate"]))
-    session = Session(model.layers[0], query.docs, is_train)
-    asking = _Asking(session, settings, module, query)
-    with session.task():
-        parts = [asking.group(*bounds) for bounds in asking.groups()]
-    asked = np.concatenate([part.asked for part in parts])
-    filtered = np.concatenate([part.filtered for part in parts])
-    logits = torch.cat([part.logits for part in parts])
-    filter_logits = torch.cat([part.filter_logits for part in parts])
-    scores = SpanScores(
-        asked,
-        torch2xp(logits.detach()),
-        filtered,
-        torch2xp(filter_logits.detach()),
-    )
-
-    def backprop(d_scores: SpanScores) -> list:
-        session.backprop((logits, filter_logits), (d_scores.logits, d_scores.filter_logits))
-        return []
-
-    return scores, backprop
-
-
-def askable(network: Model, query: SpanQuery) -> Array:
-    """(n_candidates,) whether its pieces, the limits and the window let a candidate be asked."""
-    settings: SpanSettings = network.attrs["settings"]
-    session = Session(network.layers[0], query.docs, is_train=False)
-    return _Asking(session, settings, head_of(network), query).owner >= 0
-
-
-class _Part(NamedTuple):
-    asked: Array
-    logits: torch.Tensor
-    filtered: Array
-    filter_logits: torch.Tensor
-
-
-class _Asking:
-    """One forward pass: candidates to piece ranges, windows, and scores group by group."""
-
-    def __init__(
-        self, session: Session, settings: SpanSettings, module: SpanModule, query: SpanQuery
-    ):
-        self.session, self.settings, self.module = session, settings, module
-        spans = _spans(query.spans)
-        docs = np.repeat(np.arange(len(query.docs)), _numpy(query.spans.lengths))
-        self.widths = spans[:, 1] - spans[:, 0]
-        self.keep = query.keep
-        cuts = None
-        if session.settings.tokenization == "mentions":
-            valid = self.widths > 0
-            cuts = [spans[(docs == i) & valid] for i in range(len(query.docs))]
-        self.pieces: Pieces = session.align(query.docs, cuts)
-        self.starts, self.ends = span_pieces(self.pieces, spans, docs)
-        fits = (self.ends > self.starts) & (self.ends - self.starts <= settings.max_pieces)
-        # With a token without pieces (white space) at an end it would be the same question as the
-        # candidate without that token.
-        has_pieces = self.pieces.token_ends > self.pieces.token_starts
-        tokens = self.pieces.token_offsets[docs[fits]][:, None] + spans[fits] - [0, 1]
-        fits[fits] = has_pieces[tokens].all(axis=1)
-        self.windows: Windows = session.cut(
-            query.docs,
-            self.pieces,
-            settings.layout or "document",
-            self.starts[fits],
-            self.ends[fits],
+    def score(self, run: EncoderRun, head: Head, query: SpanQuery) -> SpanScores:
+        placed = self.place(run.node, query)
+        nothing = SpanScores(_NO_ROWS, run.zeros(0, head.n_classes), _NO_ROWS, run.zeros(0))
+        parts = [nothing]
+        if self.mode == "two-stage":
+            # Also windows without candidates, as components that share a word pass encode them.
+            n_best = np.ceil(placed.n_words() * self.candidates_per_word).astype(np.int64)
+            for batch in placed.batches(run.max_rows):
+                if len(batch.rows):
+                    parts.append(self._two_stage(run, head, placed, batch, n_best, query.keep))
+        else:
+            for batch in placed.batches(run.max_rows, self.max_entities, all_windows=False):
+                inputs = LukeInputs(batch, batch.entities(run.encoder.mask_id))
+                states = run.encode(inputs, self.mode)
+                logits = _classify(run, head, batch, states.words, states.entities)
+                parts.append(nothing._replace(rows=batch.rows, logits=logits))
+        return SpanScores(
+            np.concatenate([part.rows for part in parts]),
+            torch.cat([part.logits for part in parts]),
+            np.concatenate([part.filtered for part in parts]),
+            torch.cat([part.filter_logits for part in parts]),
         )
-        self.owner = np.where(fits, self.windows.of_spans(self.starts, self.ends), -1)
-        self.max_entities = settings.max_entities if settings.mode != "two-stage" else 0
 
-    def groups(self) -> Sequence[tuple[int, int]]:
-        return list(self.session.groups(self.windows, self.owner, self.max_entities))
-
-    def group(self, low: int, high: int) -> _Part:
-        batch = pack(
-            self.pieces,
-            self.windows,
-            self.owner,
-            self.starts,
-            self.ends,
-            self.session.module.pieces,
-            self.max_entities,
-            all_windows=self.settings.mode == "two-stage",  # as components that share a word pass
-            within=(low, high),
-        )
-        if not len(batch.questions):
-            return self._nothing()
-        if self.settings.mode == "two-stage":
-            return self._two_stage(batch)
-        inputs = LukeInputs(batch.words, packed_entities(batch, self.session))
-        states = self.session.encode(inputs, self.settings.mode)
-        logits = self._classify(batch, states.words, states.entities)
-        return _Part(batch.questions.rows, logits, *self._nothing()[2:])
-
-    def _two_stage(self, batch: Batch) -> _Part:
-        questions, session = batch.questions, self.session
-        n_words = self._words_of_sequences(batch)
-        word_pass = session.encode_words(batch.words, n_words)
-        assert self.module.filter is not None
-        filter_logits = self.module.filter(
-            word_pass.states,
-            session.index(questions.first),
-            session.index(questions.last),
-            session.index(self.widths[questions.rows]),
+    def _two_stage(
+        self,
+        run: EncoderRun,
+        head: Head,
+        placed: PlacedSpans,
+        batch: Batch,
+        n_best: Array,
+        keep: Array | None,
+    ) -> SpanScores:
+        """n_best: (n_windows,) how many candidates of a window may become entity inputs."""
+        limits = n_best[batch.windows]
+        word_pass = run.encode_words(batch, limits)
+        lengths = placed.spans[batch.rows] @ [-1, 1]
+        index = run.index
+        filter_logits = head.part("filter", SpanFilter)(
+            word_pass.states, index(batch.first), index(batch.last), index(lengths)
         ).float()
-        forced = None if self.keep is None else self.keep[questions.rows]
         best = best_per_sequence(
             filter_logits.detach().cpu().numpy(),
-            questions.sequences,
-            n_words,
-            forced,
-            self._least_logit,
+            batch.sequences,
+            limits,
+            None if keep is None else keep[batch.rows],
+            -np.inf if run.is_train else self._least_logit,
         )
-        kept = Batch(batch.words, questions.take(best), batch.windows, batch.first_of_window)
-        entities = session.encode_entities(word_pass, packed_entities(kept, session))
-        logits = self._classify(kept, word_pass.states, entities)
-        return _Part(kept.questions.rows, logits, questions.rows, filter_logits)
+        kept = batch.take(best)
+        entities = run.encode_entities(word_pass, kept.entities(run.encoder.mask_id))
+        logits = _classify(run, head, kept, word_pass.states, entities)
+        return SpanScores(kept.rows, logits, batch.rows, filter_logits)
 
     @property
     def _least_logit(self) -> float:
-        """What a kept candidate's filter logit must reach. Training asks about k in any case:
-        the head learns "no entity" from what a filter of the first steps would drop."""
-        least = self.settings.filter_threshold
-        if self.session.is_train or not least:
-            return -np.inf
-        return float(np.log(least) - np.log1p(-least))
+        """What a kept candidate's filter logit must reach at prediction. Training takes the best k
+        in any case: the head learns "no entity" from what a filter of the first steps would
+        drop."""
+        least = self.filter_threshold
+        return float(np.log(least) - np.log1p(-least)) if least else -np.inf
 
-    def _classify(self, batch: Batch, words: torch.Tensor, entities: torch.Tensor) -> torch.Tensor:
-        first, last = batch.questions.first, batch.questions.last
-        index = self.session.index
-        return self.module.head(words, entities, index(first), index(last)).float()
 
-    def _words_of_sequences(self, batch: Batch) -> Array:
-        """(n_sequences,) how many candidates to keep: k times the words a window answers for."""
-        windows = self.windows
-        starts = np.unique(
-            self.pieces.token_starts[self.pieces.token_ends > self.pieces.token_starts]
-        )
-        shown = batch.windows
-        counts = np.searchsorted(starts, windows.own_ends[shown]) - np.searchsorted(
-            starts, windows.own_starts[shown]
-        )
-        return np.ceil(counts * self.settings.candidates_per_word).astype(np.int64)
+_NO_ROWS: Array = np.zeros(0, dtype=np.int64)
 
-    def _nothing(self) -> _Part:
-        rows = np.zeros(0, dtype=np.int64)
-        empty = torch.zeros(0, device=self.session.device)
-        return _Part(rows, empty.reshape(0, self.module.n_classes), rows, empty)
+
+def _classify(
+    run: EncoderRun, head: Head, batch: Batch, words: torch.Tensor, entities: torch.Tensor
+) -> torch.Tensor:
+    """words: (n_pieces, H), entities: (n_rows, H) -> (n_rows, n_classes)."""
+    ends = [run.index(batch.first), run.index(batch.last)]
+    return head.part("head", LinearHead).on_pieces(words, ends, entities).float()
 
 
 def best_per_sequence(
@@ -270,8 +209,8 @@ def best_per_sequence(
     """Sorted indices of the ``limits[s]`` best scores of each sequence s that are at least
     ``least``, ties by position.
 
-    forced: (n,) candidates that are kept in any case, within the limit where it is large
-        enough and beyond it where not.
+    forced: (n,) candidates that are kept in any case, within the limit if it is large
+        enough and beyond it if not.
     """
     ranking = scores if forced is None else np.where(forced, np.inf, scores)
     order = np.lexsort((-ranking, sequences))
@@ -283,10 +222,6 @@ def best_per_sequence(
     return np.sort(order[kept])
 
 
-def _spans(spans: Ragged) -> Array:
-    data = _numpy(spans.dataXd)
-    return data.reshape(-1, 2).astype(np.int64) if data.size else np.zeros((0, 2), dtype=np.int64)
-
-
-def _numpy(array: Any) -> Array:
+def to_numpy(array: Any) -> Array:
+    """An array of NumPy or CuPy in NumPy."""
     return array.get() if hasattr(array, "get") else np.asarray(array)

@@ -1,7 +1,8 @@
-"""``spacy-luke.SpanScorer.v1``: the span network behind spaCy's own span-model signature.
+"""``spacy-luke.SpanScorer.v1``: the task layer of spans, for ``luke_ner`` and for stock components.
 
-``Model[Tuple[List[Doc], Ragged], Floats2d]``, so the same layer is the model of ``luke_ner``
-and of spaCy's ``spancat`` and ``spancat_singlelabel``.
+A ``SpanQuery`` is answered by ``SpanScores``. Documents and candidates, as spaCy's ``spancat`` and
+``spancat_singlelabel`` give them, are answered by probabilities:
+``Model[Tuple[List[Doc], Ragged], Floats2d]``.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +15,8 @@ from thinc.types import Floats2d, Ragged
 
 from ..errors import ConfigError
 from .shim import LearnRates
-from .span_network import SpanQuery, SpanScores, SpanSettings, span_network
+from .span_network import SpanQuery, SpanScorer, SpanScores
+from .task_layer import task_layer
 
 SCORER = "luke-span-scorer"
 
@@ -39,12 +41,12 @@ def SpanScorer_v1(
     mode: ``two-stage`` (a light filter keeps the best candidates; probe attention), ``probe``
         or ``full`` (every candidate is an entity token; ``full`` is the published attention).
     candidates_per_word: what the filter of ``two-stage`` keeps; may be changed after training.
-    filter_threshold: least probability, by the filter, of a candidate that is asked about at
+    filter_threshold: least probability, by the filter, of a candidate that is scored at
         prediction, within the best k; may be changed after training.
     layout: ``document`` windows, each ``sentence`` alone, or each sentence filled up with
         document ``context`` on both sides, as published. By default ``context`` for ``full``
         and ``document`` otherwise.
-    max_pieces: longest candidate in pieces; longer ones are not asked about.
+    max_pieces: longest candidate in pieces; longer ones are not scored.
     max_entities: most entities of a sequence in ``probe`` and ``full``; more make the window
         be repeated.
     filter_size: width of the filter's hidden layer.
@@ -54,17 +56,10 @@ def SpanScorer_v1(
     """
     if activation not in ("softmax", "logistic"):
         raise ConfigError(f"SpanScorer.activation is {activation!r}; use 'softmax' or 'logistic'.")
-    settings = SpanSettings(
-        mode,
-        candidates_per_word,
-        filter_threshold,
-        layout,
-        max_pieces,
-        max_entities,
-        filter_size,
-        LearnRates(learn_rate_factor),
+    scorer = SpanScorer(
+        mode, candidates_per_word, filter_threshold, layout, max_pieces, max_entities, filter_size
     )
-    network = span_network(encoder, settings)
+    network = task_layer(encoder, scorer, LearnRates(learn_rate_factor))
     return Model(
         SCORER,
         _forward,
@@ -82,28 +77,35 @@ def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
 
 
 def _forward(
-    model: Model, inputs: tuple[Sequence[Doc], Ragged], is_train: bool
+    model: Model, inputs: SpanQuery | tuple[Sequence[Doc], Ragged], is_train: bool
+) -> tuple[Any, Callable[[Any], list]]:
+    if isinstance(inputs, SpanQuery):
+        return model.layers[0](inputs, is_train)
+    return _probabilities(model, *inputs, is_train)
+
+
+def _probabilities(
+    model: Model, docs: Sequence[Doc], spans: Ragged, is_train: bool
 ) -> tuple[Floats2d, Callable[[Floats2d], list]]:
-    """Probabilities of every candidate; one the filter dropped, or that could not be asked
-    about, has (nearly) all its mass on the negative class, or zeros for ``logistic``."""
-    docs, spans = inputs
+    """(n_candidates, n_classes). A candidate that the filter dropped, or that does not fit, has
+    (nearly) all its mass on the negative class, or zeros for ``logistic``."""
     xp = model.ops.xp
     network, activation = model.layers[0], model.attrs["activation"]
     scores, finish = network(SpanQuery(docs, spans), is_train)
     logits = scores.logits
     n_classes = network.get_dim("nO")
     output = model.ops.alloc2f(int(spans.lengths.sum()), n_classes)
-    chance = model.ops.sigmoid(scores.filter_logits)
+    probability = model.ops.sigmoid(scores.filter_logits)
     if activation == "softmax":
         output[:, -1] = 1.0
         if len(scores.filtered) and n_classes > 1:
-            # A dropped candidate's chance is spread, NIL with two shares, so that no other class
-            # can win it.
-            output[scores.filtered, :-1] = (chance / (n_classes + 1))[:, None]
-            output[scores.filtered, -1] = 1.0 - chance * (n_classes - 1) / (n_classes + 1)
-        output[scores.asked] = model.ops.softmax(logits)
+            # A dropped candidate's probability is spread, NIL with two shares, so that no other
+            # class can win it.
+            output[scores.filtered, :-1] = (probability / (n_classes + 1))[:, None]
+            output[scores.filtered, -1] = 1.0 - probability * (n_classes - 1) / (n_classes + 1)
+        output[scores.rows] = model.ops.softmax(logits)
     else:
-        output[scores.asked] = model.ops.sigmoid(logits)
+        output[scores.rows] = model.ops.sigmoid(logits)
 
     def backprop(d_output: Floats2d) -> list:
         """As in Thinc's Softmax and Logistic with a stock loss, d_output is the gradient of
@@ -111,8 +113,8 @@ def _forward(
         that is the filter's target."""
         positive = d_output[:, :-1] if activation == "softmax" else d_output
         gold = (positive < 0).any(axis=1)[scores.filtered]
-        d_filter = xp.asarray(chance - gold, dtype="f")
-        finish(SpanScores(scores.asked, d_output[scores.asked], scores.filtered, d_filter))
+        d_filter = xp.asarray(probability - gold, dtype="f")
+        finish(SpanScores(scores.rows, d_output[scores.rows], scores.filtered, d_filter))
         return []
 
     return output, backprop

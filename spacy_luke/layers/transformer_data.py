@@ -14,7 +14,7 @@ from thinc.types import Ragged
 from thinc.util import torch2xp, xp2torch
 
 from ..inputs.alignment import ranges
-from .session import Session
+from .encoder_run import EncoderRun
 from .token_vectors import encode_pieces
 
 STOCK_LISTENER = "transformer-listener"
@@ -32,20 +32,18 @@ class WordStates:
     """
 
     def __init__(self, encoder: Model, docs: Sequence[Doc], is_train: bool):
-        session = Session(encoder, docs, is_train)
-        with session.task():
-            encoded = encode_pieces(session, docs)
-        self._states = encoded.states
-        self._pieces = encoded.pieces
+        with EncoderRun(encoder, docs, is_train) as run:
+            self._pieces, self._states = encode_pieces(run)
         self._gradient: torch.Tensor | None = None
-        states = torch2xp(encoded.states.detach())
+        states = torch2xp(self._states.detach())
         self._answered = [
             i
             for i, doc in enumerate(docs)
             if len(doc)  # the stock layer returns nothing for an empty document
         ]
         self.doc_data = [
-            self._doc_data(i, len(doc), states, session.hidden_size) for i, doc in enumerate(docs)
+            self._doc_data(i, len(doc), states, run.encoder.hidden_size)
+            for i, doc in enumerate(docs)
         ]
 
     def _doc_data(self, i: int, n_tokens: int, states: Any, hidden: int) -> Any:

@@ -1,38 +1,44 @@
 """Task heads, with the shapes of the published files (Yamada et al. 2020, section 4)."""
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 
-class SpanHead(nn.Module):
-    """Span NER: [first piece; last piece; entity] -> classes, 3H -> C with a bias.
-
-    The class order is the caller's. Word states are projected before they are gathered, so
-    the cost on words does not grow with the number of spans.
+class LinearHead(nn.Module):
+    """A linear classifier on concatenated states, as published: [entity] for entity typing,
+    [head; tail] for relations (mostly without a bias), [first piece; last piece; entity] for NER.
     """
 
-    def __init__(self, hidden: int, n_classes: int, dropout: float = 0.1):
+    def __init__(
+        self, hidden: int, n_states: int, n_classes: int, bias: bool = True, dropout: float = 0.1
+    ):
         super().__init__()
-        self.classifier = nn.Linear(3 * hidden, n_classes)
+        self.classifier = nn.Linear(n_states * hidden, n_classes, bias=bias)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(
-        self,
-        words: torch.Tensor,
-        entities: torch.Tensor,
-        first: torch.Tensor,
-        last: torch.Tensor,
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """(n, n_states, H) -> (n, C)."""
+        return self.classifier(self.dropout(states.flatten(1)))
+
+    def on_pieces(
+        self, words: torch.Tensor, rows: Sequence[torch.Tensor], entities: torch.Tensor
     ) -> torch.Tensor:
-        """words: (n_pieces, H), entities: (n_spans, H), first, last: (n_spans,) rows of words
-        -> logits (n_spans, C)."""
-        on_first, on_last, on_entity = self.classifier.weight.chunk(3, dim=1)
+        """The same for [words[rows[0]]; words[rows[1]]; ...; entities].
+
+        words: (n_pieces, H); rows: each (n,); entities: (n, H) -> (n, C). Words are projected
+        before they are gathered, so that their cost does not grow with the number of spans.
+        """
+        *on_words, on_entity = self.classifier.weight.split(words.shape[1], dim=1)
         words = self.dropout(words)
-        return (
-            F.linear(words, on_first).index_select(0, first)
-            + F.linear(words, on_last).index_select(0, last)
-            + F.linear(self.dropout(entities), on_entity, self.classifier.bias)
-        )
+        scores = [F.linear(words, x).index_select(0, row) for x, row in zip(on_words, rows)]
+        scores.append(F.linear(self.dropout(entities), on_entity, self.classifier.bias))
+        total = scores[0]
+        for score in scores[1:]:
+            total = total + score
+        return total
 
 
 class SpanFilter(nn.Module):
@@ -49,6 +55,10 @@ class SpanFilter(nn.Module):
         self.width = nn.Embedding(max_width + 1, size)
         self.output = nn.Linear(size, 1)
         self.dropout = nn.Dropout(dropout)
+
+    def draw(self) -> None:
+        """A fresh filter calls few spans entities, or the first steps are spent unlearning it."""
+        nn.init.constant_(self.output.bias, -2.0)
 
     def forward(
         self,
@@ -71,32 +81,6 @@ class SpanFilter(nn.Module):
         return self.output(F.gelu(inner)).squeeze(-1)
 
 
-class EntityTypingHead(nn.Module):
-    """Entity typing: H -> C with a bias, on the entity state."""
-
-    def __init__(self, hidden: int, n_classes: int, dropout: float = 0.1):
-        super().__init__()
-        self.classifier = nn.Linear(hidden, n_classes)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, entities: torch.Tensor) -> torch.Tensor:
-        """(n, H) -> (n, C)."""
-        return self.classifier(self.dropout(entities))
-
-
-class RelationHead(nn.Module):
-    """Relations: 2H -> C on [head; tail]; without a bias, as in most published files."""
-
-    def __init__(self, hidden: int, n_classes: int, bias: bool = False, dropout: float = 0.1):
-        super().__init__()
-        self.classifier = nn.Linear(2 * hidden, n_classes, bias=bias)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, head: torch.Tensor, tail: torch.Tensor) -> torch.Tensor:
-        """head, tail: (n, H) -> (n, C)."""
-        return self.classifier(self.dropout(torch.cat([head, tail], -1)))
-
-
 class PairHead(nn.Module):
     """Relations between entities that were encoded together, in ``probe``.
 
@@ -116,6 +100,12 @@ class PairHead(nn.Module):
         self.distance = nn.Embedding(n_distances, hidden)
         self.classifier = nn.Linear(hidden, n_classes)
         self.dropout = nn.Dropout(dropout)
+
+    def draw(self) -> None:
+        """Draw weights as wide as those of deep layers: with smaller ones the product of head and
+        tail is next to nothing for hundreds of steps."""
+        for layer in (self.head, self.tail, self.product, self.words):
+            nn.init.xavier_uniform_(layer.weight)
 
     def entities(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(n_entities, H) -> what each is as a head and as a tail, (n_entities, 2H) both."""

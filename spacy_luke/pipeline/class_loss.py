@@ -8,6 +8,11 @@ from thinc.api import Ops
 Array = np.ndarray
 
 
+Targets = tuple[Array, Array]
+"""Gold classes of a query's rows, and which of them are known. The classes: (n,) numbers, or (n, C)
+with a 1 for every class that holds. Known: (n,), False leaves a row out of the loss."""
+
+
 def single_loss(ops: Ops, logits: Any, targets: Array) -> tuple[float, Any]:
     """Cross-entropy. logits: (n, C); targets: (n, C), one 1 in a row, or none in a row that is to
     be left out."""

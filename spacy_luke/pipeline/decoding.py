@@ -1,20 +1,8 @@
 """Scored candidate spans to entities, for a whole batch at once."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 Array = np.ndarray
-
-
-@dataclass
-class Decoded:
-    """Accepted spans, in document order. candidates: (n,) the rows they come from;
-    labels: (n,) class indices; scores: (n,) probabilities."""
-
-    candidates: Array
-    labels: Array
-    scores: Array
 
 
 def decode(
@@ -24,20 +12,23 @@ def decode(
     nil_bias: float,
     threshold: float,
     flat: bool,
-    taken: Array | None = None,
-) -> Decoded:
+    blocked: Array | None = None,
+) -> tuple[Array, Array, Array]:
     """Choose a label for every candidate; drop NIL; in flat mode drop what overlaps.
+
+    Returns, in document order, the accepted rows of ``logits``, their classes and the classes'
+    probabilities, each (n,).
 
     logits: (n, n_classes), NIL last. starts, ends: (n,) token ranges counted through the
     batch. nil_bias is taken off the NIL logit before anything else. threshold: least
     probability of the label. In flat mode candidates are accepted by their largest logit if
     none of their tokens is taken yet (the published procedure); ties go to the earlier, then
-    to the shorter span. taken: (n_tokens,) tokens that are not to be had.
+    to the shorter span. blocked: (n_tokens,) tokens no entity may cover.
     """
     logits = np.array(logits, dtype=np.float64)
     if not len(logits) or logits.shape[1] < 2:
         nothing = np.zeros(0, dtype=np.int64)
-        return Decoded(nothing, nothing, np.zeros(0))
+        return nothing, nothing, np.zeros(0)
     logits[:, -1] -= nil_bias
     best = logits[:, :-1].argmax(-1)
     top = logits[np.arange(len(logits)), best]
@@ -46,15 +37,15 @@ def decode(
     rows = np.flatnonzero((top > logits[:, -1]) & (probability >= threshold))
     if flat:
         order = rows[np.lexsort((ends[rows], starts[rows], -top[rows]))]
-        rows = order[select_disjoint(starts[order], ends[order], taken)]
+        rows = order[select_disjoint(starts[order], ends[order], blocked)]
     rows = rows[np.lexsort((-top[rows], ends[rows], starts[rows]))]
     if len(rows):  # a suggester may propose a span twice
         again = (np.diff(starts[rows]) == 0) & (np.diff(ends[rows]) == 0)
         rows = rows[np.concatenate([[True], ~again])]
-    return Decoded(rows, best[rows], probability[rows])
+    return rows, best[rows], probability[rows]
 
 
-def select_disjoint(starts: Array, ends: Array, taken: Array | None = None) -> Array:
+def select_disjoint(starts: Array, ends: Array, blocked: Array | None = None) -> Array:
     """Indices of the spans that a greedy pass in the given order accepts.
 
     Works in rounds instead of a loop over spans: a span that comes first among all that share
@@ -64,8 +55,8 @@ def select_disjoint(starts: Array, ends: Array, taken: Array | None = None) -> A
         return np.zeros(0, dtype=np.int64)
     n_tokens = int(ends.max())
     free = np.ones(n_tokens, dtype=bool)
-    if taken is not None:
-        free[: len(taken)] = ~taken[:n_tokens]
+    if blocked is not None:
+        free[: len(blocked)] = ~blocked[:n_tokens]
     left = np.arange(len(starts))
     accepted = []
     while len(left):

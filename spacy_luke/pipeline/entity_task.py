@@ -1,27 +1,24 @@
-"""What the components share that ask about the entities of a document."""
+"""What the components share that classify the entities of a document."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example, validate_examples, validate_get_examples
-from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate
+from spacy.training import Example
 
 from ..annotations.mentions import spans_of
-from ..errors import ConfigError
-from ..layers.asking import GivenSpans
+from ..layers.given_spans import ClassScores, GivenSpans
 from ..report import LOGGER
 from .as_in_training import as_in_training, entities_are_learned
-from .card import record
-from .labelled import Labelled
+from .class_loss import Targets
+from .classifier_pipe import ClassifierPipe
 
 Array = np.ndarray
 
 MAX_WORDS = 8192
-"""Of the documents that are asked about at a time, where there are several."""
+"""Of the documents that are scored at a time, if there are several."""
 
 NOT_GIVEN = (
     "Nothing predicted them there: train with the corpus reader spacy-luke.PresetEntsCorpus.v1, "
@@ -38,179 +35,102 @@ def given(by_doc: Sequence[Sequence[Span]]) -> GivenSpans:
     return GivenSpans(table, of_doc, [span.label_ for span in flat])
 
 
-class EntityTask(Labelled):
-    """A component that consumes entities: its labels, its updates, its initialisation.
+class OfEntities(Protocol):
+    """A query about given entities."""
 
-    A subclass says how documents become a query, what a batch's loss is, which labels the data
-    has, and in which order its classifier has them (``_classes``).
+    @property
+    def docs(self) -> Sequence[Doc]: ...
 
-    limits: how much of the training data cannot be predicted, by reason, once initialised.
-    n_unanswered: how many questions got no answer so far, because of their length.
+    @property
+    def spans(self) -> GivenSpans: ...
+
+    @property
+    def of_doc(self) -> Array:
+        """(n_rows,) the document of each row."""
+        ...
+
+
+EntityQuery = TypeVar("EntityQuery", bound=OfEntities)
+
+
+class EntityTask(ClassifierPipe[EntityQuery, ClassScores]):
+    """A component that consumes entities.
+
+    A subclass also says how a query is cut by documents, and counts its limits.
+
+    n_unanswered: how many rows got no answer so far, because they have no pieces or are too long.
     """
 
-    network_name = ""
-
-    def __init__(
-        self, vocab: Vocab, model: Model, name: str, scorer: Callable | None, **cfg: Any
-    ) -> None:
-        if model.name != self.network_name:
-            raise ConfigError(f"{name}.model must be a {self.network_name}, got {model.name!r}.")
-        if not 0.0 <= cfg["threshold"] <= 1.0:
-            raise ConfigError(f"{name}.threshold is {cfg['threshold']}; it must be from 0 to 1.")
-        self.vocab = vocab
-        self.model = model
-        self.name = name
-        self.scorer = scorer
-        self.cfg: dict[str, Any] = {"labels": [], **cfg}
-        self.limits: dict[str, int] = {}
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
         self.n_unanswered = 0
         self._warned = False
         self._reported = False
 
-    # What a subclass says
-
-    def _ask(self, docs: Sequence[Doc]) -> Any:
-        """What is asked about: ``query`` is the model's input, the rest is this component's."""
+    def _part(self, query: EntityQuery, low: int, high: int) -> EntityQuery:
+        """The query about the documents [low, high) of a batch."""
         raise NotImplementedError
 
-    def _part(self, asked: Any, low: int, high: int) -> Any:
-        """What was asked about the documents [low, high) of a batch."""
-        raise NotImplementedError
+    def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
+        """Count, and log, what cannot be predicted, and as ``gold`` what there is. The entities are
+        those of the predicted sides."""
+        return {}
 
-    def _docs_of(self, asked: Any) -> Array:
-        """(n_questions,) the document of each question."""
-        raise NotImplementedError
-
-    def _loss(self, examples: Sequence[Example], asked: Any, scores: Any) -> tuple[float, Any]:
-        raise NotImplementedError
-
-    def _labels_of(self, doc: Doc) -> Iterable[str]:
-        raise NotImplementedError
-
-    def _report_limits(self, examples: Iterable[Example]) -> None:
-        """Fill ``limits`` and log them. The entities are those of the predicted sides."""
-        raise NotImplementedError
-
-    # Prediction and training
-
-    def _check_classes(self) -> None:
-        """Raise ConfigError where the settings name other classes than were learned."""
-        learned, named = self.model.maybe_get_dim("nO"), len(self._classes())
-        if learned is not None and learned != named:
-            raise ConfigError(
-                f"{self.name} has learned {learned} classes, and its settings name {named}: "
-                "settings that say which classes there are (such as pair_order, symmetric and "
-                "multi_label) cannot be changed after nlp.initialize()."
-            )
-
-    def predict(self, docs: Iterable[Doc]) -> tuple[Any, Any]:
-        """What was asked, and its scores; documents are not changed."""
-        self._check_classes()
-        docs = list(docs)
-        asked = self._ask(docs)
-        scores = self._scores(docs, asked)
-        of_doc = self._docs_of(asked)
-        self.n_unanswered += len(of_doc) - len(scores.asked)
-        if len(scores.asked) < len(of_doc) and not self._reported:
+    def predict(self, docs: Iterable[Doc]) -> tuple[EntityQuery, ClassScores]:
+        """The query that the documents make, and its scores; documents are not changed."""
+        query, scores = super().predict(docs)
+        of_doc = query.of_doc
+        n_lost = len(of_doc) - len(scores.rows)
+        self.n_unanswered += n_lost
+        if n_lost and not self._reported:
             self._reported = True
-            lost = np.unique(np.delete(of_doc, scores.asked))
             LOGGER.warning(
                 "%s: %d of %d questions have no pieces or are longer than a window, and get no "
                 "answer (documents of this batch, counted from 0: %s). This is said once; the "
                 "component's n_unanswered counts on.",
                 self.name,
-                len(of_doc) - len(scores.asked),
+                n_lost,
                 len(of_doc),
-                ", ".join(map(str, lost[:5].tolist())),
+                ", ".join(map(str, np.unique(np.delete(of_doc, scores.rows))[:5].tolist())),
             )
-        return asked, scores
+        return query, scores
 
-    def _scores(self, docs: Sequence[Doc], asked: Any) -> Any:
+    def _scores(self, query: EntityQuery) -> ClassScores:
         """A batch may be all that ``nlp.pipe`` buffers, and the states of its words are needed
-        until its last question: groups of documents bound them."""
-        groups = list(_groups(docs))
+        until its last row: groups of documents bound them."""
+        groups = list(_groups(query.docs))
         if len(groups) < 2:
-            return self.model.predict(asked.query)
+            return self.model.predict(query)
         rows, logits, n = [], [], 0
         for low, high in groups:
-            part = self._part(asked, low, high)
-            scores = self.model.predict(part.query)
-            rows.append(scores.asked + n)
+            part = self._part(query, low, high)
+            scores = self.model.predict(part)
+            rows.append(scores.rows + n)
             logits.append(scores.logits)
-            n += len(self._docs_of(part))
-        return scores._replace(
-            asked=np.concatenate(rows), logits=self.model.ops.xp.concatenate(logits)
-        )
+            n += len(part.of_doc)
+        return ClassScores(np.concatenate(rows), self.model.ops.xp.concatenate(logits))
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optimizer | None = None,
-        losses: dict[str, float] | None = None,
-    ) -> dict[str, float]:
-        """Learn from a batch. One without anything to ask teaches nothing, but still reports to
-        an encoder that is shared."""
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, f"{type(self).__name__}.update")
-        docs = [eg.predicted for eg in examples]
-        if not any(len(doc) for doc in docs):
-            return losses
-        self._check_classes()
-        set_dropout_rate(self.model, drop)
-        asked = self._ask(docs)
-        if not len(asked.query.spans) and not self._warned:
+    def _before_update(self, query: EntityQuery, targets: Targets) -> EntityQuery:
+        if not len(query.spans) and not self._warned:
             self._warned = True
             LOGGER.warning("%s: a batch without any entity. %s", self.name, NOT_GIVEN)
-        scores, backprop = self.model.begin_update(asked.query)
-        loss, d_scores = self._loss(examples, asked, scores)
-        backprop(d_scores)
-        if sgd not in (None, False):
-            self.finish_update(sgd)
-        losses[self.name] += loss
-        return losses
+        return query
 
-    def get_loss(self, examples: Iterable[Example], scores: tuple[Any, Any]) -> tuple[float, Any]:
-        """The loss and its gradient for predictions made by :meth:`predict`."""
-        return self._loss(list(examples), *scores)
-
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        labels: list[str] | None = None,
-    ) -> None:
-        """Collect labels, read the encoder's weights, and report what cannot be asked about.
-
-        labels: the labels, instead of those in the data. Without either, those of a published
-        classifier of this task; where there are none, ConfigError is raised.
-        """
-        validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
-        names = set(labels or ())
-        if labels is None:
-            for eg in get_examples():
-                names.update(self._labels_of(eg.reference))
-        self.model.layers[0].initialize()
-        self._initialize_classes(
-            names,
-            "The training data has none, and the encoder no published classifier of this task.",
-        )
-        key = self.cfg["spans_key"]
+    def _find_limits(
+        self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
+    ) -> dict[str, int]:
+        key = self._gold_key
         preset = any(
             spans_of(eg.predicted, key) for eg in as_in_training(nlp, self.name, get_examples())
         )
         # Entities of a component that learns beside this one are not known yet: then the limits
         # are those of gold entities.
         gold = not preset or entities_are_learned(nlp, self.name, key)
-        self._report_limits(as_in_training(nlp, self.name, get_examples(), gold=gold))
-        record(nlp, self.name, self.limits)
+        limits = self._count_limits(as_in_training(nlp, self.name, get_examples(), gold=gold))
         annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
-        if self.limits["gold"] and not preset and not annotating:
+        if limits.get("gold") and not preset and not annotating:
             LOGGER.warning("%s: no document of the data has entities. %s", self.name, NOT_GIVEN)
+        return limits
 
 
 def _groups(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:

@@ -1,7 +1,6 @@
 """What ``Doc.ents`` does not show: blocked tokens, and ids that stay behind."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from spacy.attrs import ENT_ID, ENT_IOB, ENT_KB_ID, ENT_TYPE
@@ -10,24 +9,18 @@ from spacy.tokens import Doc, Span
 Array = np.ndarray
 
 
-class EntityTokens(NamedTuple):
-    """(n_tokens,) each. inside: part of an entity, or blocked. blocked: marked by ``Doc.set_ents``
-    as what can be no entity."""
-
-    inside: Array
-    blocked: Array
-
-
-def entity_tokens(doc: Doc) -> EntityTokens:
+def entity_tokens(doc: Doc) -> tuple[Array, Array]:
+    """(n_tokens,) whether a token is part of an entity or blocked; and whether it is blocked:
+    marked by ``Doc.set_ents`` as a token no entity may cover."""
     values = doc.to_array([ENT_IOB, ENT_TYPE, ENT_KB_ID, ENT_ID]).reshape(len(doc), 4)
     inside = np.isin(values[:, 0], (1, 3))
-    return EntityTokens(inside, inside & ~values[:, 1:].any(axis=1))
+    return inside, inside & ~values[:, 1:].any(axis=1)
 
 
 def set_entities(doc: Doc, ents: Iterable[Span]) -> None:
     """``Doc.set_ents``, with which blocked tokens stay blocked, and new entities do not take on the
     ids of those that stood there."""
-    blocked = np.flatnonzero(entity_tokens(doc).blocked).tolist()
+    blocked = np.flatnonzero(entity_tokens(doc)[1]).tolist()
     for token in np.flatnonzero(doc.to_array([ENT_ID])).tolist():
         doc[token].ent_id_ = ""
     doc.set_ents(

@@ -15,6 +15,7 @@ from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import ENCODER, module_of
 from ..layers.phrases import encode_phrases
 from ..layers.transformer_data import WordStates
+from ..layers.upstream import Upstream
 from ..model.encoder import AttentionPattern
 from .card import record
 from .doc_data import (
@@ -27,7 +28,6 @@ from .doc_data import (
 )
 from .masked_entities import Ranked, rank_entities
 from .saving import KeepsEncoderApart
-from .upstream import Upstream
 
 DEFAULT_CONFIG = Config().from_str(
     """

@@ -1,7 +1,8 @@
 """``luke_entity_typing``: a set of types with scores for each entity that is given."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
@@ -21,11 +22,13 @@ from ..annotations.types import (
     without_ancestors,
 )
 from ..errors import ConfigError
-from ..layers.entity_scorer import NETWORK, EntityQuery, EntityScores, askable
+from ..layers.entity_scorer import NETWORK, EntityQuery
+from ..layers.given_spans import ClassScores
+from ..layers.task_layer import fits
 from ..metrics.relations import common_places
 from ..metrics.types import typing_score
 from ..report import tell
-from .class_loss import binary_loss, single_loss
+from .class_loss import Targets, binary_loss, single_loss
 from .entity_task import EntityTask, given
 
 Array = np.ndarray
@@ -61,7 +64,7 @@ name = "studio-ousia/luke-base"
 def make_luke_entity_typing(
     nlp: Language,
     name: str,
-    model: Model[EntityQuery, EntityScores],
+    model: Model[EntityQuery, ClassScores],
     spans_key: str | None,
     multi_label: bool,
     threshold: float,
@@ -88,17 +91,18 @@ def make_luke_entity_typing(
     )
 
 
-class AskedTypes(NamedTuple):
-    """query: what the model is asked. spans: those of each document."""
+@dataclass(frozen=True)
+class TypingQuery(EntityQuery):
+    """by_doc: the spans of each document."""
 
-    query: EntityQuery
-    spans: list[list[Span]]
+    by_doc: list[list[Span]]
 
 
-class LukeEntityTyping(EntityTask):
+class LukeEntityTyping(EntityTask[TypingQuery]):
     """Say what kinds of things given entities are."""
 
-    network_name = NETWORK
+    architecture = "spacy-luke.EntityScorer.v1"
+    node = NETWORK
 
     def __init__(
         self,
@@ -118,16 +122,13 @@ class LukeEntityTyping(EntityTask):
         spans = spans_of(doc, self.cfg["spans_key"])
         return {name for span in spans for name in self._learned(get_types(span))}
 
-    def _ask(self, docs: Sequence[Doc]) -> AskedTypes:
+    def _query(self, docs: Sequence[Doc]) -> TypingQuery:
         spans = [spans_of(doc, self.cfg["spans_key"]) for doc in docs]
-        return AskedTypes(EntityQuery(docs, given(spans)), spans)
+        return TypingQuery(docs, given(spans), spans)
 
-    def _part(self, asked: AskedTypes, low: int, high: int) -> AskedTypes:
-        spans = asked.spans[low:high]
-        return AskedTypes(EntityQuery(asked.query.docs[low:high], given(spans)), spans)
-
-    def _docs_of(self, asked: AskedTypes) -> Array:
-        return asked.query.spans.of_doc
+    def _part(self, query: TypingQuery, low: int, high: int) -> TypingQuery:
+        spans = query.by_doc[low:high]
+        return TypingQuery(query.docs[low:high], given(spans), spans)
 
     def _learned(self, types: dict[str, float]) -> dict[str, float]:
         """What a span's gold types teach: with ancestors all they imply, or the one below."""
@@ -137,21 +138,21 @@ class LukeEntityTyping(EntityTask):
 
     # Prediction
 
-    def set_annotations(self, docs: Iterable[Doc], scores: tuple[AskedTypes, EntityScores]) -> None:
-        """Write ``Span._.types``; a span that could not be asked about gets an empty set."""
-        asked, values = scores
-        chances = self._chances(values)
-        flat = [span for spans in asked.spans for span in spans]
+    def set_annotations(self, docs: Iterable[Doc], scores: tuple[TypingQuery, ClassScores]) -> None:
+        """Write ``Span._.types``; a span that was not scored gets an empty set."""
+        query, values = scores
+        probabilities = self._probabilities(values)
+        flat = [span for spans in query.by_doc for span in spans]
         for span in flat:
             set_types(span, {})
-        keep = chances >= self.cfg["threshold"]
+        keep = probabilities >= self.cfg["threshold"]
         if not self.cfg["multi_label"]:
-            keep = np.arange(len(self.labels)) == chances.argmax(-1)[:, None]
-        for row, chance, kept in zip(values.asked.tolist(), chances, keep):
-            found = {self.labels[i]: float(chance[i]) for i in np.flatnonzero(kept)}
-            set_types(flat[row], with_ancestors(found) if self.cfg["ancestors"] else found)
+            keep = np.arange(len(self.labels)) == probabilities.argmax(-1)[:, None]
+        for row, probability, kept in zip(values.rows.tolist(), probabilities, keep):
+            types = {self.labels[i]: float(probability[i]) for i in np.flatnonzero(kept)}
+            set_types(flat[row], with_ancestors(types) if self.cfg["ancestors"] else types)
 
-    def _chances(self, values: EntityScores) -> Array:
+    def _probabilities(self, values: ClassScores) -> Array:
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
         if self.cfg["multi_label"]:
             return 1 / (1 + np.exp(-np.clip(logits, -50, 50)))
@@ -161,23 +162,22 @@ class LukeEntityTyping(EntityTask):
     # Training
 
     def _loss(
-        self, examples: Sequence[Example], asked: AskedTypes, scores: EntityScores
-    ) -> tuple[float, EntityScores]:
-        targets, known = self._targets(examples, asked)
-        targets, known = targets[scores.asked], known[scores.asked]
+        self, query: TypingQuery, scores: ClassScores, targets: Targets
+    ) -> tuple[float, ClassScores]:
+        classes, known = (x[scores.rows] for x in targets)
         if self.cfg["multi_label"]:
-            value, d_logits = binary_loss(self.model.ops, scores.logits, targets, known)
+            value, d_logits = binary_loss(self.model.ops, scores.logits, classes, known)
         else:
-            value, d_logits = single_loss(self.model.ops, scores.logits, targets)
+            value, d_logits = single_loss(self.model.ops, scores.logits, classes)
         return value, scores._replace(logits=d_logits)
 
-    def _targets(self, examples: Sequence[Example], asked: AskedTypes) -> tuple[Array, Array]:
-        """((n_spans, n_classes) gold, (n_spans,) whether anything is known of a span's types)."""
+    def _targets(self, examples: Sequence[Example], query: TypingQuery) -> Targets:
+        """Known are spans of which some, or no, types are annotated."""
         classes = {name: i for i, name in enumerate(self.labels)}
-        targets = np.zeros((len(asked.query.spans), len(classes)), dtype=np.float32)
+        targets = np.zeros((len(query.spans), len(classes)), dtype=np.float32)
         known = np.zeros(len(targets), dtype=bool)
         row = 0
-        for eg, spans in zip(examples, asked.spans):
+        for eg, spans in zip(examples, query.by_doc):
             gold, common = self._gold(eg), common_places(eg, eg.predicted)
             for span in spans:
                 types = gold.get(common((span.start_char, span.end_char)))
@@ -204,22 +204,21 @@ class LukeEntityTyping(EntityTask):
             if has_types(span)
         }
 
-    def _report_limits(self, examples: Iterable[Example]) -> None:
-        """Count the typed gold spans that are not asked about, or of which not all is learned."""
+    def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
+        """Count the typed gold spans that are not scored, or of which not all is learned."""
         counts = dict.fromkeys(("gold", "no entity", "too long", "several types"), 0)
         for batch in minibatch(examples, 64):
             examples = list(batch)
-            asked = self._ask([eg.predicted for eg in examples])
-            fits = iter(askable(self.model, asked.query).tolist())
-            for eg, spans in zip(examples, asked.spans):
+            query = self._query([eg.predicted for eg in examples])
+            fit = iter(fits(self.model, query).tolist())
+            for eg, spans in zip(examples, query.by_doc):
                 gold, common = self._gold(eg), common_places(eg, eg.predicted)
-                shown = {common((x.start_char, x.end_char)): next(fits) for x in spans}
+                shown = {common((x.start_char, x.end_char)): next(fit) for x in spans}
                 counts["gold"] += len(gold)
                 counts["no entity"] += len(set(gold) - set(shown))
                 counts["too long"] += sum(not shown.get(place, True) for place in gold)
                 if not self.cfg["multi_label"]:
                     counts["several types"] += sum(len(types) > 1 for types in gold.values())
-        self.limits = counts
         tell(
             sum(counts.values()) - counts["gold"],
             "%s: of %d gold spans with types %d are no entity of the documents and %d are longer "
@@ -228,3 +227,4 @@ class LukeEntityTyping(EntityTask):
             self.name,
             *counts.values(),
         )
+        return counts

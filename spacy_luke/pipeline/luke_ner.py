@@ -6,23 +6,22 @@ from typing import Any
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Config, Model, Optimizer, set_dropout_rate
+from thinc.api import Config, Model
 from thinc.types import Ragged
 
 from ..errors import ConfigError
-from ..layers.span_module import NIL
-from ..layers.span_network import NETWORK, SpanQuery, SpanScores
+from ..layers.span_network import NIL, SpanQuery, SpanScores
+from ..layers.span_scorer import SCORER
 from ..metrics.entities import luke_ner_score
 from ..report import LOGGER
 from .as_in_training import as_in_training
-from .candidates import doc_lengths, span_table
-from .card import record
-from .decoding import Decoded, decode
+from .class_loss import Targets
+from .classifier_pipe import ClassifierPipe
+from .decoding import decode
 from .ents import entity_tokens, set_entities
 from .gold import gold_spans, match_gold, touches_missing
-from .labelled import Labelled
 from .span_limits import report_limits
 from .span_loss import span_loss
 
@@ -101,12 +100,11 @@ def make_luke_ner(
     )
 
 
-class LukeNER(Labelled):
-    """Find entities by asking about candidate spans.
+class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
+    """Find entities by scoring candidate spans."""
 
-    limits: how many gold spans of the training data cannot be found, by reason, once initialised.
-    """
-
+    architecture = "spacy-luke.SpanScorer.v1"
+    node = SCORER
     published_nil = NIL
 
     def __init__(
@@ -123,26 +121,17 @@ class LukeNER(Labelled):
         overwrite: bool = True,
         scorer: Callable | None = luke_ner_score,
     ):
-        if not 0.0 <= threshold <= 1.0:
-            raise ConfigError(f"{name}.threshold is {threshold}; it must be from 0 to 1.")
-        if model.maybe_get_ref("network") is None or model.get_ref("network").name != NETWORK:
-            raise ConfigError(f"{name}.model must be spacy-luke.SpanScorer.v1, got {model.name!r}.")
-        self.vocab = vocab
-        self.model = model
-        self.suggester = suggester
-        self.name = name
-        self.scorer = scorer
-        self.cfg: dict[str, Any] = {
-            "labels": [],
+        settings = {
             "spans_key": spans_key,
             "nested": nested,
             "threshold": threshold,
             "nil_bias": nil_bias,
             "overwrite": overwrite,
         }
-        self.limits: dict[str, int] = {}
+        super().__init__(vocab, model, name, scorer, **settings)
+        self.suggester = suggester
 
-    # Labels
+    # Classes and candidates
 
     @property
     def _nil(self) -> int:
@@ -150,110 +139,84 @@ class LukeNER(Labelled):
         return len(self.labels)
 
     @property
-    def network(self) -> Model:
-        return self.model.get_ref("network")
+    def _gold_key(self) -> str | None:
+        return self.cfg["spans_key"] if self.cfg["nested"] else None
 
     def _classes(self) -> list[Any]:
         return [*self.labels, NIL]
 
+    def _labels_of(self, doc: Doc) -> Iterable[str]:
+        key = self._gold_key
+        spans = doc.ents if key is None else doc.spans.get(key, ())
+        return {span.label_ for span in spans}
+
+    def _query(self, docs: Sequence[Doc]) -> SpanQuery:
+        return SpanQuery(docs, self.suggester(docs, ops=self.model.ops))
+
     # Prediction
 
-    def predict(self, docs: Iterable[Doc]) -> tuple[Ragged, SpanScores]:
-        """Candidates and their scores; documents are not changed."""
-        docs = list(docs)
-        spans = self.suggester(docs, ops=self.model.ops)
-        return spans, self.network.predict(SpanQuery(docs, spans))
-
-    def set_annotations(self, docs: Iterable[Doc], scores: tuple[Ragged, SpanScores]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], scores: tuple[SpanQuery, SpanScores]) -> None:
         """Write entities (flat mode) and the spans group with ``attrs["scores"]``."""
         docs = list(docs)
-        spans, values = scores
+        query, values = scores
+        table, of_doc = query.table[values.rows], query.of_doc[values.rows]
         offsets = np.concatenate([[0], np.cumsum([len(doc) for doc in docs])])
-        table = span_table(spans, self.model.ops)
-        of_doc = np.repeat(np.arange(len(docs)), doc_lengths(spans, self.model.ops))[values.asked]
-        asked = table[values.asked]
-        found = self._decode(docs, values, asked + offsets[of_doc, None])
-        ends = np.searchsorted(of_doc[found.candidates], np.arange(len(docs)), side="right")
-        start = 0
-        for doc, end in zip(docs, ends.tolist()):
-            self._annotate(doc, asked[found.candidates[start:end]], found, start, end)
-            start = end
-
-    def _decode(self, docs: Sequence[Doc], values: SpanScores, asked: Array) -> Decoded:
-        taken = None
-        if not self.cfg["nested"]:
-            marks = [entity_tokens(doc) for doc in docs]
-            kept = [x.blocked if self.cfg["overwrite"] else x.inside for x in marks]
-            taken = np.concatenate([np.zeros(0, dtype=bool), *kept])  # also of no document
-        return decode(
+        in_batch = table + offsets[of_doc, None]  # tokens counted through the batch
+        rows, classes, probabilities = decode(
             self.model.ops.to_numpy(values.logits),
-            asked[:, 0],
-            asked[:, 1],
+            in_batch[:, 0],
+            in_batch[:, 1],
             float(self.cfg["nil_bias"]),
             float(self.cfg["threshold"] or 0.0),
             flat=not self.cfg["nested"],
-            taken=taken,
+            blocked=None if self.cfg["nested"] else self._blocked(docs),
         )
+        ends = np.searchsorted(of_doc[rows], np.arange(len(docs)), side="right")
+        start = 0
+        for doc, end in zip(docs, ends.tolist()):
+            mine = slice(start, end)
+            spans = [
+                Span(doc, a, b, label=self.labels[c])
+                for (a, b), c in zip(table[rows[mine]].tolist(), classes[mine].tolist())
+            ]
+            self._annotate(doc, spans, probabilities[mine])
+            start = end
 
-    def _annotate(self, doc: Doc, spans: Array, found: Decoded, start: int, end: int) -> None:
-        labels = [self.labels[i] for i in found.labels[start:end]]
-        new = [Span(doc, a, b, label=label) for (a, b), label in zip(spans.tolist(), labels)]
-        group = SpanGroup(doc, name=self.cfg["spans_key"], spans=new)
-        group.attrs["scores"] = found.scores[start:end].astype("float32")
+    def _blocked(self, docs: Sequence[Doc]) -> Array:
+        """(n_tokens,) tokens of the batch that no entity may cover."""
+        marks = [entity_tokens(doc) for doc in docs]
+        kept = [blocked if self.cfg["overwrite"] else inside for inside, blocked in marks]
+        return np.concatenate([np.zeros(0, dtype=bool), *kept])  # also of no document
+
+    def _annotate(self, doc: Doc, spans: list[Span], probabilities: Array) -> None:
+        group = SpanGroup(doc, name=self.cfg["spans_key"], spans=spans)
+        group.attrs["scores"] = probabilities.astype("float32")
         doc.spans[self.cfg["spans_key"]] = group
         if not self.cfg["nested"]:
             kept = [] if self.cfg["overwrite"] else list(doc.ents)
-            set_entities(doc, [*kept, *new])
+            set_entities(doc, [*kept, *spans])
 
     # Training
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optimizer | None = None,
-        losses: dict[str, float] | None = None,
-    ) -> dict[str, float]:
-        """Learn from a batch: cross-entropy of the asked candidates and, in two-stage mode,
-        the filter's binary cross-entropy, both summed and divided by the batch's tokens."""
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "LukeNER.update")
-        docs = [eg.predicted for eg in examples]
-        if not any(len(doc) for doc in docs):
-            return losses
-        set_dropout_rate(self.model, drop)
-        spans = self.suggester(docs, ops=self.model.ops)
-        targets, annotated = self._targets(examples, spans)
-        keep = (targets != self._nil) & annotated
-        scores, backprop = self.network.begin_update(SpanQuery(docs, spans, keep))
-        n_tokens = sum(len(doc) for doc in docs)
-        loss, d_scores = span_loss(self.model.ops, scores, targets, annotated, self._nil, n_tokens)
-        backprop(d_scores)
-        if sgd not in (None, False):
-            self.finish_update(sgd)
-        losses[self.name] += loss
-        return losses
+    def _before_update(self, query: SpanQuery, targets: Targets) -> SpanQuery:
+        """Gold spans pass the filter."""
+        classes, known = targets
+        return query._replace(keep=(classes != self._nil) & known)
 
-    def get_loss(
-        self, examples: Iterable[Example], scores: tuple[Ragged, SpanScores]
+    def _loss(
+        self, query: SpanQuery, scores: SpanScores, targets: Targets
     ) -> tuple[float, SpanScores]:
-        """The loss and its gradient for predictions made by :meth:`predict`."""
-        examples = list(examples)
-        spans, values = scores
-        targets, annotated = self._targets(examples, spans)
-        n_tokens = sum(len(eg.predicted) for eg in examples)
-        return span_loss(self.model.ops, values, targets, annotated, self._nil, n_tokens)
+        """Cross-entropy of the scored candidates and, in two-stage mode, the filter's binary
+        cross-entropy, both summed and divided by the batch's tokens."""
+        n_tokens = sum(len(doc) for doc in query.docs)
+        return span_loss(self.model.ops, scores, *targets, self._nil, n_tokens)
 
-    def _targets(self, examples: Sequence[Example], spans: Ragged) -> tuple[Array, Array]:
-        """(n_candidates,) class of each candidate, and whether its tokens are annotated."""
-        gold = gold_spans(examples, self.cfg["spans_key"] if self.cfg["nested"] else None)
-        table, lengths = span_table(spans, self.model.ops), doc_lengths(spans, self.model.ops)
-        docs = np.repeat(np.arange(len(examples)), lengths)
+    def _targets(self, examples: Sequence[Example], query: SpanQuery) -> Targets:
+        """Known are candidates whose tokens are all annotated."""
+        gold = gold_spans(examples, self._gold_key)
+        table, of_doc = query.table, query.of_doc
         targets = np.full(len(table), self._nil, dtype=np.int64)
-        matched = match_gold(docs, table, gold, [len(eg.predicted) for eg in examples])
+        matched = match_gold(of_doc, table, gold, [len(doc) for doc in query.docs])
         classes = {label: i for i, label in enumerate(self.labels)}
         unknown = sorted(set(gold.labels) - set(classes))
         if unknown:
@@ -264,39 +227,14 @@ class LukeNER(Labelled):
         found = matched >= 0
         of_gold = np.asarray([classes[label] for label in gold.labels], dtype=np.int64)
         targets[found] = of_gold[matched[found]]
-        return targets, ~touches_missing(docs, table, gold.missing)
+        return targets, ~touches_missing(of_doc, table, gold.missing)
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        labels: list[str] | None = None,
-    ) -> None:
-        """Collect labels, read the encoder's weights, and report gold that cannot be found.
-
-        labels: the labels, instead of those in the data. Without either, the labels of a
-        published span classifier are taken; where there are none, ConfigError is raised.
-        """
-        validate_get_examples(get_examples, "LukeNER.initialize")
-        spans_key = self.cfg["spans_key"] if self.cfg["nested"] else None
-        names = set(labels or ())
-        if labels is None:
-            for eg in get_examples():
-                gold = eg.reference.ents if spans_key is None else ()
-                if spans_key is not None and spans_key in eg.reference.spans:
-                    gold = eg.reference.spans[spans_key]
-                names.update(span.label_ for span in gold)
-        self.network.layers[0].initialize()
-        absent = f"spans under {spans_key!r}" if spans_key else "entities"
-        self._initialize_classes(
-            names,
-            f"The training data has no {absent} and the encoder no published span classifier.",
-        )
+    def _find_limits(
+        self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
+    ) -> dict[str, int]:
         self._check_score_weights(nlp)
         examples = as_in_training(nlp, self.name, get_examples())
-        self.limits = report_limits(self.name, examples, spans_key, self.suggester, self.network)
-        record(nlp, self.name, self.limits)
+        return report_limits(self.name, examples, self._gold_key, self._query, self.model)
 
     def _check_score_weights(self, nlp: Language | None) -> None:
         """In nested mode the default weights, those of ``Doc.ents``, would choose nothing."""

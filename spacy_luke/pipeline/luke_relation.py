@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from spacy.language import Language
@@ -15,10 +16,12 @@ from ..annotations.mentions import entities_of, spans_of
 from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
 from ..errors import ConfigError
 from ..inputs.pairs import Candidates
-from ..layers.pair_scorer import NETWORK, PairQuery, PairScores, askable
+from ..layers.given_spans import ClassScores
+from ..layers.pair_scorer import NETWORK, PairQuery
+from ..layers.task_layer import fits
 from ..metrics.relations import common_places, relation_score
 from ..report import LOGGER, tell
-from .class_loss import binary_loss, single_loss
+from .class_loss import Targets, binary_loss, single_loss
 from .entity_task import EntityTask, given
 
 Array = np.ndarray
@@ -61,7 +64,7 @@ name = "studio-ousia/luke-base"
 def make_luke_relation(
     nlp: Language,
     name: str,
-    model: Model[PairQuery, PairScores],
+    model: Model[PairQuery, ClassScores],
     candidates: Candidates,
     spans_key: str | None,
     multi_label: bool,
@@ -102,21 +105,25 @@ def make_luke_relation(
     )
 
 
-class AskedPairs(NamedTuple):
-    """query: what the model is asked. entities: those of each document, each a list of mentions;
-    starts: (n_docs + 1,) where a document's entities begin, counted through the batch. ways:
-    (n_pairs, 2) whether a pair is a candidate as it is asked about, and the other way round."""
+@dataclass(frozen=True)
+class RelationQuery(PairQuery):
+    """by_doc: the entities of each document, each a list of mentions. directions: (n_pairs, 2)
+    whether a pair is a candidate in the order it is scored in, and the other way round."""
 
-    query: PairQuery
-    entities: list[list[list[Span]]]
-    starts: Array
-    ways: Array
+    by_doc: list[list[list[Span]]]
+    directions: Array
+
+    @property
+    def starts(self) -> Array:
+        """(n_docs + 1,) where a document's entities begin, counted through the batch."""
+        return np.cumsum([0, *map(len, self.by_doc)])
 
 
-class LukeRelation(EntityTask):
+class LukeRelation(EntityTask[RelationQuery]):
     """Find relations between entities that are given."""
 
-    network_name = NETWORK
+    architecture = "spacy-luke.PairScorer.v1"
+    node = NETWORK
     published_nil = "no_relation"
 
     def __init__(
@@ -151,40 +158,37 @@ class LukeRelation(EntityTask):
         """Annotated relations; one labelled as none, as some corpora have it, is none."""
         return [item for item in relation_offsets(doc) if item.label != self.published_nil]
 
-    def _ask(self, docs: Sequence[Doc]) -> AskedPairs:
+    def _query(self, docs: Sequence[Doc]) -> RelationQuery:
         key, merged = self.cfg["spans_key"], self.cfg["merge_entities"]
         entities = [entities_of(spans_of(doc, key), merged) for doc in docs]
         candidates = [self._candidates(*both) for both in zip(docs, entities)]
         starts = np.cumsum([0, *map(len, entities)])
         nothing = np.zeros((0, 2), dtype=np.int64)
         pairs = [found + at for (found, _), at in zip(candidates, starts)]
-        ways = np.concatenate([nothing.astype(bool), *(x for _, x in candidates)])
-        return _asked(docs, entities, np.concatenate([nothing, *pairs]), ways)
+        directions = np.concatenate([nothing.astype(bool), *(x for _, x in candidates)])
+        return _query(docs, entities, np.concatenate([nothing, *pairs]), directions)
 
-    def _part(self, asked: AskedPairs, low: int, high: int) -> AskedPairs:
-        first, pairs = asked.starts[low], asked.query.pairs
-        rows = (first <= pairs[:, 0]) & (pairs[:, 0] < asked.starts[high])
-        docs, entities = asked.query.docs[low:high], asked.entities[low:high]
-        return _asked(docs, entities, pairs[rows] - first, asked.ways[rows])
-
-    def _docs_of(self, asked: AskedPairs) -> Array:
-        return np.searchsorted(asked.starts, asked.query.pairs[:, 0], side="right") - 1
+    def _part(self, query: RelationQuery, low: int, high: int) -> RelationQuery:
+        first, pairs = query.starts[low], query.pairs
+        rows = (first <= pairs[:, 0]) & (pairs[:, 0] < query.starts[high])
+        docs, entities = query.docs[low:high], query.by_doc[low:high]
+        return _query(docs, entities, pairs[rows] - first, query.directions[rows])
 
     def _candidates(self, doc: Doc, entities: list[list[Span]]) -> tuple[Array, Array]:
-        """((n, 2) pairs that are asked about, (n, 2) their ways, see AskedPairs). Each once, and
-        none of an entity with itself; in text order if either direction is a candidate."""
+        """(n, 2) pairs that are scored, and (n, 2) their directions, see RelationQuery. Each once,
+        and none of an entity with itself; in text order if either direction is a candidate."""
         found = np.asarray(self.candidates(doc, entities), dtype=np.int64).reshape(-1, 2)
         keep: Array = np.zeros((len(entities), len(entities)), dtype=bool)
         keep[found[:, 0], found[:, 1]] = True
         np.fill_diagonal(keep, False)
         pairs = np.argwhere(np.triu(keep | keep.T) if self.cfg["pair_order"] == "text" else keep)
         heads, tails = pairs.T
-        ways: Array = np.stack([keep[heads, tails], keep[tails, heads]], axis=1)
-        return pairs, ways
+        directions: Array = np.stack([keep[heads, tails], keep[tails, heads]], axis=1)
+        return pairs, directions
 
-    def _possible(self, ways: Array) -> Array:
+    def _possible(self, directions: Array) -> Array:
         """(n_pairs, n_classes) which classes run in a direction that is a candidate."""
-        forward, backward = ways.T
+        forward, backward = directions.T
         either = forward | backward
 
         def column(name: Any) -> Array:
@@ -194,83 +198,89 @@ class LukeRelation(EntityTask):
 
         columns = [column(name) for name in self._classes()]
         if not self.cfg["multi_label"]:
-            columns[-1] = np.ones(len(ways), dtype=bool)
-        return np.stack(columns, axis=1) if columns else np.zeros((len(ways), 0), dtype=bool)
+            columns[-1] = np.ones(len(directions), dtype=bool)
+        return np.stack(columns, axis=1) if columns else np.zeros((len(directions), 0), dtype=bool)
 
     # Prediction
 
-    def set_annotations(self, docs: Iterable[Doc], scores: tuple[AskedPairs, PairScores]) -> None:
+    def set_annotations(
+        self, docs: Iterable[Doc], scores: tuple[RelationQuery, ClassScores]
+    ) -> None:
         """Write ``Doc._.relations``."""
-        asked, values = scores
-        rows, classes, chances = self._decode(values, self._possible(asked.ways[values.asked]))
-        pairs = asked.query.pairs[values.asked[rows]]
-        of_doc = self._docs_of(asked)[values.asked[rows]]
-        for i, doc in enumerate(docs):
-            mine = np.flatnonzero(of_doc == i)
-            table = (pairs[mine] - asked.starts[i]).tolist()
-            found = zip(table, classes[mine].tolist(), chances[mine].tolist())
-            doc._.relations = self._relations(asked.entities[i], found)
+        query, values = scores
+        possible = self._possible(query.directions[values.rows])
+        best, classes, probabilities = self._decode(values, possible)
+        rows, starts = values.rows[best], query.starts
+        pairs, of_doc = query.pairs[rows], query.of_doc[rows]
+        bounds = np.searchsorted(of_doc, np.arange(len(query.docs) + 1)).tolist()
+        for i, (doc, a, b) in enumerate(zip(docs, bounds, bounds[1:])):
+            table = (pairs[a:b] - starts[i]).tolist()
+            chosen = zip(table, classes[a:b].tolist(), probabilities[a:b].tolist())
+            doc._.relations = self._relations(query.by_doc[i], chosen)
 
-    def _decode(self, values: PairScores, possible: Array) -> tuple[Array, Array, Array]:
-        """Rows of ``asked``, classes and probabilities of what is likely enough."""
+    def _decode(self, values: ClassScores, possible: Array) -> tuple[Array, Array, Array]:
+        """Indices of scored rows, classes and probabilities of what is likely enough."""
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
         threshold = self.cfg["threshold"]
         if self.cfg["multi_label"]:
-            chances = 1 / (1 + np.exp(-np.clip(logits, -50, 50)))
-            rows, classes = np.nonzero((chances >= threshold) & possible)
-            return rows, classes, chances[rows, classes]
+            probabilities = 1 / (1 + np.exp(-np.clip(logits, -50, 50)))
+            rows, classes = np.nonzero((probabilities >= threshold) & possible)
+            return rows, classes, probabilities[rows, classes]
         if not len(logits):
             nothing = np.zeros(0, dtype=np.int64)
             return nothing, nothing, np.zeros(0)
         logits[~possible] = -np.inf
-        chances = np.exp(logits - logits.max(-1, keepdims=True))
-        chances /= chances.sum(-1, keepdims=True)
-        best = chances.argmax(-1)
-        top = chances[np.arange(len(best)), best]
+        probabilities = np.exp(logits - logits.max(-1, keepdims=True))
+        probabilities /= probabilities.sum(-1, keepdims=True)
+        best = probabilities.argmax(-1)
+        top = probabilities[np.arange(len(best)), best]
         rows = np.flatnonzero((best < logits.shape[1] - 1) & (top >= threshold))
         return rows, best[rows], top[rows]
 
-    def _relations(self, entities: list[list[Span]], found: Iterable[tuple]) -> list[Relation]:
+    def _relations(self, entities: list[list[Span]], chosen: Iterable[tuple]) -> list[Relation]:
         names = self._classes()
         best: dict[tuple[int, int, str], float] = {}
-        for (head, tail), c, chance in found:
+        for (head, tail), c, probability in chosen:
             reverse = not isinstance(names[c], str)
             label = names[c][0] if reverse else names[c]
             if reverse or (label in self.cfg["symmetric"] and head > tail):
                 head, tail = tail, head
             key = (head, tail, label)
-            best[key] = max(chance, best.get(key, 0.0))
+            best[key] = max(probability, best.get(key, 0.0))
         return [
-            Relation(entities[head][0], entities[tail][0], label, chance)
-            for (head, tail, label), chance in best.items()
+            Relation(entities[head][0], entities[tail][0], label, probability)
+            for (head, tail, label), probability in best.items()
         ]
 
     # Training
 
     def _loss(
-        self, examples: Sequence[Example], asked: AskedPairs, scores: PairScores
-    ) -> tuple[float, PairScores]:
-        targets, _ = self._targets(examples, asked)
+        self, query: RelationQuery, scores: ClassScores, targets: Targets
+    ) -> tuple[float, ClassScores]:
         loss = binary_loss if self.cfg["multi_label"] else single_loss
-        value, d_logits = loss(self.model.ops, scores.logits, targets[scores.asked])
+        value, d_logits = loss(self.model.ops, scores.logits, targets[0][scores.rows])
         return value, scores._replace(logits=d_logits)
 
-    def _targets(
-        self, examples: Sequence[Example], asked: AskedPairs, fits: Array | None = None
+    def _targets(self, examples: Sequence[Example], query: RelationQuery) -> Targets:
+        classes, _ = self._match(examples, query)
+        return classes, np.ones(len(classes), dtype=bool)
+
+    def _match(
+        self, examples: Sequence[Example], query: RelationQuery, fit: Array | None = None
     ) -> tuple[Array, Counter[str]]:
         """(n_pairs, n_classes) gold of each candidate; and how many gold relations no candidate
-        holds, by reason. fits: (n_pairs,) which candidates a window can show; else all."""
+        holds, by reason. fit: (n_pairs,) which candidates can be scored; else all."""
         classes = {name: i for i, name in enumerate(self._classes())}
-        targets = np.zeros((len(asked.query.pairs), len(classes)), dtype=np.float32)
-        rows = {(a, b): i for i, (a, b) in enumerate(asked.query.pairs.tolist())}
-        possible = self._possible(asked.ways)
+        targets = np.zeros((len(query.pairs), len(classes)), dtype=np.float32)
+        rows = {(a, b): i for i, (a, b) in enumerate(query.pairs.tolist())}
+        possible, starts = self._possible(query.directions), query.starts.tolist()
         lost: Counter[str] = Counter()
         for i, eg in enumerate(examples):
             ours, theirs = (common_places(eg, doc) for doc in (eg.predicted, eg.reference))
-            places = _places(asked.entities[i], int(asked.starts[i]), ours)
+            places = _places(query.by_doc[i], starts[i], ours)
             for item in self._gold(eg.reference):
                 item = item._replace(head=theirs(item.head), tail=theirs(item.tail))
-                reason = self._mark(item, places, rows, classes, possible, targets, fits)
+                reason = self._mark(item, places, rows, classes, possible, targets, fit)
                 if reason:
                     lost[reason] += 1
         if not self.cfg["multi_label"]:
@@ -285,13 +295,13 @@ class LukeRelation(EntityTask):
         classes: dict[Any, int],
         possible: Array,
         targets: Array,
-        fits: Array | None,
+        fit: Array | None,
     ) -> str | None:
         """Make a gold relation's candidates positive, or say why there are none."""
         if item.head not in places or item.tail not in places:
             return "no entity"
-        directions = self._asked_as(places[item.head], places[item.tail], item)
-        found = [(rows[a, b], name) for a, b, name in directions if (a, b) in rows]
+        candidates = self._scored_as(places[item.head], places[item.tail], item)
+        found = [(rows[a, b], name) for a, b, name in candidates if (a, b) in rows]
         if any(name not in classes for _, name in found):
             raise ConfigError(
                 f"{self.name}: the label {item.label!r} is in the data but not in the "
@@ -300,7 +310,7 @@ class LukeRelation(EntityTask):
         found = [(row, name) for row, name in found if possible[row, classes[name]]]
         if not found:
             return "no candidate"
-        if fits is not None and not any(fits[row] for row, _ in found):
+        if fit is not None and not any(fit[row] for row, _ in found):
             return "too long"
         for row, name in found:
             if not self.cfg["multi_label"] and targets[row].any() > targets[row, classes[name]]:
@@ -308,7 +318,7 @@ class LukeRelation(EntityTask):
             targets[row, classes[name]] = 1.0
         return None
 
-    def _asked_as(self, head: int, tail: int, item: Offsets) -> list[tuple[int, int, Any]]:
+    def _scored_as(self, head: int, tail: int, item: Offsets) -> list[tuple[int, int, Any]]:
         """(first, second, class) of the candidates that a gold relation makes positive; head and
         tail are counted through the batch."""
         symmetric = item.label in self.cfg["symmetric"]
@@ -319,7 +329,7 @@ class LukeRelation(EntityTask):
             return [(min(head, tail), max(head, tail), item.label)]
         return [(tail, head, (item.label, "reversed"))]
 
-    def _report_limits(self, examples: Iterable[Example]) -> None:
+    def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count the gold relations that cannot be predicted."""
         absent = [label for label in self.cfg["symmetric"] if label not in self.labels]
         if absent:
@@ -329,12 +339,11 @@ class LukeRelation(EntityTask):
         counts = dict.fromkeys(("gold", *LOST), 0)
         for batch in minibatch(examples, 64):
             examples = list(batch)
-            asked = self._ask([eg.predicted for eg in examples])
-            _, lost = self._targets(examples, asked, askable(self.model, asked.query))
+            query = self._query([eg.predicted for eg in examples])
+            _, lost = self._match(examples, query, fits(self.model, query))
             counts["gold"] += sum(len(self._gold(eg.reference)) for eg in examples)
             for reason, number in lost.items():
                 counts[reason] += number
-        self.limits = counts
         tell(
             sum(counts.values()) - counts["gold"],
             "%s: of %d gold relations %d have a side that is no entity, %d are no candidate pair, "
@@ -342,16 +351,17 @@ class LukeRelation(EntityTask):
             self.name,
             *counts.values(),
         )
+        return counts
 
 
-def _asked(
-    docs: Sequence[Doc], entities: list[list[list[Span]]], pairs: Array, ways: Array
-) -> AskedPairs:
+def _query(
+    docs: Sequence[Doc], entities: list[list[list[Span]]], pairs: Array, directions: Array
+) -> RelationQuery:
     """pairs: by the entities of all of these documents."""
     sizes = [len(entity) for doc in entities for entity in doc]
     mentions = [[span for entity in doc for span in entity] for doc in entities]
-    query = PairQuery(docs, given(mentions), np.repeat(np.arange(len(sizes)), sizes), pairs)
-    return AskedPairs(query, entities, np.cumsum([0, *map(len, entities)]), ways)
+    of_entity = np.repeat(np.arange(len(sizes)), sizes)
+    return RelationQuery(docs, given(mentions), of_entity, pairs, entities, directions)
 
 
 def _places(

@@ -19,10 +19,11 @@ from ..checkpoint.read import Checkpoint, published_class
 from ..checkpoint.write import write_checkpoint
 from ..errors import ConfigError
 from ..layers.encoder import ENCODER, module_of, to_checkpoint
-from ..layers.head_module import HeadModule, class_names, head_of
-from ..layers.listener import encoder_node
+from ..layers.head import Head
+from ..layers.published_head import class_names
+from ..layers.task_layer import encoder_of, head_of, scorer_of
 from .card import record_preset
-from .labelled import PUBLISHED_MODES, Labelled
+from .classifier_pipe import PUBLISHED_MODES, ClassifierPipe
 from .presets import preset_settings
 
 LUKE, NER = "luke", "luke_ner"
@@ -93,23 +94,25 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
     """
     component: Any = nlp.get_pipe(name) if name in nlp.pipe_names else _only(nlp, name)
     model: Any = getattr(component, "model", None)
-    if getattr(model, "name", "") != ENCODER and not isinstance(component, Labelled):
+    if getattr(model, "name", "") != ENCODER and not isinstance(component, ClassifierPipe):
         raise ConfigError(f"{name} is no component of ours, and has no published form.")
     if model.name == ENCODER:
         checkpoint = to_checkpoint(module_of(model))
         architecture = _architecture_of(checkpoint)
     else:
-        head = head_of(component.network)
+        head = head_of(component.model)
         if not _has_published_form(component):
             raise ConfigError(
                 f"{component.name} has no published form: its mode asks about entities in a way "
                 "of its own. Only luke_ner in mode full, and luke_relation and "
                 "luke_entity_typing in mode markers, can be exported."
             )
-        encoder = module_of(encoder_node(component.network.layers[0]))
-        architecture = head.architecture
+        architecture = head.kind.architecture
         checkpoint = _with_classifier(
-            to_checkpoint(encoder), head, component._classes(), component.published_nil
+            to_checkpoint(encoder_of(component.model)),
+            head,
+            component._classes(),
+            component.published_nil,
         )
     write_checkpoint(out, checkpoint, architecture, source_names)
     return architecture
@@ -128,12 +131,11 @@ def _only(nlp: Language, name: str) -> Any:
 
 
 def _has_published_form(pipe: Any) -> bool:
-    if isinstance(pipe, Labelled):
-        settings = pipe.network.attrs["settings"]
+    if isinstance(pipe, ClassifierPipe):
         classes = pipe._classes()
         return bool(
-            head_of(pipe.network).architecture
-            and settings.mode in PUBLISHED_MODES
+            head_of(pipe.model).kind.architecture
+            and scorer_of(pipe.model).mode in PUBLISHED_MODES
             and all(isinstance(name, str) for name in classes)
         )
     return getattr(getattr(pipe, "model", None), "name", "") == ENCODER
@@ -150,11 +152,11 @@ def _architecture_of(checkpoint: Checkpoint) -> str:
 
 
 def _with_classifier(
-    checkpoint: Checkpoint, head: HeadModule, classes: list[str], negative: str
+    checkpoint: Checkpoint, head: Head, classes: list[str], negative: str
 ) -> Checkpoint:
     """The checkpoint with a component's classifier, its rows in the order of the source's."""
-    same = checkpoint.source.architecture == head.architecture
-    theirs = class_names(checkpoint.config, type(head)) if same else {}
+    same = checkpoint.source.architecture == head.kind.architecture
+    theirs = class_names(checkpoint.config, head.kind) if same else {}
     order = [x for x in theirs if x in classes]
     order += [x for x in classes if x not in order]
     if not theirs:  # published classifiers have the class that is no label first
@@ -163,7 +165,7 @@ def _with_classifier(
     # The class that is no label gets its name back, unless a label has it by now.
     names = [theirs[x] if x in theirs and theirs[x] not in classes else x for x in order]
     unused: tuple[str, ...] = (CLASSIFIER,)
-    if checkpoint.source.architecture != head.architecture:
+    if not same:
         unused += MASKED_HEADS
     others = {k: v for k, v in checkpoint.others.items() if not k.startswith(unused)}
     others[CLASSIFIER_WEIGHT] = head.classifier.weight[rows].detach().cpu()

@@ -1,16 +1,16 @@
 """How many gold spans a luke_ner can never find, and why."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import minibatch
 from thinc.api import Model
-from thinc.types import Ragged
 
-from ..layers.span_network import SpanQuery, askable
+from ..layers.span_network import SpanQuery
+from ..layers.task_layer import fits
 from ..report import tell
-from .candidates import doc_lengths, span_table
 from .gold import gold_spans, match_gold
 
 
@@ -18,8 +18,8 @@ def report_limits(
     name: str,
     examples: Iterable[Example],
     spans_key: str | None,
-    suggester: Callable[..., Ragged],
-    network: Model,
+    make_query: Callable[[Sequence[Doc]], SpanQuery],
+    model: Model,
 ) -> dict[str, int]:
     """Count the gold spans (``gold``), those that do not fit the tokens (``misaligned``), that are
     not suggested (``unsuggested``), and that the network's limits exclude (``unaskable``); and say
@@ -27,18 +27,15 @@ def report_limits(
     total = misaligned = unsuggested = unaskable = n_absent = 0
     for batch in minibatch(examples, 64):
         examples = list(batch)
-        docs = [eg.predicted for eg in examples]
-        spans = suggester(docs, ops=network.ops)
+        query = make_query([eg.predicted for eg in examples])
         gold = gold_spans(examples, spans_key)
-        of_doc = np.repeat(np.arange(len(docs)), doc_lengths(spans, network.ops))
-        table = span_table(spans, network.ops)
-        matched = match_gold(of_doc, table, gold, [len(doc) for doc in docs])
-        fits = askable(network, SpanQuery(docs, spans))
+        matched = match_gold(query.of_doc, query.table, gold, [len(doc) for doc in query.docs])
+        fit = fits(model, query)
         n_suggested = len(np.unique(matched[matched >= 0]))
         total += len(gold.docs) + int(gold.n_misaligned.sum())
         misaligned += int(gold.n_misaligned.sum())
         unsuggested += len(gold.docs) - n_suggested
-        unaskable += n_suggested - len(np.unique(matched[(matched >= 0) & fits]))
+        unaskable += n_suggested - len(np.unique(matched[(matched >= 0) & fit]))
         n_absent += sum(spans_key not in eg.reference.spans for eg in examples if spans_key)
     lost = misaligned + unsuggested + unaskable
     tell(

@@ -11,7 +11,7 @@ Array = np.ndarray
 def span_loss(
     ops: Ops, scores: SpanScores, targets: Array, annotated: Array, nil: int, n_tokens: int
 ) -> tuple[float, SpanScores]:
-    """Cross-entropy of the candidates asked about plus binary cross-entropy of the filter.
+    """Cross-entropy of the scored candidates plus binary cross-entropy of the filter.
 
     targets: (n_candidates,) classes, ``nil`` for no entity. annotated: (n_candidates,) False
     keeps a candidate out of the loss. Both terms are summed and divided by ``n_tokens``.
@@ -19,8 +19,8 @@ def span_loss(
     """
     xp = ops.xp
     scale = 1.0 / max(n_tokens, 1)
-    weights = xp.asarray(annotated[scores.asked], dtype="f") * scale
-    classes = xp.asarray(targets[scores.asked])
+    weights = xp.asarray(annotated[scores.rows], dtype="f") * scale
+    classes = xp.asarray(targets[scores.rows])
     rows = xp.arange(len(classes))
     d_logits = ops.softmax(scores.logits) if len(classes) else xp.zeros_like(scores.logits)
     chosen = d_logits[rows, classes]

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 
 from spacy_luke.inputs.alignment import align
-from spacy_luke.inputs.batch import span_pieces
-from spacy_luke.inputs.marked import Markers, marker_ids, pack_marked, views
+from spacy_luke.inputs.marked import Markers, context_windows, marker_ids, pack_marked
+from spacy_luke.inputs.placed_spans import span_pieces
 
 OPEN = [np.zeros(0, dtype=np.int64), np.asarray([901, 902])]
 
@@ -117,7 +117,7 @@ def test_a_question_shows_text_around_its_spans(wordpiece, make_doc, view, size,
     pieces = align(docs, wordpiece)
     assert len(pieces.ids) == 35
     low, high, of_doc = np.asarray([17]), np.asarray([21]), np.asarray([1])
-    starts, ends = views(docs, pieces, of_doc, low, high, np.asarray([size]), view)
+    starts, ends = context_windows(docs, pieces, of_doc, low, high, np.asarray([size]), view)
     assert (starts[0] - 5, ends[0] - 5) == shown
 
 
@@ -125,5 +125,5 @@ def test_a_question_over_two_sentences_shows_both(wordpiece, make_doc):
     docs = [make_doc(30, starts=(0, 10, 20))]
     pieces = align(docs, wordpiece)
     one = np.asarray
-    found = views(docs, pieces, one([0]), one([8]), one([12]), one([100]), "sentence")
+    found = context_windows(docs, pieces, one([0]), one([8]), one([12]), one([100]), "sentence")
     assert (found[0][0], found[1][0]) == (0, 20)

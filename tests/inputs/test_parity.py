@@ -14,7 +14,7 @@ from spacy.tokens import Doc
 
 from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
 from spacy_luke.inputs.alignment import align
-from spacy_luke.inputs.batch import span_pieces
+from spacy_luke.inputs.placed_spans import span_pieces
 
 MAX_MENTION = 30
 SPECIAL_STRINGS = ("<mask>", "<s>", "</s>", "<pad>", "<unk>", "<ent>", "<ent2>")

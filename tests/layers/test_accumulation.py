@@ -7,6 +7,7 @@ from spacy.tokens import Doc
 from thinc.api import set_dropout_rate
 
 from spacy_luke.layers.span_network import SpanQuery, SpanScores
+from spacy_luke.layers.task_layer import encoder_below, head_of
 from tests.pipeline.conftest import ANNOTATED, make_examples, make_ner
 
 TEXTS = [text.split(" ") for text, _ in ANNOTATED] + [["Kyoto"], ["in", "Paris", "."] * 7]
@@ -16,17 +17,17 @@ PARTS = [TEXTS[:2], TEXTS[2:5], TEXTS[5:]]
 def summed_loss_gradients(nlp, batches) -> dict[str, np.ndarray]:
     """Gradients of sum(logits ** 2) / 2 over all candidates, batch by batch."""
     pipe = nlp.get_pipe("luke_ner")
-    modules = [pipe.network.shims[0].module, pipe.network.layers[0].shims[0].module]
+    modules = [head_of(pipe.model), encoder_below(pipe.model).shims[0].module]
     for module in modules:
         module.zero_grad()
     set_dropout_rate(pipe.model, 0.0)
     for texts in batches:
         docs = [Doc(nlp.vocab, words=words) for words in texts]
         query = SpanQuery(docs, pipe.suggester(docs, ops=pipe.model.ops))
-        scores, backprop = pipe.network.begin_update(query)
+        scores, backprop = pipe.model.begin_update(query)
         backprop(
             SpanScores(
-                scores.asked,
+                scores.rows,
                 scores.logits.copy(),
                 scores.filtered,
                 scores.filter_logits.copy(),

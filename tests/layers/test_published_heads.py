@@ -71,11 +71,11 @@ def test_pair_logits(make_checkpoint, kind, bias, settings):
                 if head != tail:
                     one = doc.copy()
                     one.ents = [Span(one, x.start, x.end, "X") for x in (head, tail)]
-                    asked, scores = pipe.predict([one])
+                    query, scores = pipe.predict([one])
                     row = 0 if head.start < tail.start else 1
                     expected = logits(reference, doc[:].text, [place(head), place(tail)])
                     found = scores.logits[row][[2, 0, 1]]
-                    assert asked.query.pairs[row].tolist() == [row, 1 - row]
+                    assert query.pairs[row].tolist() == [row, 1 - row]
                     assert np.abs(found - expected).max() < 1e-5
 
 

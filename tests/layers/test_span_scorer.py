@@ -9,8 +9,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.types import Ragged
 
-from spacy_luke.layers.head_module import head_of
-from spacy_luke.layers.span_network import SpanQuery, askable
+from spacy_luke.layers.span_network import SpanQuery
+from spacy_luke.layers.task_layer import encoder_below, fits, head_of
 from tests.pipeline.conftest import ANNOTATED, fit, make_examples, make_ner
 
 SUGGESTER = {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": 4}
@@ -79,11 +79,11 @@ def test_candidates_with_white_space_at_an_end_are_not_asked_about(bert_dir):
     nlp.initialize(lambda: make_examples(nlp))
     doc = Doc(nlp.vocab, words=["Ada", "\n", "London", " ", "!"], spaces=[True] * 5)
     spans = build_ngram_suggester([1, 2, 3])([doc])
-    network = nlp.get_pipe("luke_ner").network
-    table = spans.dataXd[askable(network, SpanQuery([doc], spans))]
+    network = nlp.get_pipe("luke_ner").model
+    table = spans.dataXd[fits(network, SpanQuery([doc], spans))]
     assert sorted(table.tolist()) == [[0, 1], [0, 3], [2, 3], [2, 5], [4, 5]]
     long = Ragged(np.asarray([[0, 1], [3, 9], [2, 2], [-1, 1]], dtype="i"), np.asarray([4], "i"))
-    assert askable(network, SpanQuery([doc], long)).tolist() == [True, False, False, False]
+    assert fits(network, SpanQuery([doc], long)).tolist() == [True, False, False, False]
 
 
 def test_span_logits_equal_those_of_transformers(make_checkpoint):
@@ -98,8 +98,8 @@ def test_span_logits_equal_those_of_transformers(make_checkpoint):
         reference = transformers.LukeForEntitySpanClassification.from_pretrained(directory).eval()
         pipe = nlp.get_pipe("luke_ner")
         docs = [Doc(nlp.vocab, words=text.split(" ")) for text, _ in ANNOTATED]
-        spans, scores = pipe.predict(docs)
-        module = pipe.network.layers[0].shims[0].module
+        (_, spans, _), scores = pipe.predict(docs)
+        module = encoder_below(pipe.model).shims[0].module
         row = 0
         for i, doc in enumerate(docs):
             words = module.pieces.encode_words([f" {t.text}" if t.i else t.text for t in doc])
@@ -120,7 +120,7 @@ def test_span_logits_equal_those_of_transformers(make_checkpoint):
                     entity_start_positions=torch.tensor(starts[None]),
                     entity_end_positions=torch.tensor(ends[None] - 1),
                 ).logits[0]
-            ours = dict(zip(scores.asked.tolist(), scores.logits))
+            ours = dict(zip(scores.rows.tolist(), scores.logits))
             found = np.stack([ours[row + j] for j in range(len(table))])
             assert np.abs(found - expected.numpy()[:, [1, 2, 0]]).max() < 1e-5
             row += len(table)
@@ -135,7 +135,7 @@ def test_chunks_change_full_attention_and_not_probe(bert_dir):
             nlp.initialize(lambda nlp=nlp: make_examples(nlp))
             doc = Doc(nlp.vocab, words=ANNOTATED[0][0].split(" "))
             _, scores = nlp.get_pipe("luke_ner").predict([doc])
-            order = np.argsort(scores.asked)
+            order = np.argsort(scores.rows)
             results[mode, limit] = scores.logits[order]
     assert np.allclose(results["probe", 1000], results["probe", 5], atol=1e-5)
     assert not np.allclose(results["full", 1000], results["full", 5], atol=1e-4)
@@ -149,7 +149,7 @@ def test_the_filter_keeps_k_candidates_a_word_and_k_may_change_later(bert_dir, t
     for k, expected in ((0.5, 4), (1.0, 7), (2.0, 14)):
         loaded = spacy.load(tmp_path, config={"components.luke_ner.model.candidates_per_word": k})
         _, scores = loaded.get_pipe("luke_ner").predict([Doc(loaded.vocab, words=words)])
-        assert len(scores.asked) == expected
+        assert len(scores.rows) == expected
 
 
 def test_a_threshold_drops_what_the_filter_finds_unlikely_and_nothing_else(bert_dir, tmp_path):
@@ -165,15 +165,15 @@ def test_a_threshold_drops_what_the_filter_finds_unlikely_and_nothing_else(bert_
 
     every = scores(0.0)
     chance = 1 / (1 + np.exp(-every.filter_logits))
-    of_asked = chance[np.searchsorted(every.filtered, every.asked)]
+    of_asked = chance[np.searchsorted(every.filtered, every.rows)]
     middle = len(of_asked) // 2
     threshold = float(np.sort(of_asked)[middle - 1 : middle + 1].mean())
     some = scores(threshold)
-    assert 0 < len(some.asked) < len(every.asked)
-    assert some.asked.tolist() == every.asked[of_asked >= threshold].tolist()
+    assert 0 < len(some.rows) < len(every.rows)
+    assert some.rows.tolist() == every.rows[of_asked >= threshold].tolist()
     assert np.allclose(some.logits, every.logits[of_asked >= threshold], atol=1e-5)
     none = scores(0.999999)
-    assert none.asked.size == 0 and len(none.filtered) == len(every.filtered)
+    assert none.rows.size == 0 and len(none.filtered) == len(every.filtered)
 
 
 def test_training_asks_about_k_candidates_whatever_the_threshold(bert_dir):
@@ -183,10 +183,10 @@ def test_training_asks_about_k_candidates_whatever_the_threshold(bert_dir):
     pipe = nlp.get_pipe("luke_ner")
     docs = [eg.predicted for eg in examples]
     spans = pipe.suggester(docs, ops=pipe.model.ops)
-    scores, _ = pipe.network.begin_update(SpanQuery(docs, spans))
-    assert len(scores.asked) == sum(len(doc) for doc in docs)
+    scores, _ = pipe.model.begin_update(SpanQuery(docs, spans))
+    assert len(scores.rows) == sum(len(doc) for doc in docs)
     fit(nlp, examples, 1)
-    assert not nlp.get_pipe("luke_ner").predict(docs)[1].asked.size
+    assert not nlp.get_pipe("luke_ner").predict(docs)[1].rows.size
     assert list(nlp(docs[0].text).ents) == []
 
 
@@ -197,11 +197,11 @@ def test_gold_is_forced_through_the_filter_while_training(bert_dir):
     pipe = nlp.get_pipe("luke_ner")
     docs = [eg.predicted for eg in examples]
     spans = pipe.suggester(docs, ops=pipe.model.ops)
-    targets, _ = pipe._targets(examples, spans)
+    targets, _ = pipe._targets(examples, SpanQuery(docs, spans))
     gold = targets != len(pipe.labels)
-    scores, _ = pipe.network.begin_update(SpanQuery(docs, spans, gold))
-    assert set(np.flatnonzero(gold)) <= set(scores.asked.tolist())
-    assert len(scores.asked) < 20
+    scores, _ = pipe.model.begin_update(SpanQuery(docs, spans, gold))
+    assert set(np.flatnonzero(gold)) <= set(scores.rows.tolist())
+    assert len(scores.rows) < 20
 
 
 def test_documents_without_candidates_are_no_trouble(bert_dir):

@@ -11,7 +11,7 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import SGD
 
-from spacy_luke.layers import session, word_passes
+from spacy_luke.layers import encoder_run, word_passes
 from spacy_luke.layers.word_passes import WordPasses
 from spacy_luke.model.encoder import LukeModel, WordPass
 from tests.pipeline.conftest import fit
@@ -69,7 +69,7 @@ def test_three_components_need_one_word_pass(nlp, calls):
 def test_the_answers_are_those_of_passes_of_their_own(nlp, calls, monkeypatch):
     ents, scores = answers(nlp)
     monkeypatch.setattr(word_passes, "MOST_ROWS", 0)
-    nlp.get_pipe("luke").model.shims[0].module.passes.clear()
+    nlp.get_pipe("luke").upstream.passes.clear()
     others, other_scores = answers(nlp)
     assert len(calls) == 1 + 3
     assert others == ents and np.abs(scores - other_scores).max() < 1e-6
@@ -80,7 +80,7 @@ def test_a_component_on_an_encoder_of_its_own_remembers_nothing(nlp):
     nlp.remove_pipe("luke_entity_typing")
     doc = make_examples(nlp)[3].predicted
     nlp.get_pipe("luke_relation").predict([doc])
-    assert not nlp.get_pipe("luke").model.shims[0].module.passes._passes
+    assert not nlp.get_pipe("luke").upstream.passes._passes
 
 
 def test_trained_weights_are_not_answered_for_by_old_passes(nlp, tmp_path):
@@ -104,7 +104,7 @@ def test_weights_written_by_hand_are_seen(nlp, calls):
 
 
 def remembered(nlp) -> int:
-    passes = nlp.get_pipe("luke").model.shims[0].module.passes
+    passes = nlp.get_pipe("luke").upstream.passes
     return sum(kept.n_rows for kept in passes._passes.values())
 
 
@@ -137,7 +137,7 @@ def test_many_documents_and_many_candidates_need_one_pass_too(bert_dir, monkeypa
         nlp.add_pipe(name, config={"model": {"encoder": LISTENER}})
     nlp.initialize(lambda: make_examples(nlp))
     once = pieces_encoded(nlp, [nlp.make_doc("Ada")], monkeypatch)
-    monkeypatch.setattr(session, "MAX_ROWS", 1000)  # so that there are several groups
+    monkeypatch.setattr(encoder_run, "MAX_ROWS", 1000)  # so that there are several groups
     per_doc = pieces_encoded(nlp, long_docs(nlp, 1), monkeypatch)
     assert once and pieces_encoded(nlp, long_docs(nlp, 32), monkeypatch) == 32 * per_doc
 
@@ -158,7 +158,7 @@ def test_a_component_that_is_away_costs_one_batch_of_memory(nlp):
 
 def test_memory_is_bounded_by_rows_and_what_does_not_fit_is_encoded_again(nlp, monkeypatch):
     monkeypatch.setattr(word_passes, "MOST_ROWS", 200)
-    monkeypatch.setattr(session, "MAX_ROWS", 200)
+    monkeypatch.setattr(encoder_run, "MAX_ROWS", 200)
     docs = long_docs(nlp, 6)
     most, keep = [], WordPasses.keep
 

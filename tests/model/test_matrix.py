@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from spacy_luke.checkpoint.names import ENTITY_HEAD, WORD_HEAD, to_published
 from spacy_luke.checkpoint.read import Checkpoint, load_into, read_checkpoint
 from spacy_luke.model.encoder import LukeModel
-from spacy_luke.model.heads import EntityTypingHead, MaskedHead, RelationHead, SpanHead
+from spacy_luke.model.heads import LinearHead, MaskedHead
 from tests.conftest import (
     ENTITY_SPECIALS,
     SIZES,
@@ -137,18 +137,15 @@ def ours(checkpoint: Checkpoint, head: str, inputs):
         base = torch.as_tensor(inputs.words.offsets[:-1]).repeat_interleave(2)
         first = base + torch.as_tensor(inputs.entities.starts)
         last = base + torch.as_tensor(inputs.entities.ends - 1)
-        module = SpanHead(config.hidden_size, 5).eval()
-        return (
-            network,
-            others,
-            (run(module, classifier, states.words, states.entities, first, last),),
-        )
+        ends = torch.stack([states.words[first], states.words[last], states.entities], 1)
+        module = LinearHead(config.hidden_size, 3, 5).eval()
+        return network, others, (run(module, classifier, ends),)
     if head == "pair":
-        module = RelationHead(config.hidden_size, 5, bias=False).eval()
-        return network, others, (run(module, classifier, heads, tails),)
+        module = LinearHead(config.hidden_size, 2, 5, bias=False).eval()
+        return network, others, (run(module, classifier, torch.stack([heads, tails], 1)),)
     if head == "typing":
-        module = EntityTypingHead(config.hidden_size, 5).eval()
-        return network, others, (run(module, classifier, states.entities),)
+        module = LinearHead(config.hidden_size, 1, 5).eval()
+        return network, others, (run(module, classifier, states.entities[:, None]),)
     if head == "question":
         return (
             network,

@@ -9,7 +9,7 @@ from spacy_luke.checkpoint.names import to_published
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.model import packing
 from spacy_luke.model.encoder import LukeModel
-from spacy_luke.model.heads import EntityTypingHead, MaskedHead, RelationHead, SpanHead
+from spacy_luke.model.heads import LinearHead, MaskedHead
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -109,7 +109,7 @@ def classifier(path):
 def test_span_logits_equal(kind, make_checkpoint, random_inputs, padded):
     path = make_checkpoint(kind, "LukeForEntitySpanClassification", num_labels=5)
     model, reference = load_both(path, transformers.LukeForEntitySpanClassification)
-    head = SpanHead(model.config.hidden_size, 5).eval()
+    head = LinearHead(model.config.hidden_size, 3, 5).eval()
     head.load_state_dict(classifier(path))
     lengths = [(n, m) for n, m in RAGGED if m]
     inputs = random_inputs(lengths, model.config)
@@ -121,7 +121,8 @@ def test_span_logits_equal(kind, make_checkpoint, random_inputs, padded):
     base = torch.as_tensor(inputs.words.offsets[:-1]).repeat_interleave(mask.sum(1))
     with torch.no_grad():
         states = model(inputs)
-        logits = head(states.words, states.entities, base + starts[mask], base + ends[mask])
+        rows = [base + starts[mask], base + ends[mask]]
+        logits = head.on_pieces(states.words, rows, states.entities)
         theirs = reference(**arguments, entity_start_positions=starts, entity_end_positions=ends)
     torch.testing.assert_close(logits, theirs.logits[mask], atol=ATOL, rtol=0)
 
@@ -129,11 +130,11 @@ def test_span_logits_equal(kind, make_checkpoint, random_inputs, padded):
 def test_typing_logits_equal(make_checkpoint, random_inputs, padded):
     path = make_checkpoint("luke", "LukeForEntityClassification", num_labels=7)
     model, reference = load_both(path, transformers.LukeForEntityClassification)
-    head = EntityTypingHead(model.config.hidden_size, 7).eval()
+    head = LinearHead(model.config.hidden_size, 1, 7).eval()
     head.load_state_dict(classifier(path))
     inputs = random_inputs([(20, 1), (9, 1), (33, 1)], model.config)
     with torch.no_grad():
-        logits = head(model(inputs).entities)
+        logits = head(model(inputs).entities[:, None])
         theirs = reference(**padded(inputs)).logits
     torch.testing.assert_close(logits, theirs, atol=ATOL, rtol=0)
 
@@ -143,7 +144,7 @@ def test_relation_logits_equal(bias, make_checkpoint, random_inputs, padded):
     path = make_checkpoint("luke", "LukeForEntityPairClassification", num_labels=6)
     model, reference = load_both(path, transformers.LukeForEntityPairClassification)
     hidden = model.config.hidden_size
-    head = RelationHead(hidden, 6, bias=bias).eval()
+    head = LinearHead(hidden, 2, 6, bias=bias).eval()
     if bias:
         reference.classifier = torch.nn.Linear(2 * hidden, 6)
         head.classifier.load_state_dict(reference.classifier.state_dict())
@@ -152,7 +153,7 @@ def test_relation_logits_equal(bias, make_checkpoint, random_inputs, padded):
     inputs = random_inputs([(20, 2), (9, 2), (33, 2)], model.config)
     with torch.no_grad():
         states = model(inputs).entities
-        logits = head(states[0::2], states[1::2])
+        logits = head(states.unflatten(0, (-1, 2)))
         theirs = reference(**padded(inputs)).logits
     torch.testing.assert_close(logits, theirs, atol=ATOL, rtol=0)
 

@@ -31,31 +31,31 @@ def test_rounds_accept_what_a_greedy_loop_accepts(candidates, blocked):
 
 def test_flat_decoding_prefers_the_larger_raw_logit_not_the_larger_probability():
     logits = np.asarray([[5.0, 4.9, 0.0], [4.0, -9.0, -9.0]])
-    found = decode(logits, np.asarray([0, 1]), np.asarray([2, 3]), 0.0, 0.0, flat=True)
-    assert found.candidates.tolist() == [0]
+    rows, *_ = decode(logits, np.asarray([0, 1]), np.asarray([2, 3]), 0.0, 0.0, flat=True)
+    assert rows.tolist() == [0]
 
 
 def test_nested_decoding_keeps_overlapping_spans():
     logits = np.asarray([[5.0, 0.0, 0.0], [4.0, 0.0, 0.0]])
-    found = decode(logits, np.asarray([0, 1]), np.asarray([2, 3]), 0.0, 0.0, flat=False)
-    assert found.candidates.tolist() == [0, 1]
+    rows, *_ = decode(logits, np.asarray([0, 1]), np.asarray([2, 3]), 0.0, 0.0, flat=False)
+    assert rows.tolist() == [0, 1]
 
 
 def test_nil_bias_turns_nil_into_a_label_and_back():
     logits = np.asarray([[1.0, 0.0, 1.5]])
     bounds = np.asarray([0]), np.asarray([1])
-    assert len(decode(logits, *bounds, 0.0, 0.0, flat=True).labels) == 0
-    assert decode(logits, *bounds, 1.0, 0.0, flat=True).labels.tolist() == [0]
-    assert len(decode(logits, *bounds, 0.4, 0.0, flat=True).labels) == 0
+    assert len(decode(logits, *bounds, 0.0, 0.0, flat=True)[1]) == 0
+    assert decode(logits, *bounds, 1.0, 0.0, flat=True)[1].tolist() == [0]
+    assert len(decode(logits, *bounds, 0.4, 0.0, flat=True)[1]) == 0
 
 
 def test_threshold_is_on_the_probability_of_the_label():
     logits = np.asarray([[1.0, 0.0, 0.5]])
     bounds = np.asarray([0]), np.asarray([1])
-    found = decode(logits, *bounds, 0.0, 0.0, flat=True)
+    *_, probabilities = decode(logits, *bounds, 0.0, 0.0, flat=True)
     expected = np.exp(1.0) / (np.exp(1.0) + np.exp(0.0) + np.exp(0.5))
-    assert np.allclose(found.scores, expected)
-    assert len(decode(logits, *bounds, 0.0, expected + 0.01, flat=True).labels) == 0
+    assert np.allclose(probabilities, expected)
+    assert len(decode(logits, *bounds, 0.0, expected + 0.01, flat=True)[1]) == 0
 
 
 def test_no_candidates_give_no_spans():

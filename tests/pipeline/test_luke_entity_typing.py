@@ -105,9 +105,9 @@ def test_of_a_path_and_those_above_it_one_type_is_learned_and_none_lost(bert_dir
 
 def gradient_of(nlp, examples) -> np.ndarray:
     pipe = nlp.get_pipe("luke_entity_typing")
-    asked = pipe._ask([eg.predicted for eg in examples])
+    query = pipe._query([eg.predicted for eg in examples])
     _, scores = pipe.predict([eg.predicted for eg in examples])
-    return pipe.get_loss(examples, (asked, scores))[1].logits
+    return pipe.get_loss(examples, (query, scores))[1].logits
 
 
 @pytest.mark.parametrize("multi_label", [True, False])
@@ -301,8 +301,8 @@ def test_spans_of_a_group_may_overlap_and_repeat(bert_dir, mode):
     doc = Doc(nlp.vocab, words=["Ada", "Lovelace", "was", "born", "in", "London"])
     places = [(0, 2), (0, 1), (5, 6), (0, 2)]
     doc.spans["sc"] = [Span(doc, a, b, label="X") for a, b in places]
-    asked = nlp.get_pipe("luke_entity_typing")._ask([doc])
-    assert asked.query.spans.table.tolist() == [[0, 1], [0, 2], [5, 6]]
+    query = nlp.get_pipe("luke_entity_typing")._query([doc])
+    assert query.spans.table.tolist() == [[0, 1], [0, 2], [5, 6]]
     nlp(doc)
     first, inner, _, again = doc.spans["sc"]
     assert first._.types == again._.types and set(inner._.types) == PATHS
@@ -323,11 +323,11 @@ def test_a_span_without_pieces_has_no_type(bert_dir, mode, tokenization):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_gradients_do_not_depend_on_how_many_sequences_are_in_memory(bert_dir, monkeypatch, mode):
-    from spacy_luke.layers import session
+    from spacy_luke.layers import encoder_run
 
     gradients = {}
     for rows in (8192, 30):
-        monkeypatch.setattr(session, "MAX_ROWS", rows)
+        monkeypatch.setattr(encoder_run, "MAX_ROWS", rows)
         nlp = make(bert_dir, mode)
         examples = make_examples(nlp)
         nlp.initialize(lambda examples=examples: examples)
@@ -397,7 +397,7 @@ def test_a_setting_that_cannot_work_is_named(bert_dir, config, name):
 def test_the_model_must_be_an_entity_scorer(bert_dir):
     model = {"@architectures": "spacy-luke.PairScorer.v1"}
     encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
-    with pytest.raises(ConfigError, match="must be a luke-entity-scorer"):
+    with pytest.raises(ConfigError, match=r"must be spacy-luke\.EntityScorer\.v1"):
         spacy.blank("en").add_pipe(
             "luke_entity_typing", config={"model": {**model, "encoder": encoder}}
         )
@@ -431,7 +431,7 @@ def test_texts_that_differ_in_white_space_teach_the_same(bert_dir):
     spaced = Doc(nlp.vocab, words=["Ada", " ", "Lovelace", "was", "born", "in", " ", "London", "."])
     spaced.ents = [Span(spaced, 0, 3, "PER"), Span(spaced, 7, 8, "LOC")]
     (one, known), (other, also) = (
-        pipe._targets([Example(x, reference)], pipe._ask([x])) for x in (reference.copy(), spaced)
+        pipe._targets([Example(x, reference)], pipe._query([x])) for x in (reference.copy(), spaced)
     )
     assert np.array_equal(one, other) and one.any(1).all()
     assert known.all() and also.all()
@@ -449,5 +449,5 @@ def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypat
     monkeypatch.setattr(entity_task, "MAX_WORDS", 10)
     _, parts = pipe.predict(docs)
     assert len(list(entity_task._groups(docs))) > 2
-    assert np.array_equal(whole.asked, parts.asked)
+    assert np.array_equal(whole.rows, parts.rows)
     assert np.allclose(whole.logits, parts.logits, atol=1e-5)

@@ -9,7 +9,8 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 from spacy_luke.errors import ConfigError
-from spacy_luke.layers.span_network import SpanQuery, askable
+from spacy_luke.layers.span_network import SpanQuery
+from spacy_luke.layers.task_layer import fits, head_of
 from tests.pipeline.conftest import ANNOTATED, entities, fit, make_examples, make_ner, trained
 
 MODES = ["two-stage", "probe", "full"]
@@ -102,10 +103,10 @@ def test_a_document_of_20000_words_is_processed_to_its_end(ner, mode):
     trained(nlp, steps=2)
     words = (ANNOTATED[0][0].split(" ") * 3000)[:n_words]
     doc = Doc(nlp.vocab, words=words, sent_starts=[i % 7 == 0 for i in range(n_words)])
-    spans, scores = nlp.get_pipe("luke_ner").predict([doc])
-    seen = scores.filtered if mode == "two-stage" else scores.asked
+    (_, spans, _), scores = nlp.get_pipe("luke_ner").predict([doc])
+    seen = scores.filtered if mode == "two-stage" else scores.rows
     assert np.isfinite(scores.logits).all()
-    assert len(scores.asked) == (n_words if mode == "two-stage" else len(seen))
+    assert len(scores.rows) == (n_words if mode == "two-stage" else len(seen))
     assert sorted(seen.tolist()) == list(range(len(spans.dataXd)))
 
 
@@ -128,8 +129,8 @@ def test_any_registered_suggester_works_also_with_odd_spans(ner):
     assert entities(doc) == ANNOTATED[0][1]
     pipe = nlp.get_pipe("luke_ner")
     spans = pipe.suggester([doc], ops=pipe.model.ops)
-    fits = askable(pipe.network, SpanQuery([doc], spans))
-    assert fits.tolist() == [False, True, True, True, False, True]
+    scored = fits(pipe.model, SpanQuery([doc], spans))
+    assert scored.tolist() == [False, True, True, True, False, True]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -154,9 +155,9 @@ def test_answers_do_not_depend_on_batches_order_or_saving(ner, mode, tmp_path):
         for at in range(0, len(order), batch_size):
             ids = order[at : at + batch_size]
             docs = [Doc(nlp.vocab, words=texts[i]) for i in ids]
-            spans, scores = pipe.predict(docs)
+            (_, spans, _), scores = pipe.predict(docs)
             of_doc = np.repeat(ids, spans.lengths)
-            for row, values in zip(scores.asked, scores.logits):
+            for row, values in zip(scores.rows, scores.logits):
                 start, end = spans.dataXd[row].tolist()
                 result[int(of_doc[row]), start, end] = values
         return result
@@ -237,7 +238,7 @@ def test_a_published_span_classifier_brings_its_labels_and_head(make_checkpoint)
     from safetensors.torch import load_file
 
     weight = load_file(directory / "model.safetensors")["classifier.weight"]
-    ours = pipe.network.shims[0].module.head.classifier.weight
+    ours = head_of(pipe.model).head.classifier.weight
     assert (ours.detach().cpu() == weight[[1, 3, 2, 0]]).all()
 
 

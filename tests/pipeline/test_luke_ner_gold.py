@@ -74,9 +74,9 @@ def test_tokens_without_annotation_stay_out_of_the_loss(ner):
     reference = Doc(nlp.vocab, words=words)
     reference.set_ents([Span(reference, 0, 2, label="PER")], default="missing")
     eg = Example(Doc(nlp.vocab, words=words), reference)
-    spans, scores = pipe.predict([eg.predicted])
-    _, gradient = pipe.get_loss([eg], (spans, scores))
-    table = spans.dataXd[gradient.asked]
+    query, scores = pipe.predict([eg.predicted])
+    _, gradient = pipe.get_loss([eg], (query, scores))
+    table = query.spans.dataXd[gradient.rows]
     moved = np.abs(gradient.logits).sum(-1) > 0
     assert moved.any()
     assert (table[moved][:, 1] <= 2).all()
@@ -150,10 +150,10 @@ def test_tokens_of_which_parts_are_not_known_stay_out_of_the_loss(ner, unfit):
         reference.set_ents([], missing=[reference[1:2]], default="outside")
     predicted = Doc(nlp.vocab, words=["NewYork", "is", "big"])
     eg = Example(predicted, reference)
-    spans, scores = pipe.predict([predicted])
-    _, gradient = pipe.get_loss([eg], (spans, scores))
+    query, scores = pipe.predict([predicted])
+    _, gradient = pipe.get_loss([eg], (query, scores))
     moved = np.abs(gradient.logits).sum(-1) > 0
-    starts = spans.dataXd[gradient.asked][:, 0]
+    starts = query.spans.dataXd[gradient.rows][:, 0]
     assert moved.tolist() == (starts > 0).tolist() and moved.any()
 
 

@@ -103,7 +103,7 @@ def test_texts_that_differ_in_white_space_teach_the_same(bert_dir):
     targets = []
     for predicted in (reference.copy(), spaced):
         example = Example(predicted, reference)
-        targets.append(pipe._targets([example], pipe._ask([predicted]))[0])
+        targets.append(pipe._targets([example], pipe._query([predicted]))[0])
     assert np.array_equal(*targets) and targets[0][:, :-1].sum() == 1
 
 
@@ -148,8 +148,8 @@ def test_spans_of_a_group_may_overlap_and_repeat(bert_dir):
     doc = Doc(nlp.vocab, words=["Ada", "Lovelace", "was", "born", "in", "London"])
     spans = [(0, 2), (0, 1), (5, 6), (0, 2)]
     doc.spans["sc"] = [Span(doc, a, b, label="X") for a, b in spans]
-    asked = nlp.get_pipe("luke_relation")._ask([doc])
-    assert asked.query.pairs.tolist() == [[0, 1], [0, 2], [1, 2]]
+    query = nlp.get_pipe("luke_relation")._query([doc])
+    assert query.pairs.tolist() == [[0, 1], [0, 2], [1, 2]]
     nlp(doc)
     for relation in doc._.relations:
         assert (relation.head.start, relation.head.end) != (relation.tail.start, relation.tail.end)
@@ -170,7 +170,7 @@ def test_mentions_of_one_entity_are_related_together(bert_dir):
     examples = [Example(doc, reference)]
     nlp.initialize(lambda: examples)
     pipe = nlp.get_pipe("luke_relation")
-    assert pipe._ask([doc]).query.pairs.tolist() == [[0, 1], [1, 0]]
+    assert pipe._query([doc]).pairs.tolist() == [[0, 1], [1, 0]]
     fit(nlp, examples, 60)
     found = nlp(doc.copy())._.relations
     assert [(r.head.start, r.tail.start) for r in found] == [(0, 7)]
@@ -186,16 +186,16 @@ def test_entities_that_are_linked_to_nothing_are_not_one_entity(bert_dir):
     nlp = make(bert_dir, merge_entities=True)
     doc = Doc(nlp.vocab, words=["Tokyo", "lies", "in", "Japan"])
     doc.ents = [Span(doc, 0, 1, "LOC", kb_id="NIL"), Span(doc, 3, 4, "LOC", kb_id="NIL")]
-    assert nlp.get_pipe("luke_relation")._ask([doc]).query.pairs.tolist() == [[0, 1], [1, 0]]
+    assert nlp.get_pipe("luke_relation")._query([doc]).pairs.tolist() == [[0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_gradients_do_not_depend_on_how_many_sequences_are_in_memory(bert_dir, monkeypatch, mode):
-    from spacy_luke.layers import session
+    from spacy_luke.layers import encoder_run
 
     gradients = {}
     for rows in (8192, 30):
-        monkeypatch.setattr(session, "MAX_ROWS", rows)
+        monkeypatch.setattr(encoder_run, "MAX_ROWS", rows)
         nlp = make(bert_dir, mode)
         examples = make_examples(nlp)
         nlp.initialize(lambda examples=examples: examples)
@@ -224,10 +224,10 @@ def test_a_long_document_loses_nothing_unseen(bert_dir, mode):
     doc = Doc(nlp.vocab, words=words)
     doc.ents = [Span(doc, 151 * i, 151 * i + 1, "LOC") for i in range(4)]
     pipe = nlp.get_pipe("luke_relation")
-    asked, scores = pipe.predict([doc])
-    assert len(asked.query.pairs) == 6
+    query, scores = pipe.predict([doc])
+    assert len(query.pairs) == 6
     # In separate windows entities still have states; one sequence holds no two of them.
-    assert len(scores.asked) == (6 if mode == "probe" else 0)
+    assert len(scores.rows) == (6 if mode == "probe" else 0)
     nlp(doc)
     assert np.isfinite(scores.logits).all()
 
@@ -332,15 +332,15 @@ def test_training_has_a_bounded_number_of_pairs_in_memory(bert_dir, monkeypatch)
         doc = Doc(nlp.vocab, words=["Tokyo", "met"] * 12)
         annotate(doc, [(2 * i, 2 * i + 1, "LOC", []) for i in range(12)], [(0, 1, "borders")])
         pipe = nlp.get_pipe("luke_relation")
-        asked = pipe._ask([doc])
+        query = pipe._query([doc])
         sizes: list[int] = []
         with torch.autograd.graph.saved_tensors_hooks(
             lambda x, sizes=sizes: sizes.append(len(x) if x.ndim else 0) or x, lambda x: x
         ):
             set_dropout_rate(pipe.model, 0.0)
-            scores, backprop = pipe.model.begin_update(asked.query)
+            scores, backprop = pipe.model.begin_update(query)
         backprop(scores)
-        saved[most] = sizes.count(len(asked.query.pairs))
+        saved[most] = sizes.count(len(query.pairs))
         modules = (pipe.model.layers[0].shims[0].module, pipe.model.shims[0].module)
         gradients[most] = [
             p.grad for module in modules for p in module.parameters() if p.grad is not None

@@ -11,6 +11,7 @@ from spacy.training import Example
 from thinc.api import SGD, Adam, fix_random_seed
 
 from spacy_luke.errors import ConfigError
+from spacy_luke.layers.task_layer import encoder_below, head_of
 from tests.pipeline.conftest import ANNOTATED, LISTENER, WORDS, fit, make_examples
 
 
@@ -74,7 +75,7 @@ def test_gradients_of_all_listeners_add_up(bert_dir):
             p.grad = None
         nlp.update(examples, sgd=False, exclude=exclude)
         for name in ("ner0", "ner1"):
-            for p in nlp.get_pipe(name).network.shims[0].module.parameters():
+            for p in head_of(nlp.get_pipe(name).model).parameters():
                 p.grad = None
         return gradients(nlp)
 
@@ -86,14 +87,14 @@ def test_gradients_of_all_listeners_add_up(bert_dir):
 def test_a_frozen_upstream_collects_no_gradients_while_its_listener_learns(bert_dir):
     nlp, examples = shared(bert_dir)
     before = parameters(nlp)
-    head = nlp.get_pipe("ner0").network.shims[0].module.head.classifier.weight
+    head = head_of(nlp.get_pipe("ner0").model).head.classifier.weight
     start = head.detach().clone()
     for _ in range(3):
         nlp.update(examples, sgd=Adam(1e-2), exclude=["luke"])
     assert not gradients(nlp).any()
     assert np.array_equal(parameters(nlp), before)
     assert not np.array_equal(
-        nlp.get_pipe("ner0").network.shims[0].module.head.classifier.weight.detach(), start
+        head_of(nlp.get_pipe("ner0").model).head.classifier.weight.detach(), start
     )
 
 
@@ -103,7 +104,7 @@ def test_nlp_update_with_an_optimizer_steps_like_the_training_loop(bert_dir):
         nlp, examples = shared(bert_dir, n_ner=2)
         sgd = SGD(0.05, use_averages=False)
         for pipe in ("ner0", "ner1"):  # equal heads in both runs
-            for p in nlp.get_pipe(pipe).network.shims[0].module.parameters():
+            for p in head_of(nlp.get_pipe(pipe).model).parameters():
                 p.data.fill_(0.05)
         for _ in range(3):
             nlp.update(examples, sgd=sgd if direct else False)
@@ -139,7 +140,10 @@ def test_replaced_listeners_own_an_equal_encoder(bert_dir, tmp_path):
     doc = nlp(Doc(nlp.vocab, words=WORDS))
     nlp.replace_listeners("luke", "ner0", ["model.encoder"])
     assert not nlp.get_pipe("luke").listeners
-    shims = [nlp.get_pipe("luke").model.shims[0], nlp.get_pipe("ner0").network.layers[0].shims[0]]
+    shims = [
+        nlp.get_pipe("luke").model.shims[0],
+        encoder_below(nlp.get_pipe("ner0").model).shims[0],
+    ]
     assert shims[0].id != shims[1].id
     after = nlp(Doc(nlp.vocab, words=WORDS))
     assert np.allclose(

@@ -2,6 +2,7 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 from spacy.util import registry
 
+from spacy_luke.layers.task_layer import head_of
 from tests.pipeline.conftest import fit, make_examples
 
 
@@ -13,7 +14,7 @@ def test_the_callback_gives_a_pipeline_that_is_saved_the_bias_best_on_dev(ner, t
     path = tmp_path / "dev.spacy"
     DocBin(docs=[eg.reference for eg in examples]).to_disk(path)
     pipe = nlp.get_pipe("luke_ner")
-    head = pipe.network.shims[0].module.head.classifier
+    head = head_of(pipe.model).head.classifier
     head.bias.data[-1] += 30.0  # a model that finds nothing any more
     assert (
         nlp.evaluate([Example(eg.reference.copy(), eg.reference) for eg in examples])["ents_f"] == 0

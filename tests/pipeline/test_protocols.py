@@ -24,7 +24,7 @@ from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.corpora.preset import Tally, preset_entities
 from spacy_luke.corpora.report import Report
 from spacy_luke.inputs.alignment import align
-from spacy_luke.inputs.batch import span_pieces
+from spacy_luke.inputs.placed_spans import span_pieces
 from spacy_luke.model.encoder import LukeModel
 from spacy_luke.pipeline.decoding import decode
 from spacy_luke.pipeline.published import import_checkpoint
@@ -141,8 +141,8 @@ def test_conll_2003(published, sequences, preset, name):
         flags = np.isin(np.arange(len(item["words"])), starts).tolist()
         doc = Doc(nlp.vocab, words=item["words"], sent_starts=flags)
         sequences.clear()
-        spans, scores = component.predict([doc])
-        asked = spans.dataXd[scores.asked].tolist()
+        query, scores = component.predict([doc])
+        asked = query.spans.dataXd[scores.rows].tolist()
         ours = by_sentence(sequences, asked, starts)
         for window in item["windows"]:
             n_windows += 1
@@ -178,9 +178,9 @@ def test_entities_are_chosen_as_published():
     for case in data["cases"]:
         logits = np.roll(np.asarray(case["logits"]), -1, axis=1)  # ours has NIL last
         starts, ends = np.asarray(case["spans"]).T
-        found = decode(logits, starts, ends, nil_bias=0.0, threshold=0.0, flat=True)
-        names = [labels[i] for i in found.labels]
-        places = zip(starts[found.candidates].tolist(), ends[found.candidates].tolist())
+        rows, classes, _ = decode(logits, starts, ends, nil_bias=0.0, threshold=0.0, flat=True)
+        names = [labels[i] for i in classes]
+        places = zip(starts[rows].tolist(), ends[rows].tolist())
         assert [[a, b, name] for (a, b), name in zip(places, names)] == case["entities"]
 
 

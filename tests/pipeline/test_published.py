@@ -181,18 +181,18 @@ def test_transformers_gives_the_exported_model_the_logits_of_the_pipeline(
     text, spans = DOC[architecture]
     doc = Doc(nlp.vocab, words=text.split(" "))
     doc.ents = [Span(doc, start, end, label="X") for start, end in spans]
-    asked, scores = component.predict([doc])
+    query, scores = component.predict([doc])
     order = [component._classes().index(x) for x in LABELS[architecture]]
     ours = scores.logits[:, order]
     model = getattr(transformers, architecture).from_pretrained(out).eval()
     byte_level = kind in ("luke", "lite")
     reader = transformers.LukeTokenizer if byte_level else transformers.MLukeTokenizer
     tokenizer = reader.from_pretrained(out)
-    found = _theirs(architecture, model, tokenizer, doc, asked, scores)
+    found = _theirs(architecture, model, tokenizer, doc, query, scores)
     assert ours.shape == found.shape and np.abs(ours - found).max() < 1e-5
 
 
-def _theirs(architecture, model, tokenizer, doc, asked, scores):
+def _theirs(architecture, model, tokenizer, doc, query, scores):
     """Their logits on the same pieces; positions and markers are theirs."""
     task = {
         NER: "entity_span_classification",
@@ -203,7 +203,7 @@ def _theirs(architecture, model, tokenizer, doc, asked, scores):
     tokenizer.max_entity_length = {NER: 64, PAIRS: 2, TYPES: 1}[architecture]
     text = doc[:].text
     if architecture == NER:
-        table = asked.dataXd[scores.asked].tolist()
+        table = query.spans.dataXd[scores.rows].tolist()
         spans = [(doc[a].idx, doc[b - 1].idx + len(doc[b - 1])) for a, b in table]
         inputs = tokenizer(text, entity_spans=spans, return_tensors="pt")
         logits = model(**inputs).logits[0]
@@ -213,7 +213,7 @@ def _theirs(architecture, model, tokenizer, doc, asked, scores):
         inputs = tokenizer(text, entity_spans=spans, return_tensors="pt")
         return model(**inputs).logits.detach().numpy()
     rows = []
-    for head, tail in asked.query.pairs.tolist():
+    for head, tail in query.pairs.tolist():
         pair = [spans[head], spans[tail]]
         inputs = tokenizer(text, entity_spans=pair, return_tensors="pt")
         rows.append(model(**inputs).logits.detach().numpy())
@@ -261,13 +261,13 @@ def test_import_and_export_need_no_transformers(published, tmp_path):
     same(tensors(source), tensors(out))
     nlp = spacy.load(tmp_path / "pipeline")
     doc = nlp("Ada Lovelace was born in London.")
-    asked, scores = nlp.get_pipe("luke_ner").predict([doc])
+    query, scores = nlp.get_pipe("luke_ner").predict([doc])
     there = json.loads(done.stdout.strip().split("\n")[-1])
     assert np.allclose(there, scores.logits[:, 0], atol=1e-5)
     model = transformers.LukeForEntitySpanClassification.from_pretrained(out).eval()
     tokenizer = transformers.LukeTokenizer.from_pretrained(out)
     order = [nlp.get_pipe("luke_ner")._classes().index(x) for x in LABELS[NER]]
-    found = _theirs(NER, model, tokenizer, doc, asked, scores)
+    found = _theirs(NER, model, tokenizer, doc, query, scores)
     assert np.abs(scores.logits[:, order] - found).max() < 1e-5
 
 

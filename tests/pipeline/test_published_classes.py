@@ -10,6 +10,7 @@ import torch
 from spacy.tokens import Doc
 
 from spacy_luke.errors import CheckpointError, ConfigError
+from spacy_luke.layers.task_layer import head_of
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 from tests.pipeline.published_data import DOC, LABELS, NER, PAIRS, TYPES, same, tensors
 
@@ -98,7 +99,7 @@ def test_two_components_may_take_the_same_published_classifier(published):
         scorer = {"@architectures": "spacy-luke.SpanScorer.v1", "encoder": listener}
         luke.add_pipe("luke_ner", name=name, config={"model": {**scorer, "mode": "full"}})
     luke.initialize()
-    weights = [luke.get_pipe(x).network.shims[0].module.classifier.weight for x in ("one", "two")]
+    weights = [head_of(luke.get_pipe(x).model).classifier.weight for x in ("one", "two")]
     assert torch.equal(*weights) and luke.get_pipe("two").labels == luke.get_pipe("one").labels
 
 

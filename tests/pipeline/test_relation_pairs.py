@@ -19,8 +19,8 @@ def test_every_ordered_pair_is_asked_about_or_every_pair_once(bert_dir):
     for order, expected in (("both", 12), ("text", 6)):
         nlp = make(bert_dir, pair_order=order)
         docs = [eg.predicted for eg in make_examples(nlp)]
-        asked = nlp.get_pipe("luke_relation")._ask([docs[doc_of_four]])
-        assert len(asked.query.pairs) == expected
+        query = nlp.get_pipe("luke_relation")._query([docs[doc_of_four]])
+        assert len(query.pairs) == expected
 
 
 @pytest.mark.parametrize("pair_order, expected", [("both", [[0, 1], [1, 0]]), ("text", [[0, 1]])])
@@ -29,9 +29,9 @@ def test_pairs_of_any_function_are_asked_about_once(bert_dir, pair_order, expect
     pipe = nlp.get_pipe("luke_relation")
     pipe.candidates = lambda doc, entities: [[1, 0], [0, 1], [1, 0], [1, 1]]
     doc = make_examples(nlp)[0].reference
-    assert pipe._ask([doc]).query.pairs.tolist() == expected
+    assert pipe._query([doc]).pairs.tolist() == expected
     pipe.candidates = lambda doc, entities: []
-    assert pipe._ask([doc]).query.pairs.tolist() == []
+    assert pipe._query([doc]).pairs.tolist() == []
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -57,12 +57,12 @@ def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypat
     calls = []
     candidates = pipe.candidates
     monkeypatch.setattr(pipe, "candidates", lambda *x: calls.append(x) or candidates(*x))
-    asked, parts = pipe.predict(docs)
+    query, parts = pipe.predict(docs)
     assert len(calls) == len(docs)
     assert pipe.n_unanswered == 2 * missing and sum(sizes) == len(docs) and len(sizes) > 2
-    assert np.array_equal(whole.asked, parts.asked)
+    assert np.array_equal(whole.rows, parts.rows)
     assert np.allclose(whole.logits, parts.logits, atol=1e-5)
-    assert len(asked.query.pairs) == len(parts.asked) + missing
+    assert len(query.pairs) == len(parts.rows) + missing
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
@@ -84,13 +84,13 @@ def test_in_text_order_too_only_candidates_are_related(bert_dir, multi_label):
     assert (pipe.limits["gold"], pipe.limits["no candidate"]) == (5, 4)
     doc = Doc(nlp.vocab, words=["London", "is", "where", "Ada", "Lovelace", "met", "Tokyo"])
     annotate(doc, [(0, 1, "LOC", []), (3, 5, "PER", []), (6, 7, "LOC", [])])
-    asked, scores = pipe.predict([doc])
-    assert asked.query.pairs.tolist() == [[0, 1], [1, 2]]
-    assert asked.ways.tolist() == [[False, True], [True, False]]
+    query, scores = pipe.predict([doc])
+    assert query.pairs.tolist() == [[0, 1], [1, 2]]
+    assert query.directions.tolist() == [[False, True], [True, False]]
     for favoured in range(scores.logits.shape[1]):
         logits = np.zeros_like(scores.logits)
         logits[:, favoured] = 9.0
-        pipe.set_annotations([doc], (asked, scores._replace(logits=logits)))
+        pipe.set_annotations([doc], (query, scores._replace(logits=logits)))
         directed = [x for x in doc._.relations if x.label != "borders"]
         assert all((x.head.label_, x.tail.label_) == ("PER", "LOC") for x in directed)
         if multi_label:  # everything that is possible, at this threshold
@@ -109,7 +109,7 @@ def test_a_document_of_many_entities_is_scored_in_bounded_chunks(bert_dir, monke
     doc.ents = [Span(doc, 2 * i, 2 * i + 1, "LOC") for i in range(n)]
     pipe = nlp.get_pipe("luke_relation")
     _, whole = pipe.predict([doc])
-    assert len(whole.asked) == n * (n - 1) // 2
+    assert len(whole.rows) == n * (n - 1) // 2
     monkeypatch.setattr(pair_scorer, "MAX_PAIRS", 7)
     _, parts = pipe.predict([doc])
     assert np.allclose(whole.logits, parts.logits, atol=1e-5)

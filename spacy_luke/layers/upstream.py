@@ -8,14 +8,16 @@ from weakref import ref
 from spacy.tokens import Doc
 from thinc.api import Model, Optimizer
 
-from ..layers.listener import UpstreamLink, is_listener
-from ..layers.transformer_data import WordStates, is_stock_listener
+from .listener import UpstreamLink, is_listener
+from .transformer_data import WordStates, is_stock_listener
+from .word_passes import WordPasses
 
 
 class Upstream:
     """The listeners of one encoder, and the steps it takes for them.
 
-    Our listeners ask for themselves, with gradients only for the batch that :meth:`open` named.
+    Our listeners run the encoder themselves, with gradients only for the batch that :meth:`open`
+    named.
     Stock listeners are handed word states. Gradients add up in the encoder's parameters.
 
     ``spacy train`` finishes all components after their updates. ``nlp.update`` with an optimizer
@@ -28,6 +30,7 @@ class Upstream:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.listener_map: dict[str, list[Model]] = {}
+        self.passes = WordPasses()
         self._waiting: set[int] = set()
         self._absent: set[int] = set()
         self._heard = False
@@ -45,6 +48,7 @@ class Upstream:
             link.encoder = self.model
             link.report = partial(self._reported, listener)
             link.n_listeners = self._n_listeners
+            link.passes = self.passes
         elif not Doc.has_extension("trf_data"):
             Doc.set_extension("trf_data", default=None)
         nO = self.model.maybe_get_dim("nO")
@@ -107,7 +111,8 @@ class Upstream:
     # Updates
 
     def open(self, docs: Sequence[Doc]) -> None:
-        """Let gradients of this batch reach the encoder."""
+        """Let gradients of this batch reach the encoder, whose weights will change."""
+        self.passes.clear()
         self._absent = set(self._waiting)
         self._flush()
         self._step_if_owed()

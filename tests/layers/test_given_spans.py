@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_luke.errors import ConfigError
-from spacy_luke.layers import asking, session
+from spacy_luke.layers import encoder_run, given_spans
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import annotate, make_examples, make_pipeline
 
@@ -41,7 +41,7 @@ class Watch:
         self.rows: list[int] = []
         self.made: list[weakref.ref] = []
         self.entities: list[torch.Tensor] = []
-        encode = session.Session.encode
+        encode = encoder_run.EncoderRun.encode
 
         def watched(own: Any, inputs: Any, attention: Any) -> Any:
             states = encode(own, inputs, attention)
@@ -50,7 +50,7 @@ class Watch:
             self.entities.append(states.entities.detach().clone())
             return states
 
-        monkeypatch.setattr(session.Session, "encode", watched)
+        monkeypatch.setattr(encoder_run.EncoderRun, "encode", watched)
 
     def alive(self) -> int:
         gc.collect()
@@ -72,23 +72,23 @@ def test_two_hundred_entities_are_asked_about_a_bounded_number_of_rows_at_a_time
     for i, token in enumerate(doc):
         token.is_sent_start = i % 40 == 0
     watch = Watch(monkeypatch)
-    asked, scores = nlp.get_pipe(factory).predict([doc])
-    questions = asked.query.pairs if factory == "luke_relation" else asked.query.spans
-    assert len(scores.asked) == len(questions)
+    query, scores = nlp.get_pipe(factory).predict([doc])
+    questions = query.pairs if factory == "luke_relation" else query.spans
+    assert len(scores.rows) == len(questions)
     if factory == "luke_relation":
         assert len(questions) == (199 * 100 if mode == "probe" else 1945)
-    assert max(watch.rows) <= session.MAX_ROWS
+    assert max(watch.rows) <= encoder_run.MAX_ROWS
     assert np.isfinite(scores.logits).all()
 
 
 @pytest.mark.parametrize("factory", FACTORIES)
 def test_training_between_markers_keeps_no_sequences_in_memory(bert_dir, monkeypatch, factory):
-    monkeypatch.setattr(session, "MAX_ROWS", 200)
+    monkeypatch.setattr(encoder_run, "MAX_ROWS", 200)
     nlp = make(factory, bert_dir, "markers")
     pipe = nlp.get_pipe(factory)
     docs = [crowd(nlp, 14), crowd(nlp, 8)]
     watch = Watch(monkeypatch)
-    query = pipe._ask(docs).query
+    query = pipe._query(docs)
     scores, backprop = pipe.model.begin_update(query)
     n_calls = len(watch.rows)
     assert n_calls > 2 and max(watch.rows) <= 200
@@ -99,7 +99,7 @@ def test_training_between_markers_keeps_no_sequences_in_memory(bert_dir, monkeyp
 
 @pytest.mark.parametrize("factory", FACTORIES)
 def test_what_is_computed_again_has_the_dropout_it_had(bert_dir, monkeypatch, factory):
-    monkeypatch.setattr(session, "MAX_ROWS", 60)
+    monkeypatch.setattr(encoder_run, "MAX_ROWS", 60)
     nlp = make(factory, bert_dir, "markers")
     examples = make_examples(nlp)
     watch = Watch(monkeypatch)
@@ -114,14 +114,14 @@ def test_what_is_computed_again_has_the_dropout_it_had(bert_dir, monkeypatch, fa
 def test_what_is_computed_again_has_the_random_state_of_the_device_it_is_on(bert_dir, monkeypatch):
     """Torch restores the state of those devices only that the tensors given are on."""
     seen = []
-    checkpoint = asking.checkpoint
+    checkpoint = given_spans.checkpoint
 
     def spy(run: Any, *args: Any, **settings: Any) -> Any:
         seen.append([x.device for x in args])
         return checkpoint(run, *args, **settings)
 
-    monkeypatch.setattr(asking, "checkpoint", spy)
-    monkeypatch.setattr(session, "MAX_ROWS", 60)
+    monkeypatch.setattr(given_spans, "checkpoint", spy)
+    monkeypatch.setattr(encoder_run, "MAX_ROWS", 60)
     nlp = make("luke_relation", bert_dir, "markers")
     nlp.update(make_examples(nlp), sgd=False)
     network = nlp.get_pipe("luke_relation").model.layers[0].shims[0].module.network
@@ -135,14 +135,14 @@ def test_what_is_computed_again_has_the_random_state_of_the_device_it_is_on(bert
 def test_positions_of_a_long_mention_stop_where_they_are_told_to(bert_dir, monkeypatch, factory):
     """Its markers count: of 10 positions, one is that of the opening marker."""
     lengths = {}
-    encode = session.Session.encode
+    encode = encoder_run.EncoderRun.encode
 
     def watched(own: Any, inputs: Any, attention: Any) -> Any:
         given = inputs.entities
         lengths.setdefault(limit, set()).update((given.ends - given.starts).tolist())
         return encode(own, inputs, attention)
 
-    monkeypatch.setattr(session.Session, "encode", watched)
+    monkeypatch.setattr(encoder_run.EncoderRun, "encode", watched)
     for limit in (None, 10, 1):
         nlp = make(factory, bert_dir, "markers", max_mention_pieces=limit)
         doc = Doc(nlp.vocab, words=["London", *["Tokyo"] * 20])
@@ -203,8 +203,8 @@ def test_of_an_entitys_mentions_those_that_fit_are_asked_about(bert_dir, mode):
         Span(doc, 33, 34, "LOC", kb_id="tokyo"),  # without pieces, beside the next
         Span(doc, 34, 35, "LOC", kb_id="japan"),
     ]
-    asked, scores = nlp.get_pipe("luke_relation").predict([doc])
-    assert asked.query.pairs.tolist() == [[0, 1]] and scores.asked.tolist() == [0]
+    query, scores = nlp.get_pipe("luke_relation").predict([doc])
+    assert query.pairs.tolist() == [[0, 1]] and scores.rows.tolist() == [0]
 
 
 def test_the_head_of_probe_is_not_looked_for_in_a_checkpoint(make_checkpoint):
@@ -263,8 +263,8 @@ def test_answers_do_not_depend_on_the_other_documents_or_their_order(
     docs += [nlp.make_doc(""), crowd(nlp, 12), two_sentences(nlp, ["She", "met", "London"])]
 
     def logits(order: list[int]) -> dict[int, np.ndarray]:
-        asked, scores = pipe.predict([docs[i] for i in order])
-        of_doc = pipe._docs_of(asked)[scores.asked]
+        query, scores = pipe.predict([docs[i] for i in order])
+        of_doc = query.of_doc[scores.rows]
         return {i: scores.logits[of_doc == at] for at, i in enumerate(order)}
 
     alone = {i: logits([i])[i] for i in range(len(docs))}

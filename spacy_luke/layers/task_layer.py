@@ -1,0 +1,167 @@
+"""A task layer: a Thinc node with an encoder (or a listener) below it, and the task's head.
+
+Encoder and head run in one autograd graph; only scores cross into NumPy or CuPy, and only their
+gradients come back.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.util import torch2xp
+
+from ..errors import ConfigError
+from ..model.packing import Array
+from .encoder import module_of
+from .encoder_module import Encoder
+from .encoder_run import EncoderRun
+from .head import Head, HeadKind, head_format
+from .listener import encoder_node
+from .shim import LearnRates, LukeShim
+
+
+class OfDocs(Protocol):
+    """What every query says."""
+
+    @property
+    def docs(self) -> Sequence[Doc]: ...
+
+
+Query = TypeVar("Query", bound=OfDocs)
+Scores = TypeVar("Scores", bound=tuple)
+
+
+class Scorer(ABC, Generic[Query, Scores]):
+    """What a task layer computes. A subclass is a dataclass of the layer's settings.
+
+    A query names documents and spans. Scores are a named tuple: arrays say which rows of the query
+    were scored, tensors hold their scores.
+    """
+
+    node: ClassVar[str]
+    """The name of the layer's node."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> HeadKind:
+        """The head it needs."""
+
+    def head_config(self, encoder: Encoder) -> dict[str, Any]:
+        """The settings of a fresh head beside ``hidden`` and ``n_classes``."""
+        return {}
+
+    @abstractmethod
+    def fits(self, encoder: Model, query: Query) -> Array:
+        """(n_rows,) which rows of the query can be scored; the others are too long, or have no
+        pieces. encoder: the encoder or listener node."""
+
+    @abstractmethod
+    def score(self, run: EncoderRun, head: Head, query: Query) -> Scores:
+        """Score a query, with tensors where the layer's scores have arrays."""
+
+
+def task_layer(
+    encoder: Model, scorer: Scorer[Query, Scores], rates: LearnRates | None = None
+) -> Model[Query, Scores]:
+    """The layer of a task. rates: of its head."""
+    shim = LukeShim(None, head_format(scorer.kind))
+    shim.rates = rates or LearnRates()
+    return Model(
+        scorer.node,
+        _forward,
+        init=_initialize,
+        layers=[encoder],
+        dims={"nO": None},
+        attrs={"settings": scorer, "dropout_rate": 0.1},
+        shims=[shim],
+    )
+
+
+def _forward(
+    model: Model[Query, Scores], query: Query, is_train: bool
+) -> tuple[Scores, Callable[[Scores], list]]:
+    head = head_of(model)
+    head.train(is_train)
+    head.set_dropout(float(model.attrs["dropout_rate"]))
+    with EncoderRun(model.layers[0], query.docs, is_train) as run:
+        found = scorer_of(model).score(run, head, query)
+    tensors = {i: x for i, x in enumerate(found) if isinstance(x, torch.Tensor)}
+
+    def backprop(d_scores: Scores) -> list:
+        run.backprop([*tensors.values()], [d_scores[i] for i in tensors])
+        return []
+
+    values = (torch2xp(x.detach()) if i in tensors else x for i, x in enumerate(found))
+    return type(found)(*values), backprop
+
+
+def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
+    n_classes = Y.shape[1] if Y is not None else model.maybe_get_dim("nO")
+    if not n_classes:
+        raise ConfigError(f"{model.name} needs labels before it can be initialised.")
+    model.layers[0].initialize()
+    initialize_head(model, n_classes)
+
+
+# What a component needs of its model: a task layer, or one in a wrapper that names it "network"
+
+
+def task_node(model: Model) -> Model:
+    """The task layer of a component's model."""
+    return model.maybe_get_ref("network") or model
+
+
+def scorer_of(model: Model) -> Any:
+    """The settings of the task layer."""
+    return task_node(model).attrs["settings"]
+
+
+def encoder_below(model: Model) -> Model:
+    """The encoder or listener node of the task layer."""
+    return task_node(model).layers[0]
+
+
+def encoder_of(model: Model) -> Encoder:
+    """The encoder that the task layer uses. Raises ConfigError if it has no weights yet."""
+    return module_of(encoder_node(encoder_below(model)))
+
+
+def has_head(model: Model) -> bool:
+    """Whether the task layer was initialised, or loaded."""
+    shim = task_node(model).shims[0]
+    return isinstance(shim, LukeShim) and shim.module is not None
+
+
+def head_of(model: Model) -> Head:
+    """The head of the task layer. Raises ConfigError if it was not initialised."""
+    shim = task_node(model).shims[0]
+    assert isinstance(shim, LukeShim)
+    if shim.module is None:
+        raise ConfigError(f"{task_node(model).name} has no weights yet: call nlp.initialize().")
+    assert isinstance(shim.module, Head)
+    return shim.module
+
+
+def set_head(model: Model, head: Head) -> None:
+    node = task_node(model)
+    shim = node.shims[0]
+    assert isinstance(shim, LukeShim)
+    shim.set(head)
+    for sized in (node, model):
+        sized.set_dim("nO", head.n_classes, force=True)
+
+
+def initialize_head(model: Model, n_classes: int) -> None:
+    """Draw a fresh head for an encoder that has its weights."""
+    encoder, scorer = encoder_of(model), scorer_of(model)
+    config = scorer.head_config(encoder)
+    hidden = encoder.hidden_size
+    set_head(model, Head(scorer.kind, hidden=hidden, n_classes=n_classes, **config))
+
+
+def fits(model: Model[Query, Scores], query: Query) -> Array:
+    """(n_rows,) which rows of a query the task layer can score."""
+    return scorer_of(model).fits(encoder_below(model), query)
