@@ -76,6 +76,7 @@ def encoder_block(block: dict[str, Any], settings: RunSettings) -> dict[str, Any
         "mixed_precision": settings.mixed_precision,
         "new_learn_rate_factor": HEAD_FACTOR,
         "learn_rate_factor": 1.0,
+        "max_learn_rate": None,
     }
 
 

@@ -36,7 +36,7 @@ class StageError(LukeError):
 
 
 class TrainingError(LukeError):
-    """A pretraining cannot go on: its loss or its weights are no numbers any more."""
+    """A training cannot go on: its loss, gradients or weights are NaN or infinite."""
 
 
 class WorkerError(LukeError):

@@ -32,6 +32,7 @@ def LukeEncoder_v1(
     attention_dropout: float = 0.0,
     pooling: Literal["mean", "first"] = "mean",
     entity_table: Literal["trained", "stored", "half"] = "trained",
+    max_learn_rate: float | Literal["auto"] | None = "auto",
     learn_rate_factor: float = 1.0,
     new_learn_rate_factor: float = 1.0,
     layer_decay: float = 1.0,
@@ -63,6 +64,10 @@ def LukeEncoder_v1(
         are ``trained``; or not, and ``stored`` so that a loaded pipeline reads the rows it needs
         from its files; or stored in ``half`` precision. It may be changed when a pipeline is
         loaded.
+    max_learn_rate: the highest rate at which this encoder, and the layers on it, are trained; a
+        higher one of the config's optimizer counts as this, which is logged. ``auto`` goes by the
+        size of the network (:meth:`spacy_luke.layers.encoder.EncoderSettings.highest_rate`);
+        null: no limit.
     learn_rate_factor, new_learn_rate_factor, layer_decay, decay_everything: see
         :class:`spacy_luke.layers.shim.LearnRates`; "new" are word shapes and entity labels.
     """
@@ -81,6 +86,7 @@ def LukeEncoder_v1(
         attention_dropout,
         pooling,
         entity_table,
+        max_learn_rate,
         LearnRates(
             learn_rate_factor,
             new_learn_rate_factor,

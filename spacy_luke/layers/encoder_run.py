@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.util import xp2torch
 
+from ..errors import TrainingError
 from ..inputs.alignment import MAX_TOKEN_PIECES, Pieces, align
 from ..inputs.placed_spans import PlacedSpans, place_spans
 from ..inputs.windows import Layout
@@ -117,15 +118,26 @@ class EncoderRun:
     def __exit__(self, *error: Any) -> None:
         self._context.close()
 
-    def backprop(self, outputs: Sequence[torch.Tensor], gradients: Sequence[Any]) -> None:
+    def backprop(
+        self,
+        outputs: Sequence[torch.Tensor],
+        gradients: Sequence[Any],
+        head: torch.nn.Module | None = None,
+    ) -> None:
         """Let the gradients of the task's outputs flow, and say that they have. Outputs that
-        require no gradient are left out."""
+        require no gradient are left out.
+
+        head: the task's own module. Raises TrainingError if a gradient of it or of the encoder is
+        NaN or infinite; all of them are then dropped, and no step is taken.
+        """
         kept = [i for i, x in enumerate(outputs) if x.requires_grad and x.numel()]
         if kept:
             torch.autograd.backward(
                 [outputs[i] for i in kept],
                 [xp2torch(gradients[i]).to(outputs[i].device, outputs[i].dtype) for i in kept],
             )
+        trained = (head, self.encoder if self.trains else None)
+        check_gradients([module for module in trained if module is not None])
         if self.trains and self._link is not None and self._link.report is not None:
             self._link.report()
 
@@ -177,3 +189,22 @@ class EncoderRun:
 
     def zeros(self, *shape: int) -> torch.Tensor:
         return torch.zeros(*shape, device=self.device)
+
+
+def check_gradients(modules: Sequence[torch.nn.Module]) -> None:
+    """Raise TrainingError if a gradient is NaN or infinite, and drop all gradients then. A device
+    is waited for once."""
+    parameters = [p for module in modules for p in module.parameters() if p.grad is not None]
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    # All norms in a few calls, as torch's own clipping does: one call a parameter would take longer
+    # than the check may.
+    norms = torch._foreach_norm(gradients) if gradients else []
+    if not norms or torch.isfinite(torch.stack(list(norms))).all():
+        return
+    for parameter in parameters:
+        parameter.grad = None
+    raise TrainingError(
+        f"gradients of {sum(not torch.isfinite(x) for x in norms)} of {len(norms)} parameters are "
+        "NaN or infinite. No step was taken. Lower the learning rate, or look for documents that "
+        "are unlike the others in this batch."
+    )

@@ -12,6 +12,7 @@ from thinc.shims import PyTorchShim, Shim
 from thinc.util import torch2xp, xp2torch
 
 from ..errors import ConfigError
+from ..report import LOGGER
 from .forking import make_forks_safe
 
 
@@ -24,6 +25,9 @@ class LearnRates:
     layer_decay: layer i of n learns at ``layer_decay ** (n - i)`` of the rate, embeddings at
         ``layer_decay ** (n + 1)``; 1.0 switches it off.
     decay_everything: also apply weight decay (L2) to biases and LayerNorm.
+    most: a higher rate of the config's optimizer counts as this one, before all factors; None: no
+        limit. Optimizers without moments (SGD) have other rates, and no limit.
+    owner: the encoder, for a message when the limit acts; empty: no message.
     """
 
     factor: float = 1.0
@@ -32,6 +36,8 @@ class LearnRates:
     layer_decay: float = 1.0
     n_layers: int = 0
     decay_everything: bool = False
+    most: float | None = None
+    owner: str = ""
 
     def __post_init__(self) -> None:
         if self.factor < 0 or self.new_factor < 0:
@@ -52,6 +58,22 @@ class LearnRates:
             if part == "layers" and following.isdigit():
                 depth = self.n_layers - int(following) - 1
         return self.factor * self.layer_decay**depth
+
+    def within(self, optimizer: Optimizer) -> float:
+        """What the optimizer's rate is to be multiplied by, so that it stays within the limit."""
+        if self.most is None or not optimizer.b2 or optimizer.learn_rate <= self.most:
+            return 1.0
+        if self.owner:
+            LOGGER.warning(
+                "The learning rate %g is too high for the encoder %s, which would learn nothing: "
+                "%g is used, for the layers on it too. Set max_learn_rate of the encoder to a "
+                "number, or to null for no limit. This is said once.",
+                optimizer.learn_rate,
+                self.owner,
+                self.most,
+            )
+            self.owner = ""
+        return self.most / optimizer.learn_rate
 
     def decays(self, name: str, parameter: torch.Tensor) -> bool:
         return self.decay_everything or (parameter.ndim > 1 and not name.endswith(".bias"))
@@ -108,7 +130,7 @@ class LukeShim(PyTorchShim):
         """One optimizer step on every parameter that has a gradient; gradients become zero."""
         if self._model is None:
             return
-        decay = optimizer.L2
+        decay, within = optimizer.L2, self.rates.within(optimizer)
         for name, parameter in self._model.named_parameters():
             if parameter.grad is None or not parameter.requires_grad:
                 continue
@@ -118,7 +140,7 @@ class LukeShim(PyTorchShim):
                     (self.id, name),
                     weights,
                     torch2xp(parameter.grad),  # type: ignore[arg-type]
-                    lr_scale=self.rates.scale(name),
+                    lr_scale=within * self.rates.scale(name),
                 )
             # Thinc's optimizers work in place, on the parameter's own memory. Wrapping the
             # result anew at every step would chain wrappers up without end.

@@ -15,7 +15,7 @@ from thinc.util import torch2xp
 
 from ..errors import ConfigError
 from ..model.packing import Array
-from .encoder import module_of
+from .encoder import module_of, shim_of
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun
 from .head import Head, HeadKind, head_format
@@ -91,7 +91,9 @@ def _forward(
     tensors = {i: x for i, x in enumerate(found) if isinstance(x, torch.Tensor)}
 
     def backprop(d_scores: Scores) -> list:
-        run.backprop([*tensors.values()], [d_scores[i] for i in tensors])
+        # What is too high for the encoder is too high for the layers on it.
+        shim_of_head(model).rates.most = shim_of(encoder_node(run.node)).rates.most
+        run.backprop([*tensors.values()], [d_scores[i] for i in tensors], head)
         return []
 
     values = (torch2xp(x.detach()) if i in tensors else x for i, x in enumerate(found))
@@ -129,28 +131,29 @@ def encoder_of(model: Model) -> Encoder:
     return module_of(encoder_node(encoder_below(model)))
 
 
+def shim_of_head(model: Model) -> LukeShim:
+    shim = task_node(model).shims[0]
+    assert isinstance(shim, LukeShim)
+    return shim
+
+
 def has_head(model: Model) -> bool:
     """Whether the task layer was initialised, or loaded."""
-    shim = task_node(model).shims[0]
-    return isinstance(shim, LukeShim) and shim.module is not None
+    return shim_of_head(model).module is not None
 
 
 def head_of(model: Model) -> Head:
     """The head of the task layer. Raises ConfigError if it was not initialised."""
-    shim = task_node(model).shims[0]
-    assert isinstance(shim, LukeShim)
-    if shim.module is None:
+    module = shim_of_head(model).module
+    if module is None:
         raise ConfigError(f"{task_node(model).name} has no weights yet: call nlp.initialize().")
-    assert isinstance(shim.module, Head)
-    return shim.module
+    assert isinstance(module, Head)
+    return module
 
 
 def set_head(model: Model, head: Head) -> None:
-    node = task_node(model)
-    shim = node.shims[0]
-    assert isinstance(shim, LukeShim)
-    shim.set(head)
-    for sized in (node, model):
+    shim_of_head(model).set(head)
+    for sized in (task_node(model), model):
         sized.set_dim("nO", head.n_classes, force=True)
 
 

@@ -1,5 +1,6 @@
 """The base of every component that classifies spans: labels, prediction, updates."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Generic
 
@@ -9,7 +10,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
-from ..errors import ConfigError
+from ..errors import ConfigError, TrainingError
 from ..layers.published_head import load_published_head, published_labels
 from ..layers.task_layer import (
     Query,
@@ -61,6 +62,7 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         self.scorer = scorer
         self.cfg: dict[str, Any] = {"labels": [], **cfg}
         self.limits: dict[str, int] = {}
+        self._n_updates = 0
 
     # What a subclass says
 
@@ -186,7 +188,13 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         targets = self._targets(examples, query)
         scores, backprop = self.model.begin_update(self._before_update(query, targets))
         loss, d_scores = self._loss(query, scores, targets)
-        backprop(d_scores)
+        self._n_updates += 1
+        try:
+            if not math.isfinite(loss):
+                raise TrainingError(f"the loss is {loss}. No step was taken.")
+            backprop(d_scores)
+        except TrainingError as err:
+            raise TrainingError(f"{self.name}, update {self._n_updates}: {err}") from err
         if sgd not in (None, False):
             self.finish_update(sgd)
         losses[self.name] += loss

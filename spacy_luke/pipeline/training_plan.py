@@ -39,7 +39,7 @@ class Plan:
 
 @registry.callbacks("spacy-luke.plan_training.v1")
 def make_plan_training(
-    words: int = 200_000, epochs: float = 4.0, warmup: float = 0.1, evaluations: int = 8
+    words: int = 350_000, epochs: float = 4.0, warmup: float = 0.1, evaluations: int = 8
 ) -> Callable[[Language], Language]:
     """For ``[initialize.after_init]``: choose the steps of a training by the size of its corpus.
 

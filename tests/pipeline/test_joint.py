@@ -12,6 +12,7 @@ from spacy.training import Example
 from thinc.api import SGD, Adam, fix_random_seed
 
 from spacy_luke.errors import ConfigError
+from spacy_luke.layers.task_layer import head_of
 from spacy_luke.layers.transformer_data import WordStates
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import GOLD, annotate, found, make_examples, make_pipeline
@@ -44,8 +45,7 @@ def encoder(nlp: Language) -> Any:
 
 
 def head(nlp: Language, name: str) -> Any:
-    pipe = nlp.get_pipe(name)
-    return (pipe.network if name == "luke_ner" else pipe.model).shims[0].module
+    return head_of(nlp.get_pipe(name).model)
 
 
 def weights(module: Any) -> np.ndarray:
@@ -351,8 +351,8 @@ def test_a_consumer_trains_on_predicted_entities_where_they_are_annotated(bert_d
     asked = []
     for name in ("luke_relation", "luke_entity_typing"):
         pipe = nlp.get_pipe(name)
-        ask = pipe._ask
-        pipe._ask = lambda docs, ask=ask: asked.append([len(doc.ents) for doc in docs]) or ask(docs)
+        query = pipe._query
+        pipe._query = lambda docs, q=query: asked.append([len(doc.ents) for doc in docs]) or q(docs)
     losses: dict[str, float] = {}
     nlp.update(examples[:1], sgd=False, losses=losses)
     assert asked == [[0], [0]] and losses["luke_relation"] == losses["luke_entity_typing"] == 0.0

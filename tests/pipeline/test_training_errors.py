@@ -1,0 +1,111 @@
+"""A training that goes wrong says so at that step, before any weight is changed."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from thinc.api import SGD, Adam
+
+from spacy_luke.errors import ConfigError, TrainingError
+from spacy_luke.layers.architectures import LukeEncoder_v1
+from tests.pipeline.conftest import make_examples, make_ner
+from tests.pipeline.test_joint import TASKS, encoder, gradients, head, initialized, weights
+
+
+@pytest.fixture
+def ner(bert_dir):
+    nlp = make_ner(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    return nlp, examples
+
+
+def replaced_loss(pipe: Any, loss: float, value: float) -> Any:
+    """A loss of that component, with one score's gradient replaced."""
+    own = type(pipe)._loss
+
+    def _loss(query: Any, scores: Any, targets: Any) -> tuple[float, Any]:
+        _, d_scores = own(pipe, query, scores, targets)
+        d_scores.logits[0, 0] = value
+        return loss, d_scores
+
+    return _loss
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_names_component_and_update(ner, monkeypatch, loss):
+    nlp, examples = ner
+    pipe = nlp.get_pipe("luke_ner")
+    nlp.update(examples, sgd=SGD(0.01))
+    module, task = pipe.model.get_ref("network").layers[0].shims[0].module, pipe.model
+    before = weights(module), weights(task.get_ref("network").shims[0].module)
+    monkeypatch.setattr(pipe, "_loss", replaced_loss(pipe, loss, 0.0))
+    with pytest.raises(TrainingError, match=r"luke_ner, update 2: the loss is (nan|inf)"):
+        nlp.update(examples, sgd=SGD(0.01))
+    after = weights(module), weights(task.get_ref("network").shims[0].module)
+    assert all((x == y).all() for x, y in zip(before, after))
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("name", TASKS)
+def test_a_gradient_that_is_not_finite_changes_neither_component_nor_shared_encoder(
+    bert_dir, monkeypatch, name, direct
+):
+    nlp, examples = initialized(bert_dir)
+    pipe = nlp.get_pipe(name)
+    monkeypatch.setattr(pipe, "_loss", replaced_loss(pipe, 1.0, float("nan")))
+    shared, own = weights(encoder(nlp)), weights(head(nlp, name))
+    sgd = SGD(0.05, use_averages=False)
+    with pytest.raises(TrainingError, match=f"{name}, update 1: gradients of .* NaN or infinite"):
+        nlp.update(examples, sgd=sgd if direct else False)
+    assert (weights(encoder(nlp)) == shared).all() and (weights(head(nlp, name)) == own).all()
+    assert not gradients(encoder(nlp)).any() and not gradients(head(nlp, name)).any()
+    monkeypatch.undo()
+    nlp.update(examples, sgd=sgd)  # goes on
+    assert np.isfinite(weights(encoder(nlp))).all()
+    assert (weights(encoder(nlp)) != shared).any()
+
+
+def test_a_rate_that_is_too_high_for_an_encoder_is_limited_for_it_and_its_layers(bert_dir, caplog):
+    """The limit of a tiny network is high; the setting makes it low."""
+
+    def moved(rate: float, **settings: Any) -> tuple[float, float]:
+        nlp = make_ner(bert_dir, encoder=settings)
+        examples = make_examples(nlp)
+        nlp.initialize(lambda: examples)
+        network = nlp.get_pipe("luke_ner").model.get_ref("network")
+        modules = network.layers[0].shims[0].module, network.shims[0].module
+        before = [weights(module) for module in modules]
+        optimizer = Adam(rate, L2=0.0)
+        for _ in range(2):
+            nlp.update(examples, sgd=optimizer)
+        one, two = (np.abs(weights(x) - y).max() for x, y in zip(modules, before))
+        return float(one), float(two)
+
+    assert not caplog.messages
+    limited = moved(1.0, max_learn_rate=0.001)
+    assert all(0.0005 < x < 0.004 for x in limited)
+    (message,) = (x for x in caplog.messages if "learning rate" in x)
+    assert message.startswith("The learning rate 1 is too high for the encoder")
+    assert "0.001 is used" in message
+    assert np.allclose(limited, moved(0.001), rtol=0.01)
+    assert all(x > 0.02 for x in moved(0.02, max_learn_rate=None))
+
+
+def test_the_limit_goes_by_the_size_of_the_network():
+    settings = LukeEncoder_v1("x").attrs["settings"]
+
+    class Config:
+        def __init__(self, hidden_size: int, num_hidden_layers: int):
+            self.hidden_size, self.num_hidden_layers = hidden_size, num_hidden_layers
+
+    rates = [settings.highest_rate(Config(*size)) for size in ((384, 6), (768, 12), (1024, 24))]
+    assert rates == pytest.approx([2e-4, 5e-5, 1.875e-5])
+    assert LukeEncoder_v1("x", max_learn_rate=None).attrs["settings"].highest_rate(None) is None
+    assert LukeEncoder_v1("x", max_learn_rate=0.1).attrs["settings"].highest_rate(None) == 0.1
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, "high"])
+def test_a_limit_that_cannot_work(bad):
+    with pytest.raises(ConfigError, match="max_learn_rate is"):
+        LukeEncoder_v1("x", max_learn_rate=bad)
