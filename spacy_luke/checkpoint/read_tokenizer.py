@@ -80,7 +80,7 @@ class _Pieces(NamedTuple):
 
 
 def _read_pieces(path: Path, config: dict[str, Any]) -> _Pieces:
-    """What the first file that is there says."""
+    """The pieces of the first of these files that exists."""
     model, whole, vocab, lines = (path / name for name in (MODEL_FILE, *_OTHERS))
     # MLukeTokenizer reads this one; a tokenizer.json beside it lacks some of its character map.
     if config.get("tokenizer_class") == "MLukeTokenizer" and model.exists():

@@ -110,7 +110,7 @@ class PieceTokenizer:
         return [known[part] for part in parts]
 
     def _remember(self, encoded: dict[str, Array]) -> None:
-        """Add to the cache; where it would become too large, begin a new one."""
+        """Add to the cache; begin a new one if it would become too large."""
         size = sum(sys.getsizeof(part) + ids.nbytes for part, ids in encoded.items())
         size += _ENTRY_BYTES * len(encoded)
         with self._cache_lock:
