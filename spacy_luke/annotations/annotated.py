@@ -21,12 +21,14 @@ _KEY = ("._.", "luke_annotated", None, None)
 def set_annotated(doc: Doc, layer: Layer, labels: Collection[str] | bool) -> None:
     """Say whether a layer is annotated in a document.
 
-    labels: True if all labels were judged, False if none were; or the labels that were. What was
-        not judged is neither learned nor scored.
+    labels: True if all labels were judged, False if none were; or, of relations, the labels that
+        were. What was not judged is neither learned nor scored.
 
-    Raises InputError for an unknown layer.
+    Raises InputError for an unknown layer, and for labels of another layer than relations.
     """
     _check(layer)
+    if layer != "relations" and not isinstance(labels, bool):
+        raise InputError(f"{layer} are annotated (True) or not (False); only relations by label.")
     data: dict[Any, Any] = doc.user_data
     found = dict(data.get(_KEY, {}))
     if isinstance(labels, bool):

@@ -8,9 +8,13 @@ from spacy.scorer import get_ner_prf
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations.annotated import is_annotated
+
 
 def luke_ner_score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """spaCy's NER score in flat mode, its span categoriser score in nested mode."""
+    """spaCy's NER score in flat mode, its span categoriser score in nested mode. Documents that say
+    that their entities are not annotated are left out."""
+    examples = [eg for eg in examples if is_annotated(eg.reference, "ents")]
     if kwargs.get("nested"):
         keep = ("spans_key", "labels", "threshold")
         return spancat_score(examples, **{key: kwargs[key] for key in keep if key in kwargs})

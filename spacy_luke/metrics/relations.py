@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations.annotated import annotated_labels
 from ..annotations.mentions import Place, first_mentions
 from ..annotations.relations import relation_offsets
 from ..errors import InputError
@@ -63,7 +64,8 @@ def relation_score(
 
     A relation is right if the characters of its head and tail and its label are (the
     "boundary" evaluation). All gold relations count, also those whose spans the pipeline did not
-    find, and so do all predicted ones: a document without gold relations is one that has none.
+    find, and so do all predicted ones: a document without gold relations is one that has none,
+    unless it says that its relations, or those of some labels, are not annotated.
     Relations given twice count once.
 
     labels: the labels of the component. They restrict nothing; one that occurs neither in gold
@@ -197,8 +199,9 @@ def common_places(example: Example, doc: Doc) -> Callable[[Place], Place]:
 def _pairs(
     example: Example, symmetric: Collection[str], spans_key: str | None, merged: bool
 ) -> tuple[set[Pair], set[Pair]]:
-    """Predicted and gold relations; those of symmetric labels in the order of the text, those of
-    merged entities on one mention."""
+    """Predicted and gold relations of the labels that were judged; those of symmetric labels in the
+    order of the text, those of merged entities on one mention."""
+    judged = annotated_labels(example.reference, "relations")
     docs = (example.predicted, example.reference)
     alike = [common_places(example, doc) for doc in docs]
     firsts: list[dict[Place, Place]] = [{}, {}]
@@ -215,6 +218,8 @@ def _pairs(
         entities = _entity_labels(doc, spans_key)
         pairs = set()
         for item in relation_offsets(doc):
+            if judged is not None and item.label not in judged:
+                continue
             head, tail = (
                 Side(one_mention(common(place), *firsts), entities.get(place, ""))
                 for place in (item.head, item.tail)

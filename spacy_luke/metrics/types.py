@@ -8,6 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations.annotated import is_annotated
 from ..annotations.mentions import Place
 from ..annotations.types import get_types, has_types, with_ancestors
 from .relations import FIGURES, by_type, common_places
@@ -111,6 +112,7 @@ def _all_mentions(
     return [
         mention
         for example in examples
+        if is_annotated(example.reference, "types")
         for mention in _mentions(example, least, ancestors, spans_key)
     ]
 

@@ -1,7 +1,7 @@
 """The base of every component that classifies spans: labels, prediction, updates."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Generic
 
 from spacy.language import Language
@@ -10,6 +10,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
+from ..annotations.annotated import Layer, is_annotated
 from ..errors import ConfigError, TrainingError
 from ..layers.published_head import load_published_head, published_labels
 from ..layers.task_layer import (
@@ -46,6 +47,10 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
     """The registered architecture of its model."""
     node: ClassVar[str] = ""
     """The name of that model's node."""
+    layer: ClassVar[Layer] = "ents"
+    """The layer of annotation that it learns: documents may say that theirs is not complete."""
+    out_of_reach: ClassVar[tuple[str, ...]] = ()
+    """The reasons in ``limits`` for which gold cannot be learned at all."""
     published_nil: ClassVar[str] = ""
     """The class of a published checkpoint that is not a label."""
 
@@ -217,17 +222,35 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         """Collect labels, read the encoder's weights, and report what cannot be predicted.
 
         labels: the labels, instead of those in the data. Without either, those of a published
-        classifier of this task; if it has none, ConfigError is raised.
+        classifier of this task; if it has none, ConfigError is raised. So it is if nothing of the
+        gold annotation can be predicted.
         """
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         names = set(labels or ())
         if labels is None:
-            for eg in get_examples():
+            for eg in self._annotated(get_examples()):
                 names.update(self._labels_of(eg.reference))
         encoder_below(self.model).initialize()
         self._initialize_classes(names)
         self.limits = self._find_limits(nlp, get_examples)
+        self._check_reach()
         record(nlp, self.name, self.limits)
+
+    def _check_reach(self) -> None:
+        """Raise ConfigError if nothing of the gold annotation can be learned: a training would end
+        with a score of 0."""
+        gold = self.limits.get("gold", 0)
+        lost = {x: n for x in self.out_of_reach if (n := self.limits.get(x, 0))}
+        if gold and sum(lost.values()) >= gold:
+            reasons = ", ".join(f"{n} {reason}" for reason, n in lost.items())
+            raise ConfigError(
+                f"{self.name}: nothing can be learned, because all {gold} gold annotations of the "
+                f"training data are out of reach ({reasons}). Compare the settings with the data."
+            )
+
+    def _annotated(self, examples: Iterable[Example]) -> Iterator[Example]:
+        """The examples in which the layer of this component is annotated."""
+        return (eg for eg in examples if is_annotated(eg.reference, self.layer))
 
     def _initialize_classes(self, names: set[str]) -> None:
         """Take the labels of the data, or those of a published classifier, and draw or read the

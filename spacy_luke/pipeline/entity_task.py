@@ -126,7 +126,8 @@ class EntityTask(ClassifierPipe[EntityQuery, ClassScores]):
         # Entities of a component that learns beside this one are not known yet: then the limits
         # are those of gold entities.
         gold = not preset or entities_are_learned(nlp, self.name, key)
-        limits = self._count_limits(as_in_training(nlp, self.name, get_examples(), gold=gold))
+        examples = self._annotated(get_examples())
+        limits = self._count_limits(as_in_training(nlp, self.name, examples, gold=gold))
         annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
         if limits.get("gold") and not preset and not annotating:
             LOGGER.warning("%s: no document of the data has entities. %s", self.name, NOT_GIVEN)

@@ -7,6 +7,8 @@ import numpy as np
 from spacy.tokens import Span
 from spacy.training import Example
 
+from ..annotations.annotated import is_annotated
+
 Array = np.ndarray
 
 
@@ -28,13 +30,17 @@ class GoldSpans:
 
 
 def gold_spans(examples: Sequence[Example], spans_key: str | None) -> GoldSpans:
-    """Read gold from ``Doc.ents`` (spans_key None) or from a spans group."""
+    """Read gold from ``Doc.ents`` (spans_key None) or from a spans group. A document whose entities
+    are not annotated has none, and nothing of it is known."""
     rows: list[tuple[int, int, int]] = []
     labels: list[str] = []
     misaligned = np.zeros(len(examples), dtype=np.int64)
     missing: list[Array | None] = []
     for i, eg in enumerate(examples):
-        if spans_key is None:
+        if not is_annotated(eg.reference, "ents"):
+            gold = []
+            missing.append(np.ones(len(eg.predicted), dtype=bool))
+        elif spans_key is None:
             gold = list(eg.reference.ents)
             missing.append(_missing(eg))
         else:

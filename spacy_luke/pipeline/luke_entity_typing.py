@@ -12,6 +12,7 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
+from ..annotations.annotated import is_annotated
 from ..annotations.mentions import spans_of
 from ..annotations.types import (
     get_types,
@@ -103,6 +104,8 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
 
     architecture = "spacy-luke.EntityScorer.v1"
     node = NETWORK
+    layer = "types"
+    out_of_reach = ("no entity", "too long")
 
     def __init__(
         self,
@@ -197,6 +200,8 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
 
     def _gold(self, eg: Example) -> dict[Place, dict[str, float]]:
         """What a gold span is compared by -> its types."""
+        if not is_annotated(eg.reference, self.layer):
+            return {}
         common = common_places(eg, eg.reference)
         return {
             common((span.start_char, span.end_char)): self._learned(get_types(span))

@@ -105,6 +105,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
 
     architecture = "spacy-luke.SpanScorer.v1"
     node = SCORER
+    out_of_reach = ("misaligned", "unsuggested", "unaskable")
     published_nil = NIL
 
     def __init__(
@@ -233,7 +234,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
     ) -> dict[str, int]:
         self._check_score_weights(nlp)
-        examples = as_in_training(nlp, self.name, get_examples())
+        examples = as_in_training(nlp, self.name, self._annotated(get_examples()))
         return report_limits(self.name, examples, self._gold_key, self._query, self.model)
 
     def _check_score_weights(self, nlp: Language | None) -> None:

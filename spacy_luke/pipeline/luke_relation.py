@@ -12,6 +12,7 @@ from spacy.training import Example
 from spacy.util import minibatch
 from thinc.api import Config, Model
 
+from ..annotations.annotated import annotated_labels, is_annotated
 from ..annotations.mentions import entities_of, spans_of
 from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
 from ..errors import ConfigError
@@ -124,6 +125,8 @@ class LukeRelation(EntityTask[RelationQuery]):
 
     architecture = "spacy-luke.PairScorer.v1"
     node = NETWORK
+    layer = "relations"
+    out_of_reach = LOST
     published_nil = "no_relation"
 
     def __init__(
@@ -257,13 +260,34 @@ class LukeRelation(EntityTask[RelationQuery]):
     def _loss(
         self, query: RelationQuery, scores: ClassScores, targets: Targets
     ) -> tuple[float, ClassScores]:
-        loss = binary_loss if self.cfg["multi_label"] else single_loss
-        value, d_logits = loss(self.model.ops, scores.logits, targets[0][scores.rows])
+        classes, known = (x[scores.rows] for x in targets)
+        if self.cfg["multi_label"]:
+            value, d_logits = binary_loss(self.model.ops, scores.logits, classes, known)
+        else:
+            value, d_logits = single_loss(self.model.ops, scores.logits, classes)
         return value, scores._replace(logits=d_logits)
 
     def _targets(self, examples: Sequence[Example], query: RelationQuery) -> Targets:
+        """Known, for each pair, are the classes of the labels that were judged in its document. A
+        pair without a gold relation is in none of these, but may be in any of the others."""
         classes, _ = self._match(examples, query)
-        return classes, np.ones(len(classes), dtype=bool)
+        known = np.stack([self._judged(eg.reference) for eg in examples])[query.of_doc]
+        if not self.cfg["multi_label"]:
+            open_rows = classes[:, -1] > 0
+            classes[open_rows] = np.maximum(classes[open_rows], ~known[open_rows])
+            # Where nothing was judged, any class may be right: such a row is left out.
+            classes[~known[:, :-1].any(1)] = 0.0
+        return classes, known
+
+    def _judged(self, doc: Doc) -> Array:
+        """(n_classes,) whether a document says if relations of a class hold in it. That none of the
+        classes does is known wherever it is possible."""
+        labels = annotated_labels(doc, self.layer)
+        names = [name if isinstance(name, str) else name[0] for name in self._classes()]
+        judged = [labels is None or name in labels for name in names]
+        if not self.cfg["multi_label"]:
+            judged[-1] = True
+        return np.asarray(judged, dtype=bool)
 
     def _match(
         self, examples: Sequence[Example], query: RelationQuery, fit: Array | None = None
@@ -278,7 +302,8 @@ class LukeRelation(EntityTask[RelationQuery]):
         for i, eg in enumerate(examples):
             ours, theirs = (common_places(eg, doc) for doc in (eg.predicted, eg.reference))
             places = _places(query.by_doc[i], starts[i], ours)
-            for item in self._gold(eg.reference):
+            gold = self._gold(eg.reference) if is_annotated(eg.reference, self.layer) else ()
+            for item in gold:
                 item = item._replace(head=theirs(item.head), tail=theirs(item.tail))
                 reason = self._mark(item, places, rows, classes, possible, targets, fit)
                 if reason:

@@ -39,8 +39,9 @@ def test_what_was_said_is_kept_and_survives_docbin_and_bytes(said, labels, some)
 def test_layers_are_said_one_by_one():
     doc, other = NLP("Ada sang"), NLP("Bob ran")
     set_annotated(doc, "relations", False)
-    set_annotated(doc, "ents", ["PER"])
-    assert not is_annotated(doc, "relations") and annotated_labels(doc, "ents") == {"PER"}
+    set_annotated(doc, "ents", False)
+    assert not is_annotated(doc, "relations") and not is_annotated(doc, "ents")
+    assert is_annotated(doc, "types")
     assert everything_annotated(doc) != everything_annotated(other)
     copy_annotated(doc, other)
     assert everything_annotated(doc) == everything_annotated(other)
@@ -53,3 +54,5 @@ def test_an_unknown_layer_is_an_error():
         set_annotated(NLP("Ada"), "rels", True)
     with pytest.raises(InputError, match="'sents'"):
         is_annotated(NLP("Ada"), "sents")
+    with pytest.raises(InputError, match="ents are annotated .* only relations by label"):
+        set_annotated(NLP("Ada"), "ents", ["PER"])

@@ -112,11 +112,12 @@ def test_gold_that_cannot_be_predicted_is_counted_and_told(ner, caplog):
 
 def test_gold_is_counted_in_the_sentences_of_training(ner):
     """A sentencizer that annotates cuts an entity; without it the document is one sentence."""
+    text = "St . Marrow is near . London too"
     for annotating, lost in (([], 0), (["sentencizer"], 1)):
         nlp = ner()
         nlp.add_pipe("sentencizer", first=True)
         nlp.config["training"]["annotating_components"] = annotating
-        examples = make_examples(nlp, [("St . Marrow is near . London too", [(0, 3, "LOC")])])
+        examples = make_examples(nlp, [(text, [(0, 3, "LOC"), (6, 7, "LOC")])])
         nlp.initialize(lambda examples=examples: examples)
         assert nlp.get_pipe("luke_ner").limits["unsuggested"] == lost
         assert not examples[0].predicted.has_annotation("SENT_START")

@@ -9,6 +9,8 @@ from thinc.api import SGD, Adam
 from spacy_luke.errors import ConfigError, TrainingError
 from spacy_luke.layers.architectures import LukeEncoder_v1
 from tests.pipeline.conftest import make_examples, make_ner
+from tests.pipeline.relation_data import make_examples as with_relations
+from tests.pipeline.relation_data import make_pipeline
 from tests.pipeline.test_joint import TASKS, encoder, gradients, head, initialized, weights
 
 
@@ -109,3 +111,23 @@ def test_the_limit_goes_by_the_size_of_the_network():
 def test_a_limit_that_cannot_work(bad):
     with pytest.raises(ConfigError, match="max_learn_rate is"):
         LukeEncoder_v1("x", max_learn_rate=bad)
+
+
+def test_a_training_that_cannot_learn_stops_at_initialize(bert_dir):
+    ner = make_ner(bert_dir, max_pieces=1, suggester={
+        "@misc": "spacy.ngram_range_suggester.v1", "min_size": 6, "max_size": 7
+    })  # fmt: skip
+    with pytest.raises(ConfigError, match=r"luke_ner: nothing can be learned.*unsuggested"):
+        ner.initialize(lambda: make_examples(ner))
+    nlp = make_pipeline(
+        "luke_relation",
+        bert_dir,
+        "probe",
+        candidates={
+            "@misc": "spacy-luke.relation_candidates.v1",
+            "max_distance": None,
+            "label_pairs": [["VESSEL", "VESSEL"]],
+        },
+    )
+    with pytest.raises(ConfigError, match=r"all 5 gold annotations .*out of reach \(5 no candid"):
+        nlp.initialize(lambda: with_relations(nlp))
