@@ -74,7 +74,8 @@ class BareNetwork:
         placed = place_spans(
             docs, pieces, encoder.pieces, table, of_span, size=MAX_WINDOW, overlap=0
         )
-        (self.words,) = (batch,) = placed.batches(None, all_windows=False)
+        (batch,) = placed.batches(None, all_windows=False)
+        self.words = batch
         self.n_words = np.asarray([len(doc) for doc in docs], dtype=np.int64)
         widths = (table[:, 1] - table[:, 0])[batch.rows]
         self.candidates = self._tensors(batch.first, batch.last, widths)

@@ -1,6 +1,6 @@
 """Tokens to word pieces, by one of two rules.
 
-``tokens`` cuts the text at every spaCy token: pieces do not depend on the spans asked about,
+``tokens`` cuts the text at every spaCy token: pieces do not depend on the spans,
 so components can share a word pass. ``mentions`` cuts only at mention boundaries, as the
 published models were trained. Under both, a space before a cut joins the following piece; one
 after the last token has none to join.

@@ -1,4 +1,4 @@
-"""Candidate pairs: which entities of a document are asked about together."""
+"""Candidate pairs: which entities of a document are scored together."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,7 +23,7 @@ def build_relation_candidates(
     head_ids: list[str] | None = None,
     tail_ids: list[str] | None = None,
 ) -> Candidates:
-    """Make a function that lists the ordered pairs of a document's entities to be asked about.
+    """Make a function that lists the ordered pairs of a document's entities that are scored.
 
     max_distance: most words between two mentions of the entities (0: they touch or overlap).
     same_sentence: two mentions must be in one sentence.

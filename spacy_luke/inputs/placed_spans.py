@@ -83,6 +83,7 @@ class PlacedSpans:
     def n_words(self) -> Array:
         """(n_windows,) words that begin in the part each window answers for."""
         pieces, windows = self.pieces, self.windows
+        # Under the rule "mentions" several tokens may begin at one piece; they count once.
         starts = np.unique(pieces.token_starts[pieces.token_ends > pieces.token_starts])
         low, high = np.searchsorted(starts, (windows.own_starts, windows.own_ends))
         return high - low
@@ -97,6 +98,7 @@ class PlacedSpans:
             repeated k = ceil(n / limit) times with ceil(n / k) entities each, as published.
         all_windows: also pack windows without spans.
         """
+        # Rows by window: owner [1, 0, -1, 1] -> rows [1, 0, 3], counts [1, 2].
         rows = np.argsort(self.owner, kind="stable")[np.count_nonzero(self.owner < 0) :]
         counts = np.bincount(self.owner[rows], minlength=len(self.windows))
         repeats = n_sequences(counts, max_entities)
@@ -117,6 +119,8 @@ class PlacedSpans:
     def _pack(self, low: int, rows: Array, counts: Array, repeats: Array, sizes: Array) -> Batch:
         """rows: of the spans, by window. counts, repeats, sizes: (n_windows,) spans of each window
         from ``low`` on, sequences that show it, and spans of each of those."""
+        # Two windows with counts [1, 3], the second shown twice (repeats [1, 2], sizes [1, 2]):
+        # window [0, 1, 1, 1], rank [0, 0, 1, 2], sequences [0, 1, 1, 2], shown [0, 1, 1].
         window = np.repeat(np.arange(len(counts)), counts)
         rank = np.arange(len(rows)) - (np.cumsum(counts) - counts)[window]
         sequences = (np.cumsum(repeats) - repeats)[window] + rank // sizes[window]

@@ -44,7 +44,7 @@ def LukeEncoder_v1(
         encoder, which is warm-started into LUKE. Read when the pipeline is *initialised*; a
         saved pipeline holds the weights and never reads it again.
     tokenization: ``tokens`` cuts the text at every spaCy token, ``mentions`` only around the
-        spans asked about, as published models were trained.
+        spans of the query, as published models were trained.
     spaces: what has a space before it, where word pieces differ by that (byte-level BPE; otherwise
         it changes nothing). ``text``: what has one in the text. ``words``: every token, the first
         included, or under ``mentions`` every part between the cuts. ``conll``: every token but

@@ -1,4 +1,4 @@
-"""Phrase vectors of UCTopic checkpoints (Li et al. 2022): one entity a sequence, then a head."""
+"""Phrase vectors of UCTopic checkpoints (Li et al. 2022): one entity per sequence, then a head."""
 
 from collections.abc import Sequence
 
@@ -21,10 +21,10 @@ def encode_phrases(
     encoder: Model, docs: Sequence[Doc], entities: Sequence[GivenEntities]
 ) -> list[DocStates]:
     """Vectors of all tokens (without entities), and of each entity by itself: tanh of the head on
-    its state, asked about as [MASK]. Not normalised.
+    its state, with [MASK] as its entity. Not normalised.
 
-    An entity that fits no window has zeros. Raises ConfigError where the checkpoint came without
-    the head.
+    An entity that fits no window has zeros. Raises ConfigError if the checkpoint came without the
+    head.
     """
     module = module_of(encoder)
     if not {PHRASE_WEIGHT, PHRASE_BIAS} <= module.others.keys():
@@ -35,20 +35,7 @@ def encode_phrases(
     none = GivenEntities(*_masked(np.zeros((0, 2), dtype=np.int64), 0))
     words = encode_docs(encoder, docs, [none] * len(docs), "full")
     owners = [i for i, given in enumerate(entities) for _ in given.ids]
-    alone = [
-        GivenEntities(*_masked(span[None], module.mask_id))
-        for given in entities
-        for span in given.spans.reshape(-1, 2)
-    ]
-    parts = [torch.zeros(0, module.hidden_size, device=module.network.device)]
-    # A document is encoded once per entity, so the words of a few entities are in memory at a time.
-    costs = np.asarray([len(docs[i]) for i in owners])
-    for low, high in bounded(costs, encoder_run.MAX_ROWS):
-        own = [docs[i] for i in owners[low:high]]
-        parts += [
-            xp2torch(x.entity_vectors) for x in encode_docs(encoder, own, alone[low:high], "full")
-        ]
-    states = torch.cat(parts)
+    states = _states(encoder, [docs[i] for i in owners], entities)
     weight, bias = (
         module.others[name].float().to(states.device) for name in (PHRASE_WEIGHT, PHRASE_BIAS)
     )
@@ -59,6 +46,23 @@ def encode_phrases(
         DocStates(words[i].token_vectors, vectors[a:b])
         for i, (a, b) in enumerate(zip(bounds, bounds[1:]))
     ]
+
+
+def _states(encoder: Model, docs: Sequence[Doc], entities: Sequence[GivenEntities]) -> torch.Tensor:
+    """(n_entities, hidden), each entity by itself. docs: (n_entities,) the document of each. A
+    document is encoded once per entity, so the words of a few entities are in memory at a time."""
+    module = module_of(encoder)
+    alone = [
+        GivenEntities(*_masked(span[None], module.mask_id))
+        for given in entities
+        for span in given.spans.reshape(-1, 2)
+    ]
+    parts = [torch.zeros(0, module.hidden_size, device=module.network.device)]
+    costs = np.asarray([len(doc) for doc in docs])
+    for low, high in bounded(costs, encoder_run.MAX_ROWS):
+        found = encode_docs(encoder, docs[low:high], alone[low:high], "full")
+        parts += [xp2torch(x.entity_vectors) for x in found]
+    return torch.cat(parts)
 
 
 def _masked(spans: np.ndarray, mask: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from .attention import Rows, attend_full, attend_probe, attend_words
+from .attention import Projections, attend_full, attend_probe, attend_words
 from .config import LukeConfig
 from .embeddings import EntityEmbeddings, WordEmbeddings
 from .packing import (
@@ -73,9 +73,13 @@ class Layer(nn.Module):
             word_blocks, entity_blocks, word_rows, entity_rows
         ):
             if entity_block.width == 0:
-                word_contexts.append(self._unpad(word_block, attend_words(of_words, dropout)))
+                queries, _, keys, values = of_words
+                context = attend_words(queries, keys, values, word_block.keep, dropout)
+                word_contexts.append(self._unpad(word_block, context))
                 continue
-            on_words, on_entities = attend_full(of_words, of_entities, dropout)
+            on_words, on_entities = attend_full(
+                of_words, of_entities, word_block.keep, entity_block.keep, dropout
+            )
             word_contexts.append(self._unpad(word_block, on_words))
             entity_contexts.append(self._unpad(entity_block, on_entities))
         if word_contexts:
@@ -93,8 +97,10 @@ class Layer(nn.Module):
         """Words alone. Returns their states, keys and values, each (n_pieces, hidden)."""
         q, k, v = self.qkv(words).chunk(3, -1)
         contexts = [
-            self._unpad(block, attend_words(rows, dropout))
-            for block, rows in zip(blocks, self._rows(blocks, q, q, k, v))
+            self._unpad(block, attend_words(queries, keys, values, block.keep, dropout))
+            for block, queries, keys, values in zip(
+                blocks, *(self._split(blocks, packed) for packed in (q, k, v))
+            )
         ]
         return self._finish(words, torch.cat(contexts)) if contexts else words, k, v
 
@@ -144,13 +150,13 @@ class Layer(nn.Module):
         to_entities: torch.Tensor,
         keys: torch.Tensor,
         values: torch.Tensor,
-    ) -> Iterator[Rows]:
+    ) -> Iterator[Projections]:
         """Of each block; with one query for both where they are the same tensor."""
         queries = (to_words,) if to_words is to_entities else (to_words, to_entities)
         parts = [self._split(blocks, packed) for packed in (*queries, keys, values)]
-        for block, first, *others in zip(blocks, *parts):
+        for first, *others in zip(*parts):
             *second, k, v = others
-            yield Rows(first, second[0] if second else first, k, v, block.keep)
+            yield first, second[0] if second else first, k, v
 
     def _unpad(self, block: Block, context: torch.Tensor) -> torch.Tensor:
         return block.unpad(context.transpose(1, 2).flatten(2))

@@ -1,4 +1,4 @@
-"""Documents as they will be when training asks about them."""
+"""Documents as a component will get them in training."""
 
 from collections.abc import Iterable, Iterator
 

@@ -78,11 +78,12 @@ def match_gold(docs: Array, spans: Array, gold: GoldSpans, doc_lengths: Sequence
 
 
 def touches_missing(docs: Array, spans: Array, missing: Sequence[Array | None]) -> Array:
-    """(n_candidates,) whether a candidate has a token without annotation."""
+    """(n_candidates,) whether a candidate has a token without annotation. docs: ascending."""
     result = np.zeros(len(docs), dtype=bool)
+    bounds = np.searchsorted(docs, np.arange(len(missing) + 1)).tolist()
     for i, tokens in enumerate(missing):
         if tokens is not None:
-            mine = docs == i
+            mine = slice(bounds[i], bounds[i + 1])
             counts = np.concatenate([[0], np.cumsum(tokens)])
             inside = np.clip(spans[mine], 0, len(tokens))
             result[mine] = counts[inside[:, 1]] > counts[inside[:, 0]]

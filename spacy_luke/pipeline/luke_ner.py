@@ -1,4 +1,4 @@
-"""``luke_ner``: entities as spans, each asked about as an entity token."""
+"""``luke_ner``: entities as spans, each scored as an entity input."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -172,6 +172,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
             flat=not self.cfg["nested"],
             blocked=None if self.cfg["nested"] else self._blocked(docs),
         )
+        # Rows are in document order: of_doc[rows] [0, 0, 2] -> ends [2, 2, 3].
         ends = np.searchsorted(of_doc[rows], np.arange(len(docs)), side="right")
         start = 0
         for doc, end in zip(docs, ends.tolist()):

@@ -78,13 +78,13 @@ def make_luke_relation(
     """Construct a relation component.
 
     model: ``spacy-luke.PairScorer.v1``.
-    candidates: which pairs are asked about, e.g. ``spacy-luke.relation_candidates.v1``.
+    candidates: which pairs are scored, e.g. ``spacy-luke.relation_candidates.v1``.
     spans_key: relate the spans of this group; by default ``Doc.ents``.
     multi_label: a pair may have several relations, each with a probability of its own; else one,
         or none.
     threshold: least probability of a relation; where a pair has at most one, that one also has to
         be likelier than all others and than none.
-    pair_order: ``both``: a pair is asked about as (head, tail) and as (tail, head), as published;
+    pair_order: ``both``: a pair is scored as (head, tail) and as (tail, head), as published;
         ``text``: once, the first entity of the text being the head, with classes for relations
         that run the other way.
     symmetric: labels without a direction: their head is the first in the text.
@@ -325,23 +325,38 @@ class LukeRelation(EntityTask[RelationQuery]):
         """Make a gold relation's candidates positive, or say why there are none."""
         if item.head not in places or item.tail not in places:
             return "no entity"
-        candidates = self._scored_as(places[item.head], places[item.tail], item)
+        positive = [
+            (row, c)
+            for row, c in self._positive(places[item.head], places[item.tail], item, rows, classes)
+            if possible[row, c]
+        ]
+        if not positive:
+            return "no candidate"
+        if fit is not None and not any(fit[row] for row, _ in positive):
+            return "too long"
+        for row, c in positive:
+            if not self.cfg["multi_label"] and targets[row].any() > targets[row, c]:
+                return "second label"
+            targets[row, c] = 1.0
+        return None
+
+    def _positive(
+        self,
+        head: int,
+        tail: int,
+        item: Offsets,
+        rows: dict[tuple[int, int], int],
+        classes: dict[Any, int],
+    ) -> list[tuple[int, int]]:
+        """(row, class) of the candidates that say the same as a gold relation."""
+        candidates = self._scored_as(head, tail, item)
         found = [(rows[a, b], name) for a, b, name in candidates if (a, b) in rows]
         if any(name not in classes for _, name in found):
             raise ConfigError(
                 f"{self.name}: the label {item.label!r} is in the data but not in the "
                 "component; add it with add_label, or initialise with all of the data."
             )
-        found = [(row, name) for row, name in found if possible[row, classes[name]]]
-        if not found:
-            return "no candidate"
-        if fit is not None and not any(fit[row] for row, _ in found):
-            return "too long"
-        for row, name in found:
-            if not self.cfg["multi_label"] and targets[row].any() > targets[row, classes[name]]:
-                return "second label"
-            targets[row, classes[name]] = 1.0
-        return None
+        return [(row, classes[name]) for row, name in found]
 
     def _scored_as(self, head: int, tail: int, item: Offsets) -> list[tuple[int, int, Any]]:
         """(first, second, class) of the candidates that a gold relation makes positive; head and

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from spacy.tokens import Span
 
 from spacy_luke.errors import ConfigError
+from spacy_luke.layers import encoder_run, phrases
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 
 transformers = pytest.importorskip("transformers")
@@ -70,6 +71,25 @@ def test_a_vector_does_not_depend_on_other_entities_or_on_links(uctopic):
     alone = nlp.get_pipe("luke")(doc)._.luke
     assert np.abs(alone.entity_vectors[0] - every[1]).max() < 1e-6
     assert alone.token_vectors.shape == (len(doc), 32)
+
+
+def test_many_entities_take_the_memory_of_a_few(uctopic, monkeypatch):
+    """A document is encoded once per entity, but few of these are in memory at a time."""
+    nlp = import_checkpoint(str(uctopic), "en")
+    doc = nlp.make_doc("Tokyo is in Japan . " * 10)
+    doc.ents = [Span(doc, i, i + 1, "X") for i in range(40)]
+    expected = nlp.get_pipe("luke")(doc)._.luke.entity_vectors.copy()
+    n_words, encode = [], phrases.encode_docs
+
+    def watched(encoder, docs, *args):
+        n_words.append(sum(map(len, docs)))
+        return encode(encoder, docs, *args)
+
+    monkeypatch.setattr(phrases, "encode_docs", watched)
+    monkeypatch.setattr(encoder_run, "MAX_ROWS", 3 * len(doc))
+    bounded = nlp.get_pipe("luke")(doc)._.luke.entity_vectors
+    assert max(n_words) <= 3 * len(doc) and sum(n_words) == 41 * len(doc)
+    assert np.abs(bounded - expected).max() < 1e-6
 
 
 def test_similarity_and_documents_without_entities(uctopic):

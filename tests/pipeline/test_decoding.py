@@ -60,4 +60,4 @@ def test_threshold_is_on_the_probability_of_the_label():
 
 def test_no_candidates_give_no_spans():
     nothing = np.zeros(0, dtype=np.int64)
-    assert len(decode(np.zeros((0, 3)), nothing, nothing, 0.0, 0.0, flat=True).labels) == 0
+    assert len(decode(np.zeros((0, 3)), nothing, nothing, 0.0, 0.0, flat=True)[1]) == 0

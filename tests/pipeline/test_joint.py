@@ -348,16 +348,18 @@ def test_a_consumer_trains_on_predicted_entities_where_they_are_annotated(bert_d
     ner = [examples[0]] * 4
     for _ in range(40):
         nlp.update(ner, sgd=Adam(5e-3), exclude=["luke_relation", "luke_entity_typing"])
-    asked = []
+    seen = []
     for name in ("luke_relation", "luke_entity_typing"):
         pipe = nlp.get_pipe(name)
-        query = pipe._query
-        pipe._query = lambda docs, q=query: asked.append([len(doc.ents) for doc in docs]) or q(docs)
+        make = pipe._query
+        pipe._query = lambda docs, make=make: (
+            seen.append([len(doc.ents) for doc in docs]) or make(docs)
+        )
     losses: dict[str, float] = {}
     nlp.update(examples[:1], sgd=False, losses=losses)
-    assert asked == [[0], [0]] and losses["luke_relation"] == losses["luke_entity_typing"] == 0.0
+    assert seen == [[0], [0]] and losses["luke_relation"] == losses["luke_entity_typing"] == 0.0
     nlp.update(examples[:1], sgd=False, losses=losses, annotates=["luke_ner"])
-    assert asked[2:] == [[2], [2]]
+    assert seen[2:] == [[2], [2]]
     assert losses["luke_relation"] > 0 and losses["luke_entity_typing"] > 0
     assert [len(eg.predicted.ents) for eg in examples] == [0] * len(examples)
 

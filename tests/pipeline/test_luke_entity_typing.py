@@ -435,8 +435,8 @@ def test_texts_that_differ_in_white_space_teach_the_same(bert_dir):
     )
     assert np.array_equal(one, other) and one.any(1).all()
     assert known.all() and also.all()
-    pipe._report_limits([Example(spaced, reference)])
-    assert pipe.limits["gold"] == 2 and not pipe.limits["no entity"]
+    limits = pipe._count_limits([Example(spaced, reference)])
+    assert limits["gold"] == 2 and not limits["no entity"]
 
 
 def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypatch):

@@ -177,8 +177,8 @@ def test_mentions_of_one_entity_are_related_together(bert_dir):
     # Gold may be written on any mention; it is the same entity, learned and scored.
     _, second, japan = reference.ents
     reference._.relations = [(second, japan, "located_in")]
-    pipe._report_limits([Example(doc, reference)])
-    assert pipe.limits["gold"] == 1 and not pipe.limits["no entity"]
+    limits = pipe._count_limits([Example(doc, reference)])
+    assert limits["gold"] == 1 and not limits["no entity"]
     assert nlp.evaluate([Example(doc.copy(), reference)])["rels_strict_f"] == 1.0
 
 
