@@ -128,7 +128,7 @@ class EncoderRun:
         require no gradient are left out.
 
         head: the task's own module. Raises TrainingError if a gradient of it or of the encoder is
-        NaN or infinite; all of them are then dropped, and no step is taken.
+        NaN or infinite.
         """
         kept = [i for i, x in enumerate(outputs) if x.requires_grad and x.numel()]
         if kept:
@@ -192,17 +192,13 @@ class EncoderRun:
 
 
 def check_gradients(modules: Sequence[torch.nn.Module]) -> None:
-    """Raise TrainingError if a gradient is NaN or infinite, and drop all gradients then. A device
-    is waited for once."""
-    parameters = [p for module in modules for p in module.parameters() if p.grad is not None]
-    gradients = [p.grad for p in parameters if p.grad is not None]
+    """Raise TrainingError if a gradient is NaN or infinite. A device is waited for once."""
+    gradients = [p.grad for module in modules for p in module.parameters() if p.grad is not None]
     # All norms in a few calls, as torch's own clipping does: one call a parameter would take longer
     # than the check may.
     norms = torch._foreach_norm(gradients) if gradients else []
     if not norms or torch.isfinite(torch.stack(list(norms))).all():
         return
-    for parameter in parameters:
-        parameter.grad = None
     raise TrainingError(
         f"gradients of {sum(not torch.isfinite(x) for x in norms)} of {len(norms)} parameters are "
         "NaN or infinite. No step was taken. Lower the learning rate, or look for documents that "

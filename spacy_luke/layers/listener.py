@@ -6,13 +6,15 @@ add up in its parameters, and the upstream's ``finish_update`` takes the step (`
 """
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
-from weakref import ref
 
 from spacy.tokens import Doc
+from spacy.training import Example
 from thinc.api import Model
 
 from ..errors import ConfigError
+from ..report import LOGGER
 from .encoder import ENCODER, Pooling
 from .word_passes import WordPasses
 
@@ -22,29 +24,68 @@ LISTENER = "luke-listener"
 class UpstreamLink:
     """Where a listener finds its encoder. It does not travel with copies or files.
 
-    encoder: the upstream's ``luke-encoder`` node. batch: the first document of the batch whose
-    gradients may reach it; a frozen upstream names none. report: tells the upstream that the
-    gradients of its batch have arrived. n_listeners: how many use that encoder. passes: what they
-    share at prediction.
+    encoder: the upstream's ``luke-encoder`` node. batch: the examples whose gradients may reach it;
+    an upstream that takes no part in an update names none. mine: those that the listener's
+    component is about to learn from, if it says so. report: tells the upstream that the gradients
+    of its batch have arrived. failed: that they will not, because of an error.
+    n_listeners: how many use that encoder. passes: what they share at prediction.
     """
 
     def __init__(self) -> None:
         self.encoder: Model | None = None
-        self.batch: ref[Doc] | None = None
+        self.batch: Sequence[Example] | None = None
+        self.mine: Sequence[Example] | None = None
         self.report: Callable[[], None] | None = None
+        self.failed: Callable[[], None] | None = None
         self.n_listeners: Callable[[], int] = _alone
         self.passes = WordPasses()
+        self._told = False
+
+    def clear(self) -> None:
+        """Forget the upstream."""
+        self.encoder = self.batch = self.mine = self.report = self.failed = None
 
     def take(self, docs: Sequence[Doc]) -> bool:
-        """Is this the batch the upstream is open for? It can be asked once."""
+        """Is this the batch the upstream is open for? It can be asked once.
+
+        A batch is known by its examples, which are the same for all components of an update: one of
+        these may have put other documents into them. A layer that is given documents alone goes by
+        those that the examples hold by now. An upstream that is excluded from an update, frozen or
+        disabled opens no batch; then only the layers on its encoder are trained, which is logged
+        once.
+        """
         batch, self.batch = self.batch, None
-        return batch is not None and len(docs) > 0 and batch() is docs[0]
+        mine, self.mine = self.mine, None
+        if batch is not None and mine is not None:
+            if any(mine[0] is eg for eg in batch):
+                return True
+        elif batch is not None and len(docs) and any(docs[0] is eg.predicted for eg in batch):
+            return True
+        if len(docs) and not self._told:
+            self._told = True
+            LOGGER.warning(
+                "A shared encoder takes no part in an update of a component that listens to it "
+                "(frozen, excluded or disabled): only the layers on it are trained. This is said "
+                "once."
+            )
+        return False
 
     def __deepcopy__(self, memo: Any) -> "UpstreamLink":
-        return UpstreamLink()
+        """In the copy of a whole pipeline the link leads to the copied upstream; in the copy of a
+        model alone it is open."""
+        result = UpstreamLink()
+        if self.encoder is not None and id(self.encoder) in memo:
+            memo[id(self)] = result
+            for name, value in self.__getstate__().items():
+                setattr(result, name, deepcopy(value, memo))
+        return result
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "batch": None}  # pickled with its pipeline, between batches
+        return {
+            **self.__dict__,
+            "batch": None,
+            "mine": None,
+        }  # pickled with its pipeline, between batches
 
 
 def _alone() -> int:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from spacy.tokens import Doc
+from spacy.training import Example
 from thinc.api import Model
 from thinc.util import torch2xp
 
@@ -19,7 +20,7 @@ from .encoder import module_of, shim_of
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun
 from .head import Head, HeadKind, head_format
-from .listener import encoder_node
+from .listener import encoder_node, is_listener
 from .shim import LearnRates, LukeShim
 
 
@@ -149,6 +150,29 @@ def head_of(model: Model) -> Head:
         raise ConfigError(f"{task_node(model).name} has no weights yet: call nlp.initialize().")
     assert isinstance(module, Head)
     return module
+
+
+def learn_from(model: Model, examples: Sequence[Example]) -> None:
+    """Say what the next update is about: a shared encoder knows its batch by that."""
+    below = encoder_below(model)
+    if is_listener(below):
+        below.attrs["link"].mine = examples
+
+
+def drop_gradients(model: Model) -> None:
+    """After an error: no gradient of this batch is left in the head, nor in the encoder."""
+    if has_head(model):
+        _drop(head_of(model))
+    below = encoder_below(model)
+    if not is_listener(below):
+        _drop(module_of(below))
+    elif below.attrs["link"].failed is not None:
+        below.attrs["link"].failed()
+
+
+def _drop(module: torch.nn.Module) -> None:
+    for parameter in module.parameters():
+        parameter.grad = None
 
 
 def set_head(model: Model, head: Head) -> None:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
-from weakref import ref
 
 from spacy.tokens import Doc
+from spacy.training import Example
 from thinc.api import Model, Optimizer
 
+from .encoder import module_of
 from .listener import UpstreamLink, is_listener
 from .transformer_data import WordStates, is_stock_listener
 from .word_passes import WordPasses
@@ -47,6 +48,7 @@ class Upstream:
             link: UpstreamLink = listener.attrs["link"]
             link.encoder = self.model
             link.report = partial(self._reported, listener)
+            link.failed = self.drop_gradients
             link.n_listeners = self._n_listeners
             link.passes = self.passes
         elif not Doc.has_extension("trf_data"):
@@ -63,7 +65,7 @@ class Upstream:
         if not nodes:
             del self.listener_map[component]
         if is_listener(listener) and listener.attrs["link"].encoder is self.model:
-            listener.attrs["link"].encoder = listener.attrs["link"].report = None
+            listener.attrs["link"].clear()
         return True
 
     def find(self, component: Any, name: str) -> None:
@@ -110,18 +112,20 @@ class Upstream:
 
     # Updates
 
-    def open(self, docs: Sequence[Doc]) -> None:
+    def open(self, examples: Sequence[Example]) -> None:
         """Let gradients of this batch reach the encoder, whose weights will change."""
+        docs = [eg.predicted for eg in examples]
         self.passes.clear()
         self._absent = set(self._waiting)
-        self._flush()
-        self._step_if_owed()
+        self.settle()
+        for node in self._ours():
+            node.attrs["link"].batch = None
         self._waiting = set()
         self._heard = False
         if not any(len(doc) for doc in docs):
             return
         for node in self._ours():
-            node.attrs["link"].batch = ref(docs[0])
+            node.attrs["link"].batch = examples
             self._waiting.add(id(node))
         if self.stock:
             self._word_states = WordStates(self.model, docs, is_train=True)
@@ -138,6 +142,19 @@ class Upstream:
             self._owed = sgd
         else:
             self.model.finish_update(sgd)
+
+    def settle(self) -> None:
+        """Take the step that is owed, if one is: before the next batch, and before saving."""
+        self._flush()
+        self._step_if_owed()
+
+    def drop_gradients(self) -> None:
+        """A listener failed in this batch: what has been added up so far is half of a gradient, and
+        the next batch must not take it for its own."""
+        for parameter in module_of(self.model).parameters():
+            parameter.grad = None
+        self._owed = self._word_states = None
+        self._waiting = set()
 
     def _receiver(self, states: WordStates, node: Model) -> Callable[[Sequence[Any]], list]:
         def receive(d_doc_data: Sequence[Any]) -> list:

@@ -16,10 +16,12 @@ from ..layers.published_head import load_published_head, published_labels
 from ..layers.task_layer import (
     Query,
     Scores,
+    drop_gradients,
     encoder_below,
     has_head,
     head_of,
     initialize_head,
+    learn_from,
     scorer_of,
     set_head,
 )
@@ -189,17 +191,22 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
             return losses
         self._check_classes()
         set_dropout_rate(self.model, drop)
-        query = self._query(docs)
-        targets = self._targets(examples, query)
-        scores, backprop = self.model.begin_update(self._before_update(query, targets))
-        loss, d_scores = self._loss(query, scores, targets)
         self._n_updates += 1
         try:
+            query = self._query(docs)
+            targets = self._targets(examples, query)
+            learn_from(self.model, examples)
+            scores, backprop = self.model.begin_update(self._before_update(query, targets))
+            loss, d_scores = self._loss(query, scores, targets)
             if not math.isfinite(loss):
                 raise TrainingError(f"the loss is {loss}. No step was taken.")
             backprop(d_scores)
         except TrainingError as err:
+            drop_gradients(self.model)
             raise TrainingError(f"{self.name}, update {self._n_updates}: {err}") from err
+        except BaseException:
+            drop_gradients(self.model)
+            raise
         if sgd not in (None, False):
             self.finish_update(sgd)
         losses[self.name] += loss

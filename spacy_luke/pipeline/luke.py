@@ -1,6 +1,7 @@
 """``luke``: contextual vectors of words and entities, and the encoder others listen to."""
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -260,7 +261,7 @@ class Luke(KeepsEncoderApart):
         examples = list(examples)
         validate_examples(examples, "Luke.update")
         set_dropout_rate(self.model, drop)
-        self.upstream.open([eg.predicted for eg in examples])
+        self.upstream.open(examples)
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses
@@ -268,6 +269,16 @@ class Luke(KeepsEncoderApart):
     def finish_update(self, sgd: Optimizer) -> None:
         """Take the step, once for all listeners (see :class:`.upstream.Upstream`)."""
         self.upstream.finish(sgd)
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the component to a directory, after a step that is still owed."""
+        self.upstream.settle()
+        super().to_disk(path, exclude=exclude)
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """The component as bytes, after a step that is still owed."""
+        self.upstream.settle()
+        return super().to_bytes(exclude=exclude)
 
     def get_loss(self, examples: Any, scores: Any) -> tuple[float, float]:
         """An encoder has no loss of its own."""

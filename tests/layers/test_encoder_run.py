@@ -3,6 +3,7 @@
 import spacy
 import torch
 from spacy.tokens import Doc
+from spacy.training import Example
 
 from spacy_luke.layers.encoder import module_of
 from spacy_luke.layers.encoder_run import EncoderRun, place
@@ -24,7 +25,7 @@ def test_nothing_happens_until_it_begins(bert_dir):
     docs = [Doc(nlp.vocab, words=WORDS)]
     encoder = module_of(encoder_node(node)).train()
     rates = {x.p for x in encoder.modules() if isinstance(x, torch.nn.Dropout)}
-    nlp.get_pipe("luke").upstream.open(docs)
+    nlp.get_pipe("luke").upstream.open([Example(doc, doc.copy()) for doc in docs])
     node.attrs["dropout_rate"] = 0.75
     run = EncoderRun(node, docs, is_train=True)
     assert node.attrs["link"].batch is not None and not run.trains
@@ -55,7 +56,7 @@ def test_placing_spans_and_telling_which_fit_changes_nothing(bert_dir):
     pipe = nlp.get_pipe("luke_ner")
     docs = [Doc(nlp.vocab, words=WORDS)]
     encoder = module_of(encoder_node(node)).train()
-    nlp.get_pipe("luke").upstream.open(docs)
+    nlp.get_pipe("luke").upstream.open([Example(doc, doc.copy()) for doc in docs])
     query = pipe._query(docs)
     assert place(node, docs, query.table, query.of_doc).fits.all()
     assert fits(pipe.model, query).all()

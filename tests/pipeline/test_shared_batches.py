@@ -1,0 +1,147 @@
+"""A shared encoder learns from every batch of its own, whatever happens around it, or says so."""
+
+import copy
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import SGD
+
+from tests.pipeline.relation_data import make_examples
+from tests.pipeline.test_joint import answers, encoder, gradients, head, initialized, weights
+
+TOLD = "A shared encoder takes no part in an update"
+
+
+def sgd() -> SGD:
+    return SGD(0.05, grad_clip=0.0, L2=0.0, use_averages=False)
+
+
+class Replacing:
+    """A component that puts other documents into the pipeline."""
+
+    def __call__(self, doc: Doc) -> Doc:
+        return doc.copy()
+
+
+@Language.factory("replacing_component_of_tests")
+def make_replacing(nlp: Language, name: str) -> Replacing:
+    return Replacing()
+
+
+@pytest.fixture
+def joint(bert_dir):
+    return initialized(bert_dir)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_documents_that_are_replaced_in_a_batch_are_still_its_own(joint, caplog, direct):
+    nlp, _ = joint
+    nlp.add_pipe("replacing_component_of_tests", after="luke")
+    before = weights(encoder(nlp))
+    annotates = ["replacing_component_of_tests"]
+    nlp.update(make_examples(nlp), sgd=sgd() if direct else False, annotates=annotates)
+    if not direct:
+        nlp.get_pipe("luke").finish_update(sgd())
+    assert np.abs(weights(encoder(nlp)) - before).max() > 1e-5
+    assert TOLD not in caplog.text
+
+
+def test_copies_that_a_component_makes_itself_train_the_encoder(joint, caplog, monkeypatch):
+    nlp, examples = joint
+    pipe = nlp.get_pipe("luke_ner")
+    make = pipe._query
+    monkeypatch.setattr(pipe, "_query", lambda docs: make([doc.copy() for doc in docs]))
+    exclude = ["luke_relation", "luke_entity_typing"]
+    before = weights(encoder(nlp))
+    for _ in range(2):  # the step of the first is owed until the second
+        nlp.update(examples, sgd=sgd(), exclude=exclude)
+    assert np.abs(weights(encoder(nlp)) - before).max() > 1e-5 and TOLD not in caplog.text
+
+
+@pytest.mark.parametrize("way", ["exclude", "select_pipes", "own update"])
+def test_an_upstream_that_takes_no_part_is_said_once_and_the_head_learns(joint, caplog, way):
+    nlp, examples = joint
+    shared, own = weights(encoder(nlp)), weights(head(nlp, "luke_ner"))
+    for _ in range(2):
+        if way == "exclude":
+            nlp.update(examples, sgd=sgd(), exclude=["luke"])
+        elif way == "select_pipes":
+            with nlp.select_pipes(disable=["luke"]):
+                nlp.update(examples, sgd=sgd())
+        else:
+            nlp.get_pipe("luke_ner").update(examples, sgd=sgd())
+    assert (weights(encoder(nlp)) == shared).all()
+    assert (weights(head(nlp, "luke_ner")) != own).any()
+    told = [message for message in caplog.messages if TOLD in message]
+    assert len(told) == (1 if way == "own update" else 3)  # of each component
+
+
+def test_a_link_that_an_earlier_batch_left_open_never_raises(joint):
+    nlp, examples = joint
+    nlp.update(examples, sgd=sgd(), exclude=["luke_ner"])
+    shared, added = weights(encoder(nlp)), gradients(encoder(nlp))
+    others = [Example(Doc(nlp.vocab, words=["Other", "words"]), Doc(nlp.vocab, ["Other", "words"]))]
+    nlp.get_pipe("luke_ner").update(others, sgd=False)
+    assert (weights(encoder(nlp)) == shared).all()
+    assert (gradients(encoder(nlp)) == added).all()
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_gradients_of_a_batch_that_failed_are_not_those_of_the_next(bert_dir, monkeypatch, direct):
+    def learned(fails: bool) -> np.ndarray:
+        nlp, examples = initialized(bert_dir)
+        if fails:
+            pipe = nlp.get_pipe("luke_relation")
+            with monkeypatch.context() as patch:
+                patch.setattr(pipe, "_loss", lambda *args: 1 / 0)
+                with pytest.raises(ZeroDivisionError):
+                    nlp.update(examples[:2], sgd=False)
+            assert not gradients(encoder(nlp)).any()
+        assert not gradients(encoder(nlp)).any()
+        optimizer = sgd()
+        nlp.update(examples, sgd=optimizer if direct else False, drop=0.0)
+        if not direct:
+            nlp.get_pipe("luke").finish_update(optimizer)
+        return weights(encoder(nlp))
+
+    assert np.abs(learned(True) - learned(False)).max() < 1e-6
+
+
+@pytest.mark.parametrize("way", ["disk", "bytes"])
+def test_a_step_that_is_owed_is_taken_before_saving(joint, tmp_path, way):
+    """nlp.update finishes the upstream before its listeners have run, and one is not there."""
+    nlp, examples = joint
+    before = weights(encoder(nlp))
+    nlp.update(examples, sgd=sgd(), exclude=["luke_entity_typing"], drop=0.0)
+    if way == "disk":
+        nlp.to_disk(tmp_path)
+        saved = spacy.load(tmp_path)
+    else:
+        saved = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    assert np.abs(weights(encoder(saved)) - before).max() > 1e-5
+    assert (weights(encoder(saved)) == weights(encoder(nlp))).all()
+    assert not gradients(encoder(nlp)).any()
+
+
+def test_a_copied_pipeline_shares_an_encoder_of_its_own(joint):
+    nlp, examples = joint
+    nlp.update(examples, sgd=sgd())
+    other = copy.deepcopy(nlp)
+    assert answers(other) == answers(nlp)
+    assert encoder(other) is not encoder(nlp)
+    mine, theirs = weights(encoder(nlp)), weights(encoder(other))
+    other.update(make_examples(other), sgd=sgd())
+    assert (weights(encoder(nlp)) == mine).all()
+    assert np.abs(weights(encoder(other)) - theirs).max() > 1e-5
+    nlp.update(make_examples(nlp), sgd=sgd())
+    assert np.abs(weights(encoder(nlp)) - mine).max() > 1e-5
+
+
+def test_a_copied_model_alone_has_no_upstream(joint):
+    nlp, _ = joint
+    alone = nlp.get_pipe("luke_relation").model.copy()
+    assert alone.layers[0].attrs["link"].encoder is None
