@@ -7,6 +7,7 @@ from ..checkpoint.source import Source
 from ..model.encoder import LukeModel
 from ..vocab.entities import EntityVocab
 from ..vocab.pieces import PieceTokenizer
+from .read_write_lock import ReadWriteLock
 
 
 class Encoder(nn.Module):
@@ -32,6 +33,7 @@ class Encoder(nn.Module):
         self.entities = entities.indexed()
         self.others: Weights = others or {}
         self.source = source or Source()
+        self.lock = ReadWriteLock()
         self.mask_id = self.entities.mask_id
         self.window = (0, 0)
 

@@ -1,7 +1,7 @@
 """What a task needs of an encoder: to place spans, and to encode one batch of documents."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -83,8 +83,8 @@ class EncoderRun:
     """One use of an encoder by a task, for one batch of documents.
 
     It begins and ends in a ``with`` block: there the network gets its mode and dropout, and
-    gradients and precision are set for encoder and head. Modes stay as they are after it, because
-    what was not kept is computed again for the gradients.
+    gradients and precision are set for encoder and head. Any number of threads may be in such a
+    block if they predict; one that trains is alone in it.
 
     node: the task's encoder or listener node. is_train: whether the *task* is training.
     trains: whether gradients reach the encoder: one of the task's own, or an upstream's that takes
@@ -107,8 +107,9 @@ class EncoderRun:
             self._n_sharing = self._link.n_listeners()
             if self._n_sharing > 1:
                 self._link.passes.begin(id(self.node))
-        self.encoder.train(self.trains)
-        self.encoder.network.set_dropout(float(self.node.attrs["dropout_rate"]))
+        lock = self.encoder.lock
+        self._context.enter_context(lock.writing() if self.is_train else lock.reading())
+        self._set_mode()
         self._context.enter_context(torch.set_grad_enabled(self.is_train))
         self._context.enter_context(
             torch.autocast(self.device.type, torch.bfloat16, enabled=self._mixed_precision)
@@ -117,6 +118,18 @@ class EncoderRun:
 
     def __exit__(self, *error: Any) -> None:
         self._context.close()
+
+    def _set_mode(self) -> None:
+        self.encoder.train(self.trains)
+        self.encoder.network.set_dropout(float(self.node.attrs["dropout_rate"]))
+
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """For the backward pass, in which what was not kept is computed again: no other thread uses
+        the encoder, and it has the mode and dropout of the run, whatever ran in between."""
+        with self.encoder.lock.writing():
+            self._set_mode()
+            yield
 
     def backprop(
         self,
@@ -132,10 +145,11 @@ class EncoderRun:
         """
         kept = [i for i, x in enumerate(outputs) if x.requires_grad and x.numel()]
         if kept:
-            torch.autograd.backward(
-                [outputs[i] for i in kept],
-                [xp2torch(gradients[i]).to(outputs[i].device, outputs[i].dtype) for i in kept],
-            )
+            with self.learning():
+                torch.autograd.backward(
+                    [outputs[i] for i in kept],
+                    [xp2torch(gradients[i]).to(outputs[i].device, outputs[i].dtype) for i in kept],
+                )
         trained = (head, self.encoder if self.trains else None)
         check_gradients([module for module in trained if module is not None])
         if self.trains and self._link is not None and self._link.report is not None:

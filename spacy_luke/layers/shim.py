@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,6 +14,7 @@ from thinc.util import torch2xp, xp2torch
 from ..errors import ConfigError
 from ..report import LOGGER
 from .forking import make_forks_safe
+from .read_write_lock import ReadWriteLock
 
 
 @dataclass
@@ -88,8 +89,11 @@ class Format:
 
 
 @runtime_checkable
-class TellsChanges(Protocol):
-    """A module that is told when its weights were changed."""
+class Shared(Protocol):
+    """A module that several threads may use: its weights are changed under its lock, and it is told
+    when they were."""
+
+    lock: ReadWriteLock
 
     def weights_changed(self) -> None: ...
 
@@ -130,6 +134,12 @@ class LukeShim(PyTorchShim):
         """One optimizer step on every parameter that has a gradient; gradients become zero."""
         if self._model is None:
             return
+        with self._model.lock.writing() if isinstance(self._model, Shared) else nullcontext():
+            self._step(optimizer)
+            self._weights_changed()
+
+    def _step(self, optimizer: Optimizer) -> None:
+        assert self._model is not None
         decay, within = optimizer.L2, self.rates.within(optimizer)
         for name, parameter in self._model.named_parameters():
             if parameter.grad is None or not parameter.requires_grad:
@@ -147,7 +157,6 @@ class LukeShim(PyTorchShim):
             if updated is not weights and not _same_memory(updated, weights):
                 parameter.data.copy_(xp2torch(updated))
             parameter.grad = None
-        self._weights_changed()
 
     @contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
@@ -168,7 +177,7 @@ class LukeShim(PyTorchShim):
 
     def _weights_changed(self, changed: bool = True) -> None:
         """Thinc writes through NumPy or CuPy, which torch does not notice."""
-        if changed and isinstance(self._model, TellsChanges):
+        if changed and isinstance(self._model, Shared):
             self._model.weights_changed()
 
     def copy(self) -> "LukeShim":

@@ -85,9 +85,9 @@ def _forward(
     model: Model[Query, Scores], query: Query, is_train: bool
 ) -> tuple[Scores, Callable[[Scores], list]]:
     head = head_of(model)
-    head.train(is_train)
-    head.set_dropout(float(model.attrs["dropout_rate"]))
     with EncoderRun(model.layers[0], query.docs, is_train) as run:
+        head.train(is_train)
+        head.set_dropout(float(model.attrs["dropout_rate"]))
         found = scorer_of(model).score(run, head, query)
     tensors = {i: x for i, x in enumerate(found) if isinstance(x, torch.Tensor)}
 

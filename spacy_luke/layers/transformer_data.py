@@ -32,7 +32,8 @@ class WordStates:
     """
 
     def __init__(self, encoder: Model, docs: Sequence[Doc], is_train: bool):
-        with EncoderRun(encoder, docs, is_train) as run:
+        self._run = EncoderRun(encoder, docs, is_train)
+        with self._run as run:
             self._pieces, self._states = encode_pieces(run)
         self._gradient: torch.Tensor | None = None
         states = torch2xp(self._states.detach())
@@ -91,5 +92,6 @@ class WordStates:
 
     def backprop(self) -> None:
         if self._gradient is not None:
-            self._states.backward(self._gradient)
+            with self._run.learning():
+                self._states.backward(self._gradient)
             self._gradient = None

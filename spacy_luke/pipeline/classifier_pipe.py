@@ -18,6 +18,7 @@ from ..layers.task_layer import (
     Scores,
     drop_gradients,
     encoder_below,
+    encoder_of,
     has_head,
     head_of,
     initialize_head,
@@ -211,6 +212,11 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
             self.finish_update(sgd)
         losses[self.name] += loss
         return losses
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Change the weights, while no other thread predicts with them."""
+        with encoder_of(self.model).lock.writing():
+            super().finish_update(sgd)
 
     def get_loss(
         self, examples: Iterable[Example], scores: tuple[Query, Scores]

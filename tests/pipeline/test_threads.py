@@ -1,0 +1,96 @@
+"""Threads share a pipeline: predictions run side by side, and training waits for them."""
+
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from thinc.api import SGD
+
+from spacy_luke.layers.read_write_lock import ReadWriteLock
+from tests.pipeline.relation_data import make_examples
+from tests.pipeline.test_joint import answers, initialized
+
+
+@pytest.fixture(autouse=True)
+def _switch_often():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def run(work, n_threads: int) -> list:
+    with ThreadPoolExecutor(n_threads) as pool:
+        return [f.result(timeout=120) for f in [pool.submit(work, i) for i in range(n_threads)]]
+
+
+def test_predictions_of_several_threads_are_right(bert_dir):
+    nlp, _ = initialized(bert_dir)
+    expected = answers(nlp)
+    found = run(lambda i: [answers(nlp) for _ in range(15)], 4)
+    assert all(answer == expected for part in found for answer in part)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.01])
+def test_one_thread_trains_while_others_predict(bert_dir, rate):
+    """With a rate of 0 nothing changes, so what others predict in between must not, either: dropout
+    is of the training alone."""
+    nlp, examples = initialized(bert_dir)
+    expected = answers(nlp)
+    done = threading.Event()
+
+    def work(i: int) -> list:
+        if i:
+            found = []
+            while not done.is_set():
+                found.append(answers(nlp))
+            return found
+        try:
+            for _ in range(25):
+                nlp.update(make_examples(nlp), sgd=SGD(rate, L2=0.0, use_averages=False), drop=0.5)
+        finally:
+            done.set()
+        return []
+
+    found = [answer for part in run(work, 4) for answer in part]
+    assert len(found) > 3
+    if rate == 0.0:
+        assert all(answer == expected for answer in found) and answers(nlp) == expected
+    else:
+        assert answers(nlp) != expected
+
+
+def test_readers_share_the_lock_and_a_writer_has_it_alone():
+    lock, inside, most, broken = ReadWriteLock(), [], [], []
+
+    def work(i: int) -> None:
+        for j in range(60):
+            if (i + j) % 5 == 0:
+                with lock.writing(), lock.reading(), lock.writing():
+                    broken.extend(inside)
+                    time.sleep(0.0005)
+                    broken.extend(inside)
+            else:
+                with lock.reading(), lock.reading():
+                    inside.append(i)
+                    most.append(len(inside))
+                    time.sleep(0.0005)
+                    inside.remove(i)
+
+    run(work, 6)
+    assert not broken and max(most) > 1 and not inside
+
+
+def test_a_lock_is_free_after_an_error():
+    lock = ReadWriteLock()
+    for take in (lock.reading, lock.writing):
+        with pytest.raises(KeyError), take():
+            raise KeyError
+
+    def work(i: int) -> bool:
+        with lock.writing():
+            return True
+
+    assert run(work, 2) == [True, True]
