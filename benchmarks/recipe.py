@@ -1,0 +1,166 @@
+"""``spacy train configs/ner.cfg`` with paths alone, against one context alone.
+
+    python -m benchmarks.recipe --encoder DIR --sizes 100 1000 --results results.jsonl
+    python -m benchmarks.recipe --table --results results.jsonl
+
+The data is the development part of Few-NERD, without repeated sentences: up to 9,800 sentences to
+train on, 700 for development, the others for test. It is given as sentences, or as documents of 20
+neighbouring ones, and every row is tested on both. All rows make the steps that the callback of the
+config chooses, and the last weights count. Finished runs are skipped when started again.
+"""
+
+import argparse
+import io
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from spacy.tokens import Doc
+from spacy.training import Corpus
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import load_config
+
+from . import results, runtime
+from .datasets import default_folder, read, store
+from .markdown import markdown, spread
+from .training import CONFIGS
+
+MOST, DEV, OF_DOCUMENT = 9800, 700, 20
+GIVEN = ("sentences", "documents")
+# Overrides of the config; the shares of contexts are [training.batcher].
+ROWS: dict[str, dict[str, Any]] = {
+    "shipped": {},
+    "sentences": {"sentence": 1.0, "neighbours": 0.0, "document": 0.0},
+    "documents": {"sentence": 0.0, "neighbours": 0.0, "document": 1.0, "join_sentences": False},
+}
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    p = runtime.parser("recipe", __doc__, "build/recipe", "results.jsonl")
+    runtime.add_encoder(p)
+    runtime.add_device(p)
+    p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
+    p.add_argument("--sizes", nargs="+", type=int, default=[100, 1000, 3000, MOST])
+    p.add_argument("--given", nargs="+", choices=GIVEN, default=list(GIVEN))
+    p.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
+    p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    p.add_argument("--set", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
+    p.add_argument("--table", action="store_true", help="print what the results hold")
+    return runtime.parsed(p, argv)
+
+
+def prepare(folder: Path, work: Path, sizes: Sequence[int]) -> dict[str, Path]:
+    """Files by name: ``dev`` and ``test`` of either form, and ``train`` of every size."""
+    seen: set[str] = set()
+    docs = []
+    for doc in read(folder / "few-nerd" / "dev.txt"):
+        if doc.text not in seen:
+            seen.add(doc.text)
+            docs.append(doc)
+    parts = {"dev": docs[MOST : MOST + DEV], "test": docs[MOST + DEV :]}
+    parts |= {f"train-{size}": docs[: min(size, MOST)] for size in sizes}
+    paths = {}
+    for name, part in parts.items():
+        for given in GIVEN:
+            path = paths[f"{name}-{given}"] = work / "data" / f"{name}-{given}.spacy"
+            if not path.exists():
+                store(path, part if given == "sentences" else joined(part))
+    return paths
+
+
+def joined(docs: Sequence[Doc]) -> list[Doc]:
+    groups = [docs[i : i + OF_DOCUMENT] for i in range(0, len(docs), OF_DOCUMENT)]
+    found = [Doc.from_docs(list(group), ensure_whitespace=True) for group in groups]
+    return [doc for doc in found if doc is not None]
+
+
+def run(args: argparse.Namespace, paths: dict[str, Path], record: results.Record) -> results.Record:
+    """Train one row and score it on both forms of the test data."""
+    settings = record["settings"]
+    given, row = settings["given"], record["row"]
+    overrides = {
+        "paths.train": str(paths[f"train-{settings['size']}-{given}"]),
+        "paths.dev": str(paths[f"dev-{given}"]),
+        "paths.encoder": settings["encoder"],
+        "system.seed": record["seed"],
+        **{f"training.batcher.{name}": value for name, value in ROWS[row].items()},
+        **{name: json.loads(text) for name, text in settings["set"]},
+    }
+    config = load_config(CONFIGS / "ner.cfg", overrides=overrides)
+    config["corpora"]["dev"]["limit"] = 4  # the last weights count
+    nlp = init_nlp(config, use_gpu=args.gpu_id)
+    log = io.StringIO()
+    with runtime.Clock() as clock:
+        train(nlp, use_gpu=args.gpu_id, stdout=log, stderr=log)
+    found: results.Record = {
+        "steps": nlp.config["training"]["max_steps"],
+        "train_seconds": clock.wall,
+        "train_cpu_seconds": clock.process,
+        "device": runtime.device_name(args.gpu_id),
+    }
+    for part in ("dev", "test"):
+        for form in GIVEN:
+            scores = nlp.evaluate(list(Corpus(paths[f"{part}-{form}"])(nlp)))
+            found[f"{part}_{form}"] = {x: 100 * scores[f"ents_{x}"] for x in "fpr"}
+    return {**record, **found}
+
+
+def table(records: Sequence[results.Record]) -> str:
+    """Test F1, mean and standard deviation over seeds."""
+    rows: dict[tuple, dict[str, Any]] = {}
+    for record in records:
+        settings = record["settings"]
+        key = (settings["size"], settings["given"], record["row"])
+        rows.setdefault(key, {"steps": record["steps"], "runs": []})["runs"].append(record)
+    order = {name: i for i, name in enumerate((*GIVEN, *ROWS))}
+    lines = []
+    for (size, given, row), found in sorted(
+        rows.items(), key=lambda item: (item[0][0], order[item[0][1]], order[item[0][2]])
+    ):
+        test = {form: [x[f"test_{form}"]["f"] for x in found["runs"]] for form in GIVEN}
+        lines.append(
+            {
+                "sentences": f"{size:,}",
+                "given as": given,
+                "trained on": row,
+                "steps": f"{found['steps']:,}",
+                "seeds": str(len(found["runs"])),
+                **{f"F1 on {form}": spread(values) for form, values in test.items()},
+            }
+        )
+    return markdown(pd.DataFrame(lines))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    if args.table:
+        print(table([x for x in results.read([args.results]) if x["kind"] == "recipe"]))
+        return 0
+    runtime.start(args.gpu_id, args.threads)
+    paths = prepare(args.data, args.work, args.sizes)
+    done = {results.run_key(x) for x in results.read([args.results]) if x["kind"] == "recipe"}
+    for seed in args.seeds:
+        for size in args.sizes:
+            for given in args.given:
+                for row in args.rows:
+                    settings = {
+                        "given": given, "size": size, "encoder": args.encoder, "set": args.set
+                    }  # fmt: skip
+                    record = {
+                        "kind": "recipe", "data": "few-nerd", "row": row, "seed": seed,
+                        "settings": settings,
+                    }  # fmt: skip
+                    if results.run_key(record) in done:
+                        continue
+                    record = run(args, paths, record)
+                    results.append(args.results, record)
+                    print(table([record]).splitlines()[-1], flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
