@@ -310,13 +310,17 @@ def test_settings_that_name_other_classes_than_were_learned_are_refused(bert_dir
 
 @pytest.mark.parametrize("symmetric", [[], ["located_in"]])
 def test_a_relation_that_no_window_holds_is_counted_once(bert_dir, symmetric):
-    nlp = make(bert_dir, "markers", symmetric=symmetric, encoder={"window": 8, "overlap": 2})
+    nlp = make(bert_dir, "markers", symmetric=symmetric, encoder={"window": 12, "overlap": 3})
     doc = Doc(nlp.vocab, words=["Tokyo", *["is"] * 20, "Japan"])
     ents = [(0, 1, "LOC", []), (21, 22, "LOC", [])]
     reference = annotate(doc.copy(), ents, [(0, 1, "located_in"), (1, 0, "borders")])
-    nlp.initialize(lambda: [Example(annotate(doc, ents), reference)])
+    short = Doc(nlp.vocab, words=["Tokyo", "Japan"])  # something to learn
+    near = [(0, 1, "LOC", []), (1, 2, "LOC", [])]
+    other = annotate(short.copy(), near, [(0, 1, "located_in")])
+    examples = [Example(annotate(doc, ents), reference), Example(annotate(short, near), other)]
+    nlp.initialize(lambda: examples)
     limits = nlp.get_pipe("luke_relation").limits
-    expected = {"gold": 2, "no entity": 0, "no candidate": 0, "second label": 0, "too long": 2}
+    expected = {"gold": 3, "no entity": 0, "no candidate": 0, "second label": 0, "too long": 2}
     assert limits == expected
 
 
