@@ -55,7 +55,7 @@ def is_annotated(doc: Doc, layer: Layer) -> bool:
 
 
 def copy_annotated(source: Doc, target: Doc) -> None:
-    """Say of ``target`` what is said of ``source``."""
+    """Copy the annotation marks of ``source`` to ``target``."""
     data: dict[Any, Any] = source.user_data
     if _KEY in data:
         target.user_data[_KEY] = dict(data[_KEY])  # type: ignore[index]

@@ -1,7 +1,7 @@
 """Training examples cut and joined anew in every epoch: sentences, neighbours, documents.
 
 A model trained on whole documents is worse on single sentences than one trained on sentences, and
-the other way round. Trained on both, it is good at both, whatever the corpus came as.
+the other way round. Training on both works for both, regardless of how the corpus is split.
 """
 
 import random
@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from spacy.pipeline import Sentencizer
 from spacy.training import Example
-from spacy.training.alignment_array import AlignmentArray
 from spacy.util import registry
 
 from ..annotations.annotated import everything_annotated
@@ -90,7 +89,7 @@ class ContextMixer:
 
     def mix(self, examples: Iterable[Example]) -> Iterator[Example]:
         """One epoch's examples: every token of every document once."""
-        # Documents of which different layers are annotated are not joined.
+        # Documents of which different layers, or spans groups, are annotated are not joined.
         single: dict[tuple, list[Example]] = defaultdict(list)
         for eg in examples:
             (name,) = random.choices(["sentence", "neighbours", "document"], self.shares)
@@ -98,7 +97,8 @@ class ContextMixer:
             if len(starts) > 1:
                 yield from cut_example(eg, self._runs(name, starts, len(eg.reference)))
             elif self.join_sentences and name != "sentence":
-                single[name, everything_annotated(eg.reference)].append(eg)
+                said = everything_annotated(eg.reference), frozenset(eg.reference.spans)
+                single[name, said].append(eg)
             else:
                 yield eg
         for (name, _), left in single.items():
@@ -145,7 +145,7 @@ def sentence_starts(eg: Example) -> Array:
     for spans in (eg.reference.ents, *eg.reference.spans.values()):
         for span in spans:
             is_start[span.start + 1 : span.end] = False
-    first, last = _aligned(eg.alignment.y2x)
+    first, last = _aligned(eg)
     before = np.concatenate([[-1], np.maximum.accumulate(last)[:-1]])
     rows = np.flatnonzero(is_start & (first > before))
     rows = rows[rows > 0]
@@ -158,17 +158,19 @@ def _reference_starts(eg: Example) -> Array:
         return eg.reference.to_array("SENT_START").astype(np.int64) == 1
     if eg.predicted.has_annotation("SENT_START"):
         starts = eg.predicted.to_array("SENT_START").astype(np.int64) == 1
-        first, _ = _aligned(eg.alignment.y2x)
+        first, _ = _aligned(eg)
         return (first >= 0) & starts[first]
     return np.asarray(Sentencizer().predict([eg.reference])[0], dtype=bool)
 
 
-def _aligned(alignment: AlignmentArray) -> tuple[Array, Array]:
-    """(n,) first and last token of the other side that each token is aligned with, or -1."""
-    ends = np.cumsum(alignment.lengths)
-    some = alignment.lengths > 0
+def _aligned(eg: Example) -> tuple[Array, Array]:
+    """(n_reference_tokens,) first and last predicted token that each is aligned with, or -1."""
+    alignment = eg.alignment.y2x
+    lengths = alignment.lengths[: len(eg.reference)]  # white space in the last token adds one
+    ends = np.cumsum(lengths)
+    some = lengths > 0
     first, last = np.full(len(ends), -1), np.full(len(ends), -1)
-    first[some] = alignment.data[(ends - alignment.lengths)[some]]
+    first[some] = alignment.data[(ends - lengths)[some]]
     last[some] = alignment.data[ends[some] - 1]
     return first, last
 

@@ -12,6 +12,7 @@ from typing import Any
 from spacy.tokens import Doc, Span
 
 from ..annotations.annotated import copy_annotated
+from ..annotations.relations import ATTRIBUTE as RELATIONS
 from ..annotations.relations import relation_offsets
 from ..annotations.types import ATTRIBUTE as TYPES
 
@@ -59,9 +60,12 @@ def join(docs: Sequence[Doc]) -> Doc:
         by = joined[at].idx if len(doc) else 0
         own: dict[Any, Any] = doc.user_data
         for key, value in own.items():
-            if _of_span(key) and key[2] is not None:
-                _, name, start, end = key
-                data["._.", name, start + by, None if end is None else end + by] = value
+            if not _of_span(key) or key[2] is None:
+                continue
+            _, name, start, end = key
+            kept = _within(key, value, 0, len(doc.text))
+            if kept is not None:
+                data["._.", name, start + by, None if end is None else end + by] = kept
         at += len(doc)
     copy_annotated(docs[0], joined)
     return joined
@@ -90,11 +94,25 @@ def _user_data(doc: Doc, parts: Sequence[Span]) -> tuple[list[dict[Any, Any]], i
             continue
         i = max(bisect_right(starts, start) - 1, 0)
         at = starts[i]
-        if start >= at and (end is None or end <= parts[i].end_char):
-            found[i]["._.", name, start - at, None if end is None else end - at] = value
+        kept = _within(key, value, at, parts[i].end_char)
+        if kept is not None:
+            found[i]["._.", name, start - at, None if end is None else end - at] = kept
         elif name == TYPES:
             lost_types += 1
     return found, lost_types
+
+
+def _within(key: Any, value: Any, low: int, high: int) -> Any:
+    """User data about a span, for a text cut to the characters [low, high): None if the span lies
+    elsewhere. A relation is stored with its head, by the distance to its tail; if the tail lies
+    elsewhere, that distance would lead into another text."""
+    _, name, start, end = key
+    if start < low or (end or start) > high:
+        return None
+    if name != RELATIONS:
+        return value
+    rows = [row for row in value if low <= start + row[0] and start + row[1] <= high]
+    return rows or None
 
 
 def _of_span(key: Any) -> bool:

@@ -1,6 +1,6 @@
 """The encoder inside a Thinc node: reading it, preparing it, saving it.
 
-Task layers reach through the node to the network (see ``session.py``), because they ask about
+Task layers reach through the node to the network (see ``encoder_run.py``), because they ask about
 entities.
 """
 

@@ -215,6 +215,6 @@ def check_gradients(modules: Sequence[torch.nn.Module]) -> None:
         return
     raise TrainingError(
         f"gradients of {sum(not torch.isfinite(x) for x in norms)} of {len(norms)} parameters are "
-        "NaN or infinite. No step was taken. Lower the learning rate, or look for documents that "
-        "are unlike the others in this batch."
+        "NaN or infinite. No step of this component or its encoder was taken. Lower the learning "
+        "rate, or look for documents that are unlike the others in this batch."
     )

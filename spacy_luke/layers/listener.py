@@ -46,7 +46,7 @@ class UpstreamLink:
         self.encoder = self.batch = self.mine = self.report = self.failed = None
 
     def take(self, docs: Sequence[Doc]) -> bool:
-        """Is this the batch the upstream is open for? It can be asked once.
+        """Whether gradients of this batch may reach the upstream. Consumes the open batch.
 
         A batch is known by its examples, which are the same for all components of an update: one of
         these may have put other documents into them. A layer that is given documents alone goes by

@@ -26,8 +26,8 @@ class LearnRates:
     layer_decay: layer i of n learns at ``layer_decay ** (n - i)`` of the rate, embeddings at
         ``layer_decay ** (n + 1)``; 1.0 switches it off.
     decay_everything: also apply weight decay (L2) to biases and LayerNorm.
-    most: a higher rate of the config's optimizer counts as this one, before all factors; None: no
-        limit. Optimizers without moments (SGD) have other rates, and no limit.
+    most: the maximum learning rate, before all factors; None: no limit. Optimizers without moments
+        (SGD) have other rates, and no limit.
     owner: the encoder, for a message when the limit acts; empty: no message.
     """
 

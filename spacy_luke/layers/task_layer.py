@@ -92,8 +92,9 @@ def _forward(
     tensors = {i: x for i, x in enumerate(found) if isinstance(x, torch.Tensor)}
 
     def backprop(d_scores: Scores) -> list:
-        # What is too high for the encoder is too high for the layers on it.
-        shim_of_head(model).rates.most = shim_of(encoder_node(run.node)).rates.most
+        # A rate that is too high for an encoder that learns is too high for the layers on it.
+        limit = shim_of(encoder_node(run.node)).rates.most if run.trains else None
+        shim_of_head(model).rates.most = limit
         run.backprop([*tensors.values()], [d_scores[i] for i in tensors], head)
         return []
 
@@ -153,7 +154,7 @@ def head_of(model: Model) -> Head:
 
 
 def learn_from(model: Model, examples: Sequence[Example]) -> None:
-    """Say what the next update is about: a shared encoder knows its batch by that."""
+    """Register the examples of the next update: a shared encoder identifies its batch by them."""
     below = encoder_below(model)
     if is_listener(below):
         below.attrs["link"].mine = examples

@@ -8,7 +8,9 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Model, Optimizer
 
+from ..errors import TrainingError
 from .encoder import module_of
+from .encoder_run import check_gradients
 from .listener import UpstreamLink, is_listener
 from .transformer_data import WordStates, is_stock_listener
 from .word_passes import WordPasses
@@ -183,3 +185,8 @@ class Upstream:
         if self._word_states is not None and self._word_states.has_gradient:
             self._word_states.backprop()
             self._word_states = None
+            try:
+                check_gradients([module_of(self.model)])
+            except TrainingError as err:
+                self.drop_gradients()
+                raise TrainingError(f"A stock component on a shared encoder: {err}") from err

@@ -136,7 +136,9 @@ def _mentions(
         predicted[places(_place(span))] = kept
     for place, types in gold.items():
         yield Mention(predicted.get(place, frozenset()), types)
-    if spans_key is None:
+    if not is_annotated(example.reference, "ents"):
+        complete = False
+    elif spans_key is None:
         complete = example.reference.has_annotation("ENT_IOB")
     else:
         complete = spans_key in example.reference.spans

@@ -15,8 +15,8 @@ False leaves a class of a row out."""
 
 
 def single_loss(ops: Ops, logits: Any, targets: Array) -> tuple[float, Any]:
-    """Cross-entropy. logits: (n, C); targets: (n, C), a 1 for the class of a row, or for
-    several if it is one of them; none in a row that is to be left out.
+    """Cross-entropy. logits: (n, C); targets: (n, C), one or more 1s per row: the possible
+    classes. A row of zeros is ignored.
 
     The loss of a row is -log(sum of the probabilities of its classes).
     """

@@ -200,7 +200,9 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
             scores, backprop = self.model.begin_update(self._before_update(query, targets))
             loss, d_scores = self._loss(query, scores, targets)
             if not math.isfinite(loss):
-                raise TrainingError(f"the loss is {loss}. No step was taken.")
+                raise TrainingError(
+                    f"the loss is {loss}. No step of this component or its encoder was taken."
+                )
             backprop(d_scores)
         except TrainingError as err:
             drop_gradients(self.model)

@@ -1,6 +1,6 @@
 """``luke``: contextual vectors of words and entities, and the encoder others listen to."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -269,6 +269,13 @@ class Luke(KeepsEncoderApart):
     def finish_update(self, sgd: Optimizer) -> None:
         """Take the step, once for all listeners (see :class:`.upstream.Upstream`)."""
         self.upstream.finish(sgd)
+
+    def use_params(self, params: dict) -> Iterator[None]:
+        """Use other weights until the generator is resumed, as spaCy does. A step that is still
+        owed is one of the present weights."""
+        self.upstream.settle()
+        with self.model.use_params(params):
+            yield
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the component to a directory, after a step that is still owed."""

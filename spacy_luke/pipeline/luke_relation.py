@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy.util import minibatch
 from thinc.api import Config, Model
 
-from ..annotations.annotated import annotated_labels, is_annotated
+from ..annotations.annotated import annotated_labels
 from ..annotations.mentions import entities_of, spans_of
 from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
 from ..errors import ConfigError
@@ -158,8 +158,14 @@ class LukeRelation(EntityTask[RelationQuery]):
         return {item.label for item in self._gold(doc)}
 
     def _gold(self, doc: Doc) -> list[Offsets]:
-        """Annotated relations; one labelled as none, as some corpora have it, is none."""
-        return [item for item in relation_offsets(doc) if item.label != self.published_nil]
+        """Annotated relations of the labels that were judged; one labelled as none, as some corpora
+        have it, is none."""
+        judged = annotated_labels(doc, self.layer)
+        return [
+            item
+            for item in relation_offsets(doc)
+            if item.label != self.published_nil and (judged is None or item.label in judged)
+        ]
 
     def _query(self, docs: Sequence[Doc]) -> RelationQuery:
         key, merged = self.cfg["spans_key"], self.cfg["merge_entities"]
@@ -280,8 +286,8 @@ class LukeRelation(EntityTask[RelationQuery]):
         return classes, known
 
     def _judged(self, doc: Doc) -> Array:
-        """(n_classes,) whether a document says if relations of a class hold in it. That none of the
-        classes does is known wherever it is possible."""
+        """(n_classes,) whether the document's annotators judged each class. "No relation" always
+        counts as judged."""
         labels = annotated_labels(doc, self.layer)
         names = [name if isinstance(name, str) else name[0] for name in self._classes()]
         judged = [labels is None or name in labels for name in names]
@@ -302,8 +308,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         for i, eg in enumerate(examples):
             ours, theirs = (common_places(eg, doc) for doc in (eg.predicted, eg.reference))
             places = _places(query.by_doc[i], starts[i], ours)
-            gold = self._gold(eg.reference) if is_annotated(eg.reference, self.layer) else ()
-            for item in gold:
+            for item in self._gold(eg.reference):
                 item = item._replace(head=theirs(item.head), tail=theirs(item.tail))
                 reason = self._mark(item, places, rows, classes, possible, targets, fit)
                 if reason:

@@ -96,6 +96,7 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
     """See :func:`make_plan_training`."""
     training = nlp.config.interpolate()["training"]
     max_steps, max_epochs = training["max_steps"], training["max_epochs"]
+    last = 0
     if max_epochs == -1:
         if not max_steps:
             raise ConfigError(
@@ -109,25 +110,44 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
             f"{epoch.docs:,} documents of {epoch.words:,} words are {epoch.batches:,} batches per "
             "epoch."
         )
-        if max_steps:
+        ends = max_epochs * epoch.batches if max_epochs else math.inf
+        if max_steps and max_steps <= ends:
             steps, reason = max_steps, "as set"
         elif max_epochs:
             steps, reason = max_epochs * epoch.batches, f"max_epochs is {max_epochs}"
+            last = steps - 1  # spaCy counts from 0, and stops there
         else:
-            wanted = max(epochs, words / epoch.words)
-            steps = math.ceil(wanted * epoch.batches)
+            wanted = math.ceil(max(epochs, words / epoch.words) * epoch.batches)
+            every = math.ceil(wanted / evaluations)
+            steps = every * math.ceil(wanted / every)  # the last step is evaluated
             reason = f"at least {words:,} words and {epochs:g} epochs"
         passes = steps / epoch.batches
-        why = f"{found} {steps:,} steps, {passes:.3g} epochs ({reason})"
-    return Plan(steps, round(warmup * steps), max(1, math.ceil(steps / evaluations)), why)
+        shown = f"{passes:,.0f}" if passes >= 10 else f"{passes:.2g}"
+        why = f"{found} {steps:,} steps, {shown} epochs ({reason})"
+    every = frequency(last or steps, evaluations)
+    return Plan(steps, round(warmup * steps), every, why)
+
+
+def frequency(last: int, evaluations: int) -> int:
+    """Steps between about so many evaluations, of which one is as near to the last step as can be:
+    there the learning rate is lowest, and spaCy evaluates at multiples only."""
+    most = max(1, math.ceil(last / evaluations))
+    return min(range(most, most // 2, -1), key=lambda every: last % every)
 
 
 def count_epoch(nlp: Language) -> Epoch:
     """Read the training corpus once, and count a pass of the config's batcher over it."""
     config = nlp.config.interpolate()
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
-    (corpus,) = resolve_dot_names(config, [settings["train_corpus"]])
-    examples = list(corpus(nlp))
+    try:
+        (corpus,) = resolve_dot_names(config, [settings["train_corpus"]])
+        examples = list(corpus(nlp))
+    except (OSError, ValueError) as err:
+        raise ConfigError(
+            f"plan_training: the training corpus ({settings['train_corpus']}) cannot be read: "
+            f"{err} To initialise without it, outside of spacy train, set initialize.after_init "
+            "to null."
+        ) from err
     batches = [sum(len(eg.predicted) for eg in batch) for batch in settings["batcher"](examples)]
     if not sum(batches):
         raise CorpusError("The training corpus ([corpora.train]) has no words.")

@@ -193,6 +193,22 @@ def test_only_documents_with_the_same_layers_annotated_are_joined():
     assert sum(is_annotated(eg.reference, "relations") for eg in parts) == 20
 
 
+def test_documents_with_and_without_a_spans_group_are_not_joined():
+    docs = [document(1, i) for i in range(40)]
+    for doc in docs[::2]:
+        doc.spans["sc"] = []
+    joined = mixed([example(doc) for doc in docs], **ONLY["document"])
+    words_of = {key: sum(len(eg.reference) for eg in joined if ("sc" in eg.reference.spans) is key)
+                for key in (True, False)}  # fmt: skip
+    assert words_of == {True: 100, False: 100} and len(joined) < 10
+
+
+def test_white_space_within_a_last_token():
+    gold = Doc(NLP.vocab, words=["a", "b "], spaces=[True, False], sent_starts=[True, True])
+    eg = Example(Doc(NLP.vocab, words=["a", "b", " "], spaces=[True, False, False]), gold)
+    assert sentence_starts(eg).tolist() == [[0, 0], [1, 1]]
+
+
 def test_documents_without_words_pass():
     empty = Example(Doc(NLP.vocab), Doc(NLP.vocab))
     for only in ONLY.values():

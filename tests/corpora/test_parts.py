@@ -88,3 +88,16 @@ def test_texts_are_not_run_together(texts):
     docs = [NLP.make_doc(text) for text in texts]
     joined = join(docs)
     assert [t.text for t in joined if not t.is_space] == ["a", "b"]
+
+
+def test_a_relation_that_was_cut_does_not_come_back_in_other_text():
+    doc = make("Ada", "London")
+    set_relations(doc, [(doc.ents[1], doc.ents[0], "home_of"), (doc.ents[0], doc.ents[1], "lives")])
+    parts, _ = cut(doc, [0, 3])
+    stored = [key for part in parts for key in part.user_data if "luke_relations" in key]
+    assert not stored
+    joined = join([parts[0], parts[0], parts[1], parts[0]])
+    assert get_relations(joined) == []
+    # spaCy's own parts keep all data of their document.
+    theirs = [doc[3:].as_doc(copy_user_data=True), doc[:3].as_doc(copy_user_data=True)]
+    assert get_relations(join(theirs)) == []

@@ -8,6 +8,7 @@ from thinc.api import NumpyOps
 from spacy_luke.annotations.annotated import set_annotated
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.layers.task_layer import head_of
+from spacy_luke.metrics.types import typing_score
 from spacy_luke.pipeline.class_loss import binary_loss, single_loss
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import make_examples, make_pipeline
@@ -92,6 +93,7 @@ def test_only_labels_that_were_judged_are_known(relation):
     assert {label, other} <= gold
     positive = classes[:, 0] > 0
     assert positive.any() and known[:, 0].all() and not known[:, 1].any()
+    assert {item.label for eg in examples for item in pipe._gold(eg.reference)} == {label}
     if pipe.cfg["multi_label"]:
         return
     rest = ~classes[:, : len(pipe.labels)].any(1) | (classes[:, -1] > 0)
@@ -148,3 +150,15 @@ def test_entities_that_are_not_annotated_may_be_given(bert_dir):
     found: dict[str, float] = {}
     nlp.update(examples, sgd=False, losses=found)
     assert found["luke_ner"] == 0.0 and found["luke_relation"] > 0
+
+
+def test_typed_spans_of_documents_without_annotated_entities_are_not_wrong(bert_dir):
+    nlp, examples = initialized(bert_dir)
+    (eg, *_) = examples
+    predicted = eg.reference.copy()
+    eg.reference.ents = list(eg.reference.ents)[:1]
+    for marked_too, precision in ((False, 0.75), (True, 1.0)):
+        if marked_too:
+            set_annotated(eg.reference, "ents", False)
+        score = typing_score([Example(predicted, eg.reference)])["types_micro_p"]
+        assert (score < 1.0) is (precision < 1.0)

@@ -145,3 +145,18 @@ def test_a_copied_model_alone_has_no_upstream(joint):
     nlp, _ = joint
     alone = nlp.get_pipe("luke_relation").model.copy()
     assert alone.layers[0].attrs["link"].encoder is None
+
+
+def test_an_owed_step_is_not_taken_on_averages(joint):
+    nlp, examples = joint
+    optimizer = SGD(0.05, grad_clip=0.0, L2=0.0, use_averages=True)
+    nlp.update(examples, sgd=optimizer, drop=0.0)
+    before = weights(encoder(nlp))
+    nlp.update(examples, sgd=optimizer, exclude=["luke_entity_typing"], drop=0.0)
+    averages = {key: value.copy() for key, value in optimizer.averages.items()}
+    with nlp.use_params(optimizer.averages):
+        inside = weights(encoder(nlp))
+        nlp.to_bytes()
+        assert (weights(encoder(nlp)) == inside).all()
+    assert np.abs(weights(encoder(nlp)) - before).max() > 1e-6
+    assert set(averages) <= set(optimizer.averages)

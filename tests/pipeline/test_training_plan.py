@@ -9,7 +9,7 @@ from spacy.util import registry
 from thinc.api import Config
 
 from spacy_luke.errors import ConfigError, CorpusError
-from spacy_luke.pipeline.training_plan import make_plan_training
+from spacy_luke.pipeline.training_plan import frequency, make_plan_training
 
 CONFIG = """
 [nlp]
@@ -80,15 +80,15 @@ def chosen(training) -> tuple[int, int, int, int]:
 
 def test_a_small_corpus_is_seen_until_there_were_enough_words(planned):
     training, printed = planned(10)  # 50 words and 3 batches per epoch: 20 epochs
-    assert chosen(training) == (60, 60, 6, 8)
+    assert chosen(training) == (64, 64, 6, 8)
     assert "10 documents of 50 words are 3 batches per epoch" in printed
-    assert "60 steps, 20 epochs (at least 1,000 words and 3 epochs)" in printed
-    assert "max_steps = 60, total_steps = 60, warmup_steps = 6, eval_frequency = 8" in printed
+    assert "64 steps, 21 epochs (at least 1,000 words and 3 epochs)" in printed
+    assert "max_steps = 64, total_steps = 64, warmup_steps = 6, eval_frequency = 8" in printed
 
 
 def test_a_large_corpus_is_seen_a_few_times(planned):
     training, _ = planned(400)  # 2,000 words and 100 batches per epoch
-    assert chosen(training) == (300, 300, 30, 38)
+    assert chosen(training) == (304, 304, 30, 38)
 
 
 def test_what_the_config_sets_stays(planned):
@@ -99,7 +99,7 @@ def test_what_the_config_sets_stays(planned):
         "training.optimizer.learn_rate.warmup_steps": 3,
     }
     training, _ = planned(10, schedule)
-    assert chosen(training) == (60, 100, 3, 8)
+    assert chosen(training) == (64, 100, 3, 8)
     everything = {**schedule, "training.max_epochs": 2, "training.eval_frequency": 5}
     training, printed = planned(10, everything)
     assert chosen(training) == (0, 100, 3, 5)
@@ -113,9 +113,32 @@ def test_epochs_that_are_set_decide(planned):
     assert "max_epochs is 2" in printed
 
 
+def test_epochs_that_end_sooner_than_max_steps_decide(planned):
+    training, printed = planned(10, {"training.max_epochs": 2, "training.max_steps": 1000})
+    assert training["optimizer"]["learn_rate"]["total_steps"] == 6
+    assert "max_epochs is 2" in printed
+    training, _ = planned(10, {"training.max_epochs": 50, "training.max_steps": 20})
+    assert training["optimizer"]["learn_rate"]["total_steps"] == 20
+
+
+@pytest.mark.parametrize("last", [*range(1, 40), 100, 801, 2001, 4001, 9973])
+def test_the_last_evaluation_is_near_the_end(last):
+    every = frequency(last, 8)
+    assert every >= 1 and last % every <= max(2, last // 100)
+    assert 4 <= last // every <= 17 or last < 16
+
+
+def test_a_corpus_that_cannot_be_read_names_the_plan(planned, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.config["corpora"]["train"]["path"] = str(tmp_path / "absent.spacy")
+    nlp.config["training"]["max_steps"] = 0
+    with pytest.raises(ConfigError, match="plan_training: the training corpus .* to null"):
+        make_plan_training()(nlp)
+
+
 def test_a_constant_rate_needs_no_schedule(planned):
     training, _ = planned(10, {"training.optimizer.learn_rate": 0.001})
-    assert (training["max_steps"], training["eval_frequency"]) == (60, 8)
+    assert (training["max_steps"], training["eval_frequency"]) == (64, 8)
 
 
 def test_a_streamed_corpus_needs_max_steps(planned):
@@ -133,9 +156,9 @@ def test_a_corpus_without_words_is_an_error(planned):
 def test_the_plan_is_what_training_reads(planned):
     training, _ = planned(10)
     settings = registry.resolve(training, schema=ConfigSchemaTraining)
-    assert settings["max_steps"] == 60
+    assert settings["max_steps"] == 64
     rates = []
-    for _ in range(61):
+    for _ in range(65):
         settings["optimizer"].step_schedules()
         rates.append(settings["optimizer"].learn_rate)
     assert max(rates) == pytest.approx(0.001) and rates.index(max(rates)) in (5, 6)
