@@ -12,7 +12,7 @@ from ..annotations.mentions import spans_of
 from ..layers.given_spans import ClassScores, GivenSpans
 from ..report import LOGGER
 from .as_in_training import as_in_training, entities_are_learned
-from .class_loss import Targets
+from .class_loss import Targets, binary_loss, single_loss
 from .classifier_pipe import ClassifierPipe
 
 Array = np.ndarray
@@ -109,6 +109,16 @@ class EntityTask(ClassifierPipe[EntityQuery, ClassScores]):
             logits.append(scores.logits)
             n += len(part.of_doc)
         return ClassScores(np.concatenate(rows), self.model.ops.xp.concatenate(logits))
+
+    def _loss(
+        self, query: EntityQuery, scores: ClassScores, targets: Targets
+    ) -> tuple[float, ClassScores]:
+        classes, known = (x[scores.rows] for x in targets)
+        if self.cfg["multi_label"]:
+            value, d_logits = binary_loss(self.model.ops, scores.logits, classes, known)
+        else:
+            value, d_logits = single_loss(self.model.ops, scores.logits, classes)
+        return value, scores._replace(logits=d_logits)
 
     def _before_update(self, query: EntityQuery, targets: Targets) -> EntityQuery:
         if not len(query.spans) and not self._warned:

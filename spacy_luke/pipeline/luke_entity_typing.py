@@ -29,7 +29,7 @@ from ..layers.task_layer import fits
 from ..metrics.relations import common_places
 from ..metrics.types import typing_score
 from ..report import tell
-from .class_loss import Targets, binary_loss, single_loss
+from .class_loss import Targets
 from .entity_task import EntityTask, given
 
 Array = np.ndarray
@@ -163,16 +163,6 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         return exp / exp.sum(-1, keepdims=True)
 
     # Training
-
-    def _loss(
-        self, query: TypingQuery, scores: ClassScores, targets: Targets
-    ) -> tuple[float, ClassScores]:
-        classes, known = (x[scores.rows] for x in targets)
-        if self.cfg["multi_label"]:
-            value, d_logits = binary_loss(self.model.ops, scores.logits, classes, known)
-        else:
-            value, d_logits = single_loss(self.model.ops, scores.logits, classes)
-        return value, scores._replace(logits=d_logits)
 
     def _targets(self, examples: Sequence[Example], query: TypingQuery) -> Targets:
         """Known are spans of which some, or no, types are annotated."""

@@ -22,7 +22,7 @@ from ..layers.pair_scorer import NETWORK, PairQuery
 from ..layers.task_layer import fits
 from ..metrics.relations import common_places, relation_score
 from ..report import LOGGER, tell
-from .class_loss import Targets, binary_loss, single_loss
+from .class_loss import Targets
 from .entity_task import EntityTask, given
 
 Array = np.ndarray
@@ -262,16 +262,6 @@ class LukeRelation(EntityTask[RelationQuery]):
         ]
 
     # Training
-
-    def _loss(
-        self, query: RelationQuery, scores: ClassScores, targets: Targets
-    ) -> tuple[float, ClassScores]:
-        classes, known = (x[scores.rows] for x in targets)
-        if self.cfg["multi_label"]:
-            value, d_logits = binary_loss(self.model.ops, scores.logits, classes, known)
-        else:
-            value, d_logits = single_loss(self.model.ops, scores.logits, classes)
-        return value, scores._replace(logits=d_logits)
 
     def _targets(self, examples: Sequence[Example], query: RelationQuery) -> Targets:
         """Known, for each pair, are the classes of the labels that were judged in its document. A
