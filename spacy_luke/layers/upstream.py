@@ -137,8 +137,8 @@ class Upstream:
                 node.receive(node.get_batch_id(docs), self._word_states.doc_data, receive)
 
     def finish(self, sgd: Optimizer) -> None:
-        """Take the step, once for all listeners, or owe it where none has run yet. (Gradients do
-        not tell: some may be left from a batch before, which failed, say.)"""
+        """Take the optimizer step, once for all listeners. If none has run yet, defer it.
+        (Gradients cannot tell this: they may be from another sub-batch.)"""
         self._flush()
         if self._waiting and not self._heard:
             self._owed = sgd
