@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from thinc.api import SGD, Adam
 
 from spacy_luke.errors import ConfigError, TrainingError
@@ -131,3 +132,34 @@ def test_a_training_that_cannot_learn_stops_at_initialize(bert_dir):
     )
     with pytest.raises(ConfigError, match=r"all 5 gold annotations .*out of reach \(5 no candid"):
         nlp.initialize(lambda: with_relations(nlp))
+
+
+def test_a_gradient_of_a_stock_component_that_is_not_finite_changes_no_shared_weight(bert_dir):
+    nlp, _ = initialized(bert_dir)
+    luke, before = nlp.get_pipe("luke"), weights(encoder(nlp))
+
+    class Broken:
+        """Word states whose listeners have sent NaN."""
+
+        has_gradient = True
+
+        def backprop(self) -> None:
+            for parameter in encoder(nlp).parameters():
+                parameter.grad = torch.full_like(parameter, float("nan"))
+
+    luke.upstream._word_states = Broken()
+    with pytest.raises(TrainingError, match="A stock component on a shared encoder: gradients of"):
+        luke.finish_update(SGD(0.05, use_averages=False))
+    assert (weights(encoder(nlp)) == before).all() and not gradients(encoder(nlp)).any()
+
+
+def test_the_limit_is_not_one_of_a_head_whose_encoder_does_not_learn(bert_dir):
+    nlp, examples = initialized(bert_dir)
+    nlp.get_pipe("luke").model.attrs["settings"].max_learn_rate = 1e-4
+    nlp.get_pipe("luke").model.shims[0].prepared = False  # settings take effect
+    moved = {}
+    for kept in ([], ["luke"]):
+        before = weights(head(nlp, "luke_ner"))
+        nlp.update(examples, sgd=Adam(0.01, L2=0.0, use_averages=False), exclude=kept)
+        moved[len(kept)] = np.abs(weights(head(nlp, "luke_ner")) - before).max()
+    assert moved[0] < 2e-4 and moved[1] > 5e-3
