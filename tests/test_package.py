@@ -14,8 +14,8 @@ PACKAGE = ROOT / "spacy_luke"
 
 # A floor imports only from floors below it; rooms of one floor do not see each other.
 FLOORS = [
-    {"errors", "files", "report"},
-    {"json_file"},
+    {"errors", "files", "report", "ties"},
+    {"json_file", "validation"},
     {"annotations", "model", "vocab"},
     {"inputs", "checkpoint", "corpora", "metrics"},
     {"layers", "pretraining"},

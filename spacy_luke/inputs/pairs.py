@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
-from ..errors import ConfigError
+from ..validation import check_settings
 
 Array = np.ndarray
 Entity = Sequence[Span]
@@ -17,9 +19,9 @@ Candidates = Callable[[Doc, Sequence[Entity]], Array]
 
 @registry.misc("spacy-luke.relation_candidates.v1")
 def build_relation_candidates(
-    max_distance: int | None = None,
+    max_distance: Annotated[int, Field(ge=0)] | None = None,
     same_sentence: bool = False,
-    label_pairs: list[list[str]] | None = None,
+    label_pairs: list[Annotated[list[str], Field(min_length=2, max_length=2)]] | None = None,
     head_ids: list[str] | None = None,
     tail_ids: list[str] | None = None,
 ) -> Candidates:
@@ -33,11 +35,7 @@ def build_relation_candidates(
     The function takes a document and its entities, each a list of mentions, and returns an
     (n, 2) array of their indices. An entity is never paired with itself.
     """
-    if max_distance is not None and max_distance < 0:
-        raise ConfigError(f"candidates.max_distance is {max_distance}; it must be at least 0.")
-    for pair in label_pairs or ():
-        if len(pair) != 2:
-            raise ConfigError(f"candidates.label_pairs holds {pair!r}; each is [head, tail].")
+    check_settings("relation_candidates", build_relation_candidates, locals())
     allowed = None if label_pairs is None else {tuple(pair) for pair in label_pairs}
     # Of a function of this module, so that pipelines can be pickled, as other processes need.
     return partial(

@@ -10,20 +10,19 @@ from spacy.util import registry
 from thinc.api import Ops, get_current_ops
 from thinc.types import Ragged
 
-from ..errors import ConfigError
+from ..validation import Count, check_settings
 from .windows import sentence_starts
 
 Suggester = Callable[..., Ragged]
 
 
 @registry.misc("spacy-luke.sentence_spans_suggester.v1")
-def build_sentence_spans_suggester(max_words: int) -> Suggester:
+def build_sentence_spans_suggester(max_words: Count) -> Suggester:
     """Suggest every span of 1 to ``max_words`` tokens that does not cross a sentence start.
 
     Where no sentence starts are set, a document is one sentence.
     """
-    if max_words < 1:
-        raise ConfigError(f"sentence_spans_suggester.max_words is {max_words}; at least 1.")
+    check_settings("sentence_spans_suggester", build_sentence_spans_suggester, locals())
     return partial(suggest_sentence_spans, max_words=max_words)
 
 

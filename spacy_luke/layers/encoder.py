@@ -6,10 +6,11 @@ entities.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from thinc.api import Model
 
 from ..checkpoint.hub import resolve
@@ -19,6 +20,7 @@ from ..errors import ConfigError
 from ..inputs.alignment import Spaces, TokenisationRule
 from ..model.config import LukeConfig
 from ..model.encoder import LukeModel, init_weights
+from ..validation import Count, Positive, check_settings
 from .encoder_check import check_encoder
 from .encoder_files import load_encoder, save_encoder
 from .encoder_module import Encoder
@@ -39,57 +41,32 @@ class EncoderSettings:
     name: str
     tokenization: TokenisationRule = "tokens"
     spaces: Spaces | None = None
-    window: int | None = None
-    overlap: int | None = None
+    window: Count | None = None
+    overlap: Annotated[int, Field(ge=0)] | None = None
     entity_aware: bool | None = None
     word_shapes: bool = False
     entity_labels: list[str] = field(default_factory=list)
     freeze_word_embeddings: bool = False
     mixed_precision: bool = False
     gradient_checkpointing: bool = False
-    attention_dropout: float = 0.0
+    attention_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     pooling: Pooling = "mean"
     entity_table: EntityTable = "trained"
-    max_learn_rate: float | Literal["auto"] | None = "auto"
+    max_learn_rate: Positive | Literal["auto"] | None = "auto"
     rates: LearnRates = field(default_factory=LearnRates)
 
     def __post_init__(self) -> None:
-        if self.tokenization not in ("tokens", "mentions"):
-            raise ConfigError(
-                f"LukeEncoder.tokenization is {self.tokenization!r}; use 'tokens' or 'mentions'."
-            )
-        if self.spaces not in (None, "text", "words", "conll"):
-            raise ConfigError(
-                f"LukeEncoder.spaces is {self.spaces!r}; use 'text', 'words', 'conll' or null."
-            )
+        values = {name: x for name, x in vars(self).items() if name != "rates"}
+        check_settings("LukeEncoder", EncoderSettings, values)
         if self.spaces == "conll" and self.tokenization == "mentions":
             raise ConfigError(
                 "LukeEncoder.spaces is 'conll', a rule about words, and tokenization is "
                 "'mentions', which cuts text only around mentions; use tokenization 'tokens'."
             )
-        if self.pooling not in ("mean", "first"):
-            raise ConfigError(f"LukeEncoder.pooling is {self.pooling!r}; use 'mean' or 'first'.")
-        if self.entity_table not in ("trained", "stored", "half"):
+        if self.overlap is not None and self.overlap >= (self.window or MAX_WINDOW):
             raise ConfigError(
-                f"LukeEncoder.entity_table is {self.entity_table!r}; use 'trained', 'stored' or "
-                "'half'."
-            )
-        if self.window is not None and self.window < 1:
-            raise ConfigError(f"LukeEncoder.window is {self.window}; it must be at least 1.")
-        if self.overlap is not None and not 0 <= self.overlap < (self.window or MAX_WINDOW):
-            raise ConfigError(
-                f"LukeEncoder.overlap ({self.overlap}) must be at least 0 and less than window "
+                f"LukeEncoder.overlap ({self.overlap}) must be less than window "
                 f"({self.window or MAX_WINDOW})."
-            )
-        rate = self.max_learn_rate
-        if isinstance(rate, str) and rate != "auto" or isinstance(rate, (int, float)) and rate <= 0:
-            raise ConfigError(
-                f"LukeEncoder.max_learn_rate is {rate!r}; use a number above 0, 'auto' or null."
-            )
-        if not 0 <= self.attention_dropout < 1:
-            raise ConfigError(
-                f"LukeEncoder.attention_dropout is {self.attention_dropout}; it must be at least 0 "
-                "and less than 1."
             )
 
     def highest_rate(self, config: LukeConfig) -> float | None:

@@ -8,7 +8,7 @@ as published for relations and entity types.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,11 +16,11 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from torch.utils.checkpoint import checkpoint
 
-from ..errors import ConfigError
 from ..inputs.marked import Marked, Markers, View, context_windows, marker_ids, pack_marked
 from ..inputs.placed_spans import PlacedSpans, bounded
 from ..model.packing import Array, Entities, LukeInputs
 from ..report import LOGGER
+from ..validation import Count, check_settings
 from . import encoder_run
 from .encoder_run import EncoderRun, place
 from .task_layer import Query, Scorer
@@ -65,19 +65,12 @@ class GivenScorer(Scorer[Query, ClassScores]):
     mode: Mode = "probe"
     view: View = "document"
     typed_markers: bool = False
-    max_mention_pieces: int | None = None
+    max_mention_pieces: Count | None = None
 
     name: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        for name, known in (("mode", get_args(Mode)), ("view", get_args(View))):
-            value = getattr(self, name)
-            if value not in known:
-                raise ConfigError(f"{self.name}.{name} is {value!r}; use one of {known}.")
-        if self.max_mention_pieces is not None and self.max_mention_pieces < 1:
-            raise ConfigError(
-                f"{self.name}.max_mention_pieces is {self.max_mention_pieces}; at least 1, or null."
-            )
+        check_settings(self.name, GivenScorer, vars(self))
         unused = (self.view != "document", self.typed_markers, self.max_mention_pieces is not None)
         if self.mode == "probe" and any(unused):
             LOGGER.warning(

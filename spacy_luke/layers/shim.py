@@ -4,15 +4,16 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import torch
+from pydantic import Field
 from thinc.api import Optimizer, get_torch_default_device
 from thinc.shims import PyTorchShim, Shim
 from thinc.util import torch2xp, xp2torch
 
-from ..errors import ConfigError
 from ..report import LOGGER
+from ..validation import Factor, check_settings
 from .forking import make_forks_safe
 from .read_write_lock import ReadWriteLock
 
@@ -21,8 +22,8 @@ from .read_write_lock import ReadWriteLock
 class LearnRates:
     """How a module's parameters are updated, on top of the config's optimizer.
 
-    factor: multiplies the learning rate of every parameter.
-    new: names (prefixes) of freshly drawn parameters, and their factor.
+    learn_rate_factor: multiplies the learning rate of every parameter.
+    new, new_learn_rate_factor: names (prefixes) of freshly drawn parameters, and their factor.
     layer_decay: layer i of n learns at ``layer_decay ** (n - i)`` of the rate, embeddings at
         ``layer_decay ** (n + 1)``; 1.0 switches it off.
     decay_everything: also apply weight decay (L2) to biases and LayerNorm.
@@ -31,34 +32,26 @@ class LearnRates:
     owner: the encoder, for a message when the limit acts; empty: no message.
     """
 
-    factor: float = 1.0
-    new_factor: float = 1.0
+    learn_rate_factor: Factor = 1.0
+    new_learn_rate_factor: Factor = 1.0
     new: tuple[str, ...] = ()
-    layer_decay: float = 1.0
+    layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     n_layers: int = 0
     decay_everything: bool = False
     most: float | None = None
     owner: str = ""
 
     def __post_init__(self) -> None:
-        if self.factor < 0 or self.new_factor < 0:
-            raise ConfigError(
-                f"learn_rate_factor and new_learn_rate_factor are {self.factor} and "
-                f"{self.new_factor}; they cannot be negative."
-            )
-        if not 0 < self.layer_decay <= 1:
-            raise ConfigError(
-                f"layer_decay is {self.layer_decay}; it must be above 0 and at most 1."
-            )
+        check_settings("model", LearnRates, vars(self))
 
     def scale(self, name: str) -> float:
         if name.startswith(self.new) and self.new:
-            return self.factor * self.new_factor
+            return self.learn_rate_factor * self.new_learn_rate_factor
         depth = self.n_layers + 1
         for part, following in zip(name.split("."), name.split(".")[1:]):
             if part == "layers" and following.isdigit():
                 depth = self.n_layers - int(following) - 1
-        return self.factor * self.layer_decay**depth
+        return self.learn_rate_factor * self.layer_decay**depth
 
     def within(self, optimizer: Optimizer) -> float:
         """What the optimizer's rate is to be multiplied by, so that it stays within the limit."""

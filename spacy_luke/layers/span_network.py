@@ -7,21 +7,23 @@ light filter on word states, keeps the best k, and only those become (probe) ent
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
+from pydantic import Field
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Ragged
 from torch import nn
 
 from ..checkpoint.classes import ENTITY_SPANS
-from ..errors import ConfigError
 from ..inputs.placed_spans import Batch, PlacedSpans
 from ..inputs.windows import Layout
 from ..model.heads import LinearHead, SpanFilter
 from ..model.packing import Array, LukeInputs
+from ..ties import TOLERANCE, levels
+from ..validation import Count, Positive, check_settings
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun, place
 from .head import Head, HeadKind
@@ -86,36 +88,17 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
     kind: ClassVar[HeadKind] = SPAN_HEAD
 
     mode: Mode = "two-stage"
-    candidates_per_word: float = 1.0
-    filter_threshold: float = 0.01
+    candidates_per_word: Positive = 1.0
+    filter_threshold: Annotated[float, Field(ge=0, lt=1)] = 0.01
     layout: Layout | None = None
-    max_pieces: int = 16
-    max_entities: int = 128
-    filter_size: int = 128
+    max_pieces: Count = 16
+    max_entities: Count = 128
+    filter_size: Count = 128
 
     def __post_init__(self) -> None:
         if self.layout is None:
             self.layout = "context" if self.mode == "full" else "document"
-        for name, allowed in (
-            ("mode", ("two-stage", "probe", "full")),
-            ("layout", ("document", "sentence", "context")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(
-                    f"SpanScorer.{name} is {getattr(self, name)!r}; use one of {allowed}."
-                )
-        if not self.candidates_per_word > 0:
-            raise ConfigError(
-                f"SpanScorer.candidates_per_word is {self.candidates_per_word}; it must be above 0."
-            )
-        if not 0.0 <= self.filter_threshold < 1.0:
-            raise ConfigError(
-                f"SpanScorer.filter_threshold is {self.filter_threshold}; it must be at least 0 "
-                "and below 1."
-            )
-        for name in ("max_pieces", "max_entities", "filter_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"SpanScorer.{name} must be at least 1.")
+        check_settings("SpanScorer", SpanScorer, vars(self))
 
     def head_config(self, encoder: Encoder) -> dict[str, Any]:
         return {"filter_size": self.filter_size if self.mode == "two-stage" else 0}
@@ -213,10 +196,10 @@ def best_per_sequence(
         enough and beyond it if not.
     """
     ranking = scores if forced is None else np.where(forced, np.inf, scores)
-    order = np.lexsort((-ranking, sequences))
+    order = np.lexsort((-levels(ranking, sequences), sequences))
     counts = np.bincount(sequences, minlength=len(limits))
     rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    kept = (rank < limits[sequences[order]]) & (ranking[order] >= least)
+    kept = (rank < limits[sequences[order]]) & (ranking[order] >= least - TOLERANCE)
     if forced is not None:
         kept |= forced[order]
     return np.sort(order[kept])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, TypedDict
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -27,12 +27,21 @@ from ..layers.task_layer import (
     set_head,
 )
 from ..report import LOGGER
+from ..validation import ComponentSettings, Name, Probability
 from .card import record
 from .class_loss import Targets
 from .saving import KeepsEncoderApart
 
 PUBLISHED_MODES = ("full", "markers")
 """The modes that published classifiers were trained in, of candidate spans and of given spans."""
+
+
+class Settings(TypedDict):
+    """The settings that all classifying components have."""
+
+    labels: list[Name]
+    spans_key: Name | None
+    threshold: Probability
 
 
 class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
@@ -42,8 +51,8 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
     and in which order the classifier has the classes; and it writes annotations
     (``set_annotations``, as in all spaCy components). ``docs/adding_a_task.md`` leads through one.
 
-    ``cfg["labels"]`` holds the labels. limits: how much of the training data cannot be predicted,
-    by reason, once initialised.
+    cfg: the settings, with the labels among them; each is validated whenever it is set. limits: how
+    much of the training data cannot be predicted, by reason, once initialised.
     """
 
     architecture: ClassVar[str] = ""
@@ -54,6 +63,8 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
     """The layer of annotation that it learns: documents may say that theirs is not complete."""
     out_of_reach: ClassVar[tuple[str, ...]] = ()
     """The reasons in ``limits`` for which gold cannot be learned at all."""
+    settings: ClassVar[type] = Settings
+    """Annotates what ``cfg`` may hold."""
     published_nil: ClassVar[str] = ""
     """The class of a published checkpoint that is not a label."""
 
@@ -62,13 +73,12 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
     ) -> None:
         if model.name != self.node:
             raise ConfigError(f"{name}.model must be {self.architecture}, got {model.name!r}.")
-        if not 0.0 <= cfg["threshold"] <= 1.0:
-            raise ConfigError(f"{name}.threshold is {cfg['threshold']}; it must be from 0 to 1.")
         self.vocab = vocab
         self.model = model
         self.name = name
         self.scorer = scorer
-        self.cfg: dict[str, Any] = {"labels": [], **cfg}
+        self.cfg = ComponentSettings(name, self.settings, cfg)
+        self.cfg["labels"] = []
         self.limits: dict[str, int] = {}
         self._n_updates = 0
 

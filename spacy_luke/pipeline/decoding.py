@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..ties import TOLERANCE, levels, likeliest
+
 Array = np.ndarray
 
 
@@ -9,6 +11,7 @@ def decode(
     logits: Array,
     starts: Array,
     ends: Array,
+    of_doc: Array,
     nil_bias: float,
     threshold: float,
     flat: bool,
@@ -20,23 +23,24 @@ def decode(
     probabilities, each (n,).
 
     logits: (n, n_classes), NIL last. starts, ends: (n,) token ranges counted through the
-    batch. nil_bias is taken off the NIL logit before anything else. threshold: least
-    probability of the label. In flat mode candidates are accepted by their largest logit if
-    none of their tokens is taken yet (the published procedure); ties go to the earlier, then
-    to the shorter span. blocked: (n_tokens,) tokens no entity may cover.
+    batch; of_doc: (n,) their documents. nil_bias is taken off the NIL logit before anything else.
+    threshold: least probability of the label. In flat mode candidates are accepted by their largest
+    logit if none of their tokens is taken yet (the published procedure); ties go to the earlier,
+    then to the shorter span. blocked: (n_tokens,) tokens no entity may cover.
     """
     logits = np.array(logits, dtype=np.float64)
     if not len(logits) or logits.shape[1] < 2:
         nothing = np.zeros(0, dtype=np.int64)
         return nothing, nothing, np.zeros(0)
     logits[:, -1] -= nil_bias
-    best = logits[:, :-1].argmax(-1)
+    best = likeliest(logits[:, :-1])
     top = logits[np.arange(len(logits)), best]
     peak = logits.max(-1, keepdims=True)
     probability = np.exp(top - peak[:, 0]) / np.exp(logits - peak).sum(-1)
-    rows = np.flatnonzero((top > logits[:, -1]) & (probability >= threshold))
+    likely = (top > logits[:, -1] + TOLERANCE) & (probability >= threshold - TOLERANCE)
+    rows = np.flatnonzero(likely)
     if flat:
-        order = rows[np.lexsort((ends[rows], starts[rows], -top[rows]))]
+        order = rows[np.lexsort((ends[rows], starts[rows], -levels(top[rows], of_doc[rows])))]
         rows = order[select_disjoint(starts[order], ends[order], blocked)]
     rows = rows[np.lexsort((-top[rows], ends[rows], starts[rows]))]
     if len(rows):  # a suggester may propose a span twice

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from spacy.language import Language
@@ -18,6 +18,7 @@ from ..layers.phrases import encode_phrases
 from ..layers.transformer_data import WordStates
 from ..layers.upstream import Upstream
 from ..model.encoder import AttentionPattern
+from ..validation import ComponentSettings
 from .card import record
 from .doc_data import (
     LukeDocData,
@@ -95,6 +96,17 @@ def make_luke(
     )
 
 
+class LukeSettings(TypedDict):
+    attention: AttentionPattern
+    unknown_entity: Literal["[MASK]", "[UNK]"]
+    link_by_text: bool
+    eager: bool
+    keep_vectors: bool
+    vector_hooks: bool
+    phrases: bool
+    titles: dict[str, str]
+
+
 class Luke(KeepsEncoderApart):
     """Serves vectors of words and of ``Doc.ents``, and its encoder to listeners."""
 
@@ -114,16 +126,10 @@ class Luke(KeepsEncoderApart):
     ):
         if model.name != ENCODER:
             raise ConfigError(f"{name}.model must be spacy-luke.LukeEncoder.v1, not {model.name}.")
-        if attention not in ("full", "probe"):
-            raise ConfigError(f"{name}.attention is {attention!r}; use 'full' or 'probe'.")
-        if unknown_entity not in ("[MASK]", "[UNK]"):
-            raise ConfigError(
-                f"{name}.unknown_entity is {unknown_entity!r}; use '[MASK]' or '[UNK]'."
-            )
         self.vocab = vocab
         self.model = model
         self.name = name
-        self.cfg: dict[str, Any] = {
+        settings = {
             "attention": attention,
             "unknown_entity": unknown_entity,
             "link_by_text": link_by_text,
@@ -131,8 +137,9 @@ class Luke(KeepsEncoderApart):
             "keep_vectors": keep_vectors,
             "vector_hooks": vector_hooks,
             "phrases": phrases,
-            "titles": {},
         }
+        self.cfg = ComponentSettings(name, LukeSettings, settings)
+        self.cfg["titles"] = {}
         self.upstream = Upstream(model)
         install_extensions()
 

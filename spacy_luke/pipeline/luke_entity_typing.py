@@ -29,7 +29,9 @@ from ..layers.task_layer import fits
 from ..metrics.relations import common_places
 from ..metrics.types import typing_score
 from ..report import tell
+from ..ties import TOLERANCE, likeliest
 from .class_loss import Targets
+from .classifier_pipe import Settings
 from .entity_task import EntityTask, given
 
 Array = np.ndarray
@@ -99,11 +101,17 @@ class TypingQuery(EntityQuery):
     by_doc: list[list[Span]]
 
 
+class TypingSettings(Settings):
+    multi_label: bool
+    ancestors: bool
+
+
 class LukeEntityTyping(EntityTask[TypingQuery]):
     """Say what kinds of things given entities are."""
 
     architecture = "spacy-luke.EntityScorer.v1"
     node = NETWORK
+    settings = TypingSettings
     layer = "types"
     out_of_reach = ("no entity", "too long")
 
@@ -148,9 +156,9 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         flat = [span for spans in query.by_doc for span in spans]
         for span in flat:
             set_types(span, {})
-        keep = probabilities >= self.cfg["threshold"]
+        keep = probabilities >= self.cfg["threshold"] - TOLERANCE
         if not self.cfg["multi_label"]:
-            keep = np.arange(len(self.labels)) == probabilities.argmax(-1)[:, None]
+            keep = np.arange(len(self.labels)) == likeliest(probabilities)[:, None]
         for row, probability, kept in zip(values.rows.tolist(), probabilities, keep):
             types = {self.labels[i]: float(probability[i]) for i in np.flatnonzero(kept)}
             set_types(flat[row], with_ancestors(types) if self.cfg["ancestors"] else types)

@@ -16,9 +16,10 @@ from ..layers.span_network import NIL, SpanQuery, SpanScores
 from ..layers.span_scorer import SCORER
 from ..metrics.entities import luke_ner_score
 from ..report import LOGGER
+from ..validation import Name
 from .as_in_training import as_in_training
 from .class_loss import Targets
-from .classifier_pipe import ClassifierPipe
+from .classifier_pipe import ClassifierPipe, Settings
 from .decoding import decode
 from .ents import entity_tokens, set_entities
 from .gold import gold_spans, match_gold, touches_missing
@@ -100,11 +101,19 @@ def make_luke_ner(
     )
 
 
+class NERSettings(Settings):
+    spans_key: Name  # type: ignore[misc]
+    nested: bool
+    nil_bias: float
+    overwrite: bool
+
+
 class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     """Find entities by scoring candidate spans."""
 
     architecture = "spacy-luke.SpanScorer.v1"
     node = SCORER
+    settings = NERSettings
     out_of_reach = ("misaligned", "unsuggested", "unaskable")
     published_nil = NIL
 
@@ -167,6 +176,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
             self.model.ops.to_numpy(values.logits),
             in_batch[:, 0],
             in_batch[:, 1],
+            of_doc,
             float(self.cfg["nil_bias"]),
             float(self.cfg["threshold"] or 0.0),
             flat=not self.cfg["nested"],

@@ -22,7 +22,10 @@ from ..layers.pair_scorer import NETWORK, PairQuery
 from ..layers.task_layer import fits
 from ..metrics.relations import common_places, relation_score
 from ..report import LOGGER, tell
+from ..ties import TOLERANCE, likeliest
+from ..validation import Name
 from .class_loss import Targets
+from .classifier_pipe import Settings
 from .entity_task import EntityTask, given
 
 Array = np.ndarray
@@ -120,11 +123,19 @@ class RelationQuery(PairQuery):
         return np.cumsum([0, *map(len, self.by_doc)])
 
 
+class RelationSettings(Settings):
+    multi_label: bool
+    pair_order: Literal["both", "text"]
+    symmetric: list[Name]
+    merge_entities: bool
+
+
 class LukeRelation(EntityTask[RelationQuery]):
     """Find relations between entities that are given."""
 
     architecture = "spacy-luke.PairScorer.v1"
     node = NETWORK
+    settings = RelationSettings
     layer = "relations"
     out_of_reach = LOST
     published_nil = "no_relation"
@@ -138,8 +149,6 @@ class LukeRelation(EntityTask[RelationQuery]):
         scorer: Callable | None = relation_score,
         **cfg: Any,
     ) -> None:
-        if cfg["pair_order"] not in ("both", "text"):
-            raise ConfigError(f"{name}.pair_order is {cfg['pair_order']!r}; use 'both' or 'text'.")
         super().__init__(vocab, model, name, scorer, **cfg)
         self.candidates = candidates
         install_relations()
@@ -230,7 +239,7 @@ class LukeRelation(EntityTask[RelationQuery]):
     def _decode(self, values: ClassScores, possible: Array) -> tuple[Array, Array, Array]:
         """Indices of scored rows, classes and probabilities of what is likely enough."""
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
-        threshold = self.cfg["threshold"]
+        threshold = self.cfg["threshold"] - TOLERANCE
         if self.cfg["multi_label"]:
             probabilities = 1 / (1 + np.exp(-np.clip(logits, -50, 50)))
             rows, classes = np.nonzero((probabilities >= threshold) & possible)
@@ -241,7 +250,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         logits[~possible] = -np.inf
         probabilities = np.exp(logits - logits.max(-1, keepdims=True))
         probabilities /= probabilities.sum(-1, keepdims=True)
-        best = probabilities.argmax(-1)
+        best = likeliest(logits)
         top = probabilities[np.arange(len(best)), best]
         rows = np.flatnonzero((best < logits.shape[1] - 1) & (top >= threshold))
         return rows, best[rows], top[rows]

@@ -76,3 +76,47 @@ def test_labels_that_are_added_are_saved_with_their_names(saved, tmp_path):
     loaded = spacy.load(tmp_path / "grown", exclude=WITHOUT).get_pipe(name)
     assert loaded.labels == pipe.labels
     assert head_of(loaded.model).classes == pipe._classes()
+
+
+def threshold_of(path, name, **overrides):
+    config = {f"components.{name}.{key}": value for key, value in overrides.items()}
+    return spacy.load(path, exclude=WITHOUT, config=config).get_pipe(name).cfg["threshold"]
+
+
+def test_a_setting_overridden_at_loading_counts_more_than_a_saved_one(saved, tmp_path):
+    name, path = saved
+    nlp = load(path)
+    configured = nlp.get_pipe(name).cfg["threshold"]
+    nlp.get_pipe(name).cfg["threshold"] = 0.75
+    nlp.to_disk(tmp_path / "changed", exclude=WITHOUT)
+    assert threshold_of(tmp_path / "changed", name) == 0.75
+    assert threshold_of(tmp_path / "changed", name, threshold=0.25) == 0.25
+
+    loaded = spacy.load(
+        tmp_path / "changed", exclude=WITHOUT, config={f"components.{name}.threshold": 0.25}
+    )
+    loaded.to_disk(tmp_path / "again", exclude=WITHOUT)
+    assert threshold_of(tmp_path / "again", name) == 0.25
+    assert threshold_of(tmp_path / "again", name, threshold=configured) == configured
+
+
+def test_settings_are_validated_from_everywhere(saved):
+    name, path = saved
+    pipe = load(path).get_pipe(name)
+    with pytest.raises(ConfigError, match=f"{name}.threshold is 7"):
+        pipe.cfg["threshold"] = 7
+    with pytest.raises(ConfigError, match="no setting 'treshold'"):
+        pipe.cfg["treshold"] = 0.5
+    with pytest.raises(ConfigError, match=f"{name}.threshold is 7"):
+        threshold_of(path, name, threshold=7)
+    change(path, name, threshold=-1.0)
+    with pytest.raises(ConfigError, match=f"{name}.threshold is -1"):
+        load(path)
+
+
+def test_a_setting_that_says_which_classes_there_are_cannot_be_overridden(tmp_path):
+    load(FOLDER / SAVED["luke_relation"]).to_disk(tmp_path, exclude=WITHOUT)
+    order = json.loads((tmp_path / "luke_relation" / "cfg").read_text("utf8"))["pair_order"]
+    other = {"both": "text", "text": "both"}[order]
+    with pytest.raises(ConfigError, match="has learned other classes"):
+        spacy.load(tmp_path, exclude=WITHOUT, config={"components.luke_relation.pair_order": other})

@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from spacy_luke.pipeline.decoding import decode, select_disjoint
 
+ONE_DOC = np.zeros(100, dtype=np.int64)
+
 spans = st.lists(
     st.tuples(st.integers(0, 20), st.integers(1, 6)).map(lambda x: (x[0], x[0] + x[1])),
     max_size=40,
@@ -31,19 +33,23 @@ def test_rounds_accept_what_a_greedy_loop_accepts(candidates, blocked):
 
 def test_flat_decoding_prefers_the_larger_raw_logit_not_the_larger_probability():
     logits = np.asarray([[5.0, 4.9, 0.0], [4.0, -9.0, -9.0]])
-    rows, *_ = decode(logits, np.asarray([0, 1]), np.asarray([2, 3]), 0.0, 0.0, flat=True)
+    rows, *_ = decode(
+        logits, np.asarray([0, 1]), np.asarray([2, 3]), ONE_DOC[:2], 0.0, 0.0, flat=True
+    )
     assert rows.tolist() == [0]
 
 
 def test_nested_decoding_keeps_overlapping_spans():
     logits = np.asarray([[5.0, 0.0, 0.0], [4.0, 0.0, 0.0]])
-    rows, *_ = decode(logits, np.asarray([0, 1]), np.asarray([2, 3]), 0.0, 0.0, flat=False)
+    rows, *_ = decode(
+        logits, np.asarray([0, 1]), np.asarray([2, 3]), ONE_DOC[:2], 0.0, 0.0, flat=False
+    )
     assert rows.tolist() == [0, 1]
 
 
 def test_nil_bias_turns_nil_into_a_label_and_back():
     logits = np.asarray([[1.0, 0.0, 1.5]])
-    bounds = np.asarray([0]), np.asarray([1])
+    bounds = np.asarray([0]), np.asarray([1]), ONE_DOC[:1]
     assert len(decode(logits, *bounds, 0.0, 0.0, flat=True)[1]) == 0
     assert decode(logits, *bounds, 1.0, 0.0, flat=True)[1].tolist() == [0]
     assert len(decode(logits, *bounds, 0.4, 0.0, flat=True)[1]) == 0
@@ -51,7 +57,7 @@ def test_nil_bias_turns_nil_into_a_label_and_back():
 
 def test_threshold_is_on_the_probability_of_the_label():
     logits = np.asarray([[1.0, 0.0, 0.5]])
-    bounds = np.asarray([0]), np.asarray([1])
+    bounds = np.asarray([0]), np.asarray([1]), ONE_DOC[:1]
     *_, probabilities = decode(logits, *bounds, 0.0, 0.0, flat=True)
     expected = np.exp(1.0) / (np.exp(1.0) + np.exp(0.0) + np.exp(0.5))
     assert np.allclose(probabilities, expected)
@@ -60,4 +66,37 @@ def test_threshold_is_on_the_probability_of_the_label():
 
 def test_no_candidates_give_no_spans():
     nothing = np.zeros(0, dtype=np.int64)
-    assert len(decode(np.zeros((0, 3)), nothing, nothing, 0.0, 0.0, flat=True)[1]) == 0
+    assert len(decode(np.zeros((0, 3)), nothing, nothing, nothing, 0.0, 0.0, flat=True)[1]) == 0
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=3, max_size=3), min_size=1),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=200, deadline=None)
+def test_rounding_decides_nothing(values, seed):
+    """Logits are equal or far apart, as those of an encoder whose states are all alike."""
+    rng = np.random.default_rng(seed)
+    logits = np.asarray(values)
+    starts = rng.integers(0, 20, len(logits))
+    ends = starts + rng.integers(1, 5, len(logits))
+    of_doc = np.zeros(len(logits), dtype=np.int64)
+    exact = decode(logits, starts, ends, of_doc, 0.0, 0.0, flat=True)
+    noise = rng.uniform(-5e-6, 5e-6, logits.shape)
+    noisy = decode(logits + noise, starts, ends, of_doc, 0.0, 0.0, flat=True)
+    assert [x.tolist() for x in exact[:2]] == [x.tolist() for x in noisy[:2]]
+
+
+def test_a_probability_that_is_the_threshold_but_for_rounding_reaches_it():
+    bounds = np.asarray([0]), np.asarray([1]), ONE_DOC[:1]
+    for noise in (-1e-6, 0.0, 1e-6):
+        logits = np.asarray([[1.0 + noise, 1.0 - np.log(3.0)]])
+        assert len(decode(logits, *bounds, 0.0, 0.75, flat=True)[1]) == 1
+
+
+def test_another_document_does_not_make_scores_equal():
+    """Scores that rise in steps below the tolerance would all be one level."""
+    starts, ends = np.asarray([0, 1, 9]), np.asarray([2, 3, 10])
+    logits = np.asarray([[1.0, 0.0], [1.0 + 1.5e-4, 0.0], [1.0 + 0.75e-4, 0.0]])
+    together = decode(logits, starts, ends, np.asarray([0, 0, 1]), 0.0, 0.0, flat=True)
+    assert together[0].tolist() == [1, 2]

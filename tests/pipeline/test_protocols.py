@@ -178,7 +178,10 @@ def test_entities_are_chosen_as_published():
     for case in data["cases"]:
         logits = np.roll(np.asarray(case["logits"]), -1, axis=1)  # ours has NIL last
         starts, ends = np.asarray(case["spans"]).T
-        rows, classes, _ = decode(logits, starts, ends, nil_bias=0.0, threshold=0.0, flat=True)
+        of_doc = np.zeros(len(logits), dtype=np.int64)
+        rows, classes, _ = decode(
+            logits, starts, ends, of_doc, nil_bias=0.0, threshold=0.0, flat=True
+        )
         names = [labels[i] for i in classes]
         places = zip(starts[rows].tolist(), ends[rows].tolist())
         assert [[a, b, name] for (a, b), name in zip(places, names)] == case["entities"]

@@ -1,0 +1,110 @@
+"""Settings, validated by their type annotations wherever they come from.
+
+An annotation states the values that a setting may have, e.g. ``Annotated[float, Field(gt=0)]``.
+Components keep theirs in a :class:`ComponentSettings`; layers and registered functions call
+:func:`check_settings`.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, get_origin, get_type_hints
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from .errors import ConfigError
+
+Count = Annotated[int, Field(ge=1)]
+Factor = Annotated[float, Field(ge=0)]
+Name = Annotated[str, Field(min_length=1)]
+Positive = Annotated[float, Field(gt=0)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+_CONFIGURED = "configured"
+
+
+@cache
+def _hints(schema: Any) -> dict[str, Any]:
+    hints = get_type_hints(schema, include_extras=True)
+    hints.pop("return", None)
+    return {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
+
+
+@cache
+def _adapter(schema: Any, name: str) -> TypeAdapter:
+    return TypeAdapter(_hints(schema)[name], config=_STRICT)
+
+
+def check_settings(owner: str, schema: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, of the annotated types.
+
+    owner: named by errors. schema: a class or function that annotates the settings.
+
+    Raises ConfigError for the first value that its annotation does not allow, and for a setting
+    that the schema does not have. No number may be NaN or infinite.
+    """
+    known, checked = _hints(schema), {}
+    for name, value in values.items():
+        if name not in known:
+            raise ConfigError(
+                f"{owner} has no setting {name!r}; it has {', '.join(sorted(known))}."
+            )
+        try:
+            checked[name] = _adapter(schema, name).validate_python(value)
+        except ValidationError as err:
+            reasons = dict.fromkeys(x["msg"].removeprefix("Input should be ") for x in err.errors())
+            raise ConfigError(
+                f"{owner}.{name} is {value!r}; it must be {', or '.join(reasons)}."
+            ) from None
+    return checked
+
+
+class ComponentSettings(dict[str, Any]):
+    """``cfg`` of a component: every value is validated when it is set, from anywhere.
+
+    schema: annotates each setting. configured: the values that the config gave. They are saved with
+    the others: if the config of a loaded pipeline differs from them, it was overridden, and the
+    override counts instead of the saved value.
+    """
+
+    def __init__(self, owner: str, schema: Any, configured: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.owner, self.schema = owner, schema
+        self.update(configured)
+        super().__setitem__(_CONFIGURED, dict(configured))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.update({name: value})
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def update(self, *args: Any, **settings: Any) -> None:
+        """Set several values; all of them are validated before one is changed."""
+        values = dict(*args, **settings)
+        saved = values.pop(_CONFIGURED, None)
+        if saved is not None:
+            configured = self[_CONFIGURED]
+            values = {
+                name: value
+                for name, value in values.items()
+                if name not in configured or configured[name] == saved.get(name)
+            }
+        super().update(check_settings(self.owner, self.schema, values))
+
+    def __ior__(self, other: Any) -> "ComponentSettings":  # type: ignore[override, misc]
+        self.update(other)
+        return self
+
+    def __reduce__(self) -> tuple:
+        return _restored, (self.owner, self.schema, dict(self))
+
+
+def _restored(owner: str, schema: Any, values: dict[str, Any]) -> ComponentSettings:
+    """A copy, as pickle and deepcopy make it."""
+    configured = values.pop(_CONFIGURED)
+    settings = ComponentSettings(owner, schema, configured)
+    settings.update(values)
+    return settings

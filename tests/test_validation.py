@@ -1,0 +1,98 @@
+import copy
+import math
+import pickle
+from typing import Literal, TypedDict
+
+import pytest
+
+from spacy_luke.errors import ConfigError
+from spacy_luke.validation import ComponentSettings, Count, Probability, check_settings
+
+
+class Schema(TypedDict):
+    labels: list[str]
+    threshold: Probability
+    order: Literal["both", "text"]
+    size: Count | None
+    nested: bool
+
+
+def make(**configured) -> ComponentSettings:
+    return ComponentSettings("pipe", Schema, {"threshold": 0.5, "order": "both", **configured})
+
+
+@pytest.mark.parametrize(
+    "name,value,message",
+    [
+        ("threshold", 7, "pipe.threshold is 7; it must be less than or equal to 1"),
+        ("threshold", math.nan, "pipe.threshold is nan; it must be a finite number"),
+        ("threshold", "0.5", "pipe.threshold is '0.5'; it must be a valid number"),
+        ("order", "any", "pipe.order is 'any'; it must be 'both' or 'text'"),
+        ("size", 0, "pipe.size is 0; it must be greater than or equal to 1"),
+        ("nested", 1, "pipe.nested is 1; it must be a valid boolean"),
+        ("labels", ["a", 3], "pipe.labels is"),
+        ("treshold", 0.5, "pipe has no setting 'treshold'; it has labels, nested, order"),
+    ],
+)
+@pytest.mark.parametrize("how", ["item", "update", "or", "default", "made"])
+def test_a_value_that_cannot_work_is_refused_however_it_is_set(how, name, value, message):
+    settings = make()
+    before = dict(settings)
+    with pytest.raises(ConfigError) as err:
+        if how == "item":
+            settings[name] = value
+        elif how == "update":
+            settings.update({"nested": True, name: value})
+        elif how == "or":
+            settings |= {name: value}
+        elif how == "made":
+            make(**{name: value})
+        else:
+            del settings["threshold"], settings["order"]
+            before = dict(settings)
+            settings.setdefault(name, value)
+    assert message in str(err.value)
+    assert settings == before
+
+
+def test_a_setting_that_is_there_keeps_its_value_by_setdefault():
+    assert make().setdefault("threshold", 0.1) == 0.5
+
+
+def test_what_was_changed_is_restored_and_what_is_overridden_is_not():
+    saved = make(threshold=0.5)
+    saved.update(threshold=0.7, labels=["A"])
+
+    same_config, overridden = make(threshold=0.5), make(threshold=0.9)
+    same_config.update(saved)
+    overridden.update(saved)
+
+    assert same_config["threshold"] == 0.7
+    assert overridden["threshold"] == 0.9
+    assert same_config["labels"] == overridden["labels"] == ["A"]
+    assert overridden["configured"]["threshold"] == 0.9
+
+
+def test_settings_saved_without_what_the_config_gave_are_all_restored():
+    settings = make(threshold=0.9)
+    settings.update({"threshold": 0.7, "labels": ["A"]})
+    assert settings["threshold"] == 0.7
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_validate_too(copied):
+    settings = make()
+    settings["threshold"] = 0.2
+    copied = copied(settings)
+    assert copied == settings
+    with pytest.raises(ConfigError):
+        copied["threshold"] = 2.0
+    assert settings["threshold"] == 0.2
+
+
+def test_functions_name_the_argument():
+    def build(size: Count) -> None: ...
+
+    check_settings("build", build, {"size": 1})
+    with pytest.raises(ConfigError, match="build.size is 0"):
+        check_settings("build", build, {"size": 0})
