@@ -57,7 +57,12 @@ class Blob:
 
     @classmethod
     def from_file(cls, kind: str, path: Path) -> "Blob":
-        """Tensors are mapped into memory: what is not used is not read."""
+        """Tensors are mapped into memory: what is not used is not read. (Not from a path that is
+        not UTF-8, which the library that maps them cannot open.)"""
+        try:
+            str(path).encode("utf8")
+        except UnicodeEncodeError:
+            return cls.from_bytes(kind, path.read_bytes())
         try:
             with safe_open(path, "pt") as file:
                 header = dict(file.metadata() or {})

@@ -159,6 +159,7 @@ def to_checkpoint(encoder: Encoder) -> Checkpoint:
     )
 
 
+@torch.inference_mode(False)
 def set_encoder(node: Model, checkpoint: Checkpoint) -> None:
     """Put a checkpoint in an encoder node, in place of what is there."""
     settings: EncoderSettings = node.attrs["settings"]
@@ -168,6 +169,7 @@ def set_encoder(node: Model, checkpoint: Checkpoint) -> None:
     _prepare(node, module)
 
 
+@torch.inference_mode(False)  # its tensors could not be trained later
 def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
     settings: EncoderSettings = model.attrs["settings"]
     directory = resolve(settings.name)

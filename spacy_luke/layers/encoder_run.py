@@ -110,6 +110,8 @@ class EncoderRun:
         lock = self.encoder.lock
         self._context.enter_context(lock.writing() if self.is_train else lock.reading())
         self._set_mode()
+        if self.is_train:
+            self._context.enter_context(torch.inference_mode(False))
         self._context.enter_context(torch.set_grad_enabled(self.is_train))
         self._context.enter_context(
             torch.autocast(self.device.type, torch.bfloat16, enabled=self._mixed_precision)
@@ -127,7 +129,7 @@ class EncoderRun:
     def learning(self) -> Iterator[None]:
         """For the backward pass, in which what was not kept is computed again: no other thread uses
         the encoder, and it has the mode and dropout of the run, whatever ran in between."""
-        with self.encoder.lock.writing():
+        with self.encoder.lock.writing(), torch.inference_mode(False):
             self._set_mode()
             yield
 
@@ -202,7 +204,7 @@ class EncoderRun:
         return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)).to(self.device)
 
     def zeros(self, *shape: int) -> torch.Tensor:
-        return torch.zeros(*shape, device=self.device)
+        return torch.zeros(*shape, dtype=torch.float32, device=self.device)
 
 
 def check_gradients(modules: Sequence[torch.nn.Module]) -> None:

@@ -76,6 +76,7 @@ class Head(nn.Module):
             if isinstance(module, nn.Dropout):
                 module.p = rate
 
+    @torch.inference_mode(False)
     def resize(self, rows: Sequence[int | None]) -> "Head":
         """A head whose class i is the present class rows[i], or fresh if that is None."""
         result = Head(self.kind, **{**self.config, "n_classes": len(rows)})

@@ -57,7 +57,7 @@ def _states(encoder: Model, docs: Sequence[Doc], entities: Sequence[GivenEntitie
         for given in entities
         for span in given.spans.reshape(-1, 2)
     ]
-    parts = [torch.zeros(0, module.hidden_size, device=module.network.device)]
+    parts = [torch.zeros(0, module.hidden_size, dtype=torch.float32, device=module.network.device)]
     costs = np.asarray([len(doc) for doc in docs])
     for low, high in bounded(costs, encoder_run.MAX_ROWS):
         found = encode_docs(encoder, docs[low:high], alone[low:high], "full")

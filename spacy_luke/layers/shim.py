@@ -114,7 +114,8 @@ class LukeShim(PyTorchShim):
         """Take a module in. It gets a new identity, because optimizers keep their moments by
         that, and those of another module would not fit."""
         make_forks_safe()
-        self._model = module.to(get_torch_default_device())
+        # float32, whatever torch.set_default_dtype made fresh parameters.
+        self._model = module.to(get_torch_default_device(), torch.float32)
         self.prepared = False
         self._renew_id()
 
@@ -182,6 +183,7 @@ class LukeShim(PyTorchShim):
     def to_bytes(self) -> bytes:
         return b"" if self._model is None else self.format.save(self._model)
 
+    @torch.inference_mode(False)  # its tensors could not be trained later
     def from_bytes(self, bytes_data: bytes) -> "LukeShim":
         if bytes_data:
             self.set(self.format.load(bytes_data))

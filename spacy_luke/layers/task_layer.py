@@ -182,6 +182,7 @@ def set_head(model: Model, head: Head) -> None:
         sized.set_dim("nO", head.n_classes, force=True)
 
 
+@torch.inference_mode(False)  # its tensors could not be trained later
 def initialize_head(model: Model, n_classes: int) -> None:
     """Draw a fresh head for an encoder that has its weights."""
     encoder, scorer = encoder_of(model), scorer_of(model)

@@ -34,6 +34,7 @@ class Upstream:
         self.model = model
         self.listener_map: dict[str, list[Model]] = {}
         self.passes = WordPasses()
+        self._names: set[str] = set()
         self._waiting: set[int] = set()
         self._absent: set[int] = set()
         self._heard = False
@@ -72,14 +73,16 @@ class Upstream:
 
     def find(self, component: Any, name: str) -> None:
         """Connect the listeners of a later component that want this upstream, or any. name: that of
-        the upstream by now, which spaCy changes where a component is sourced under another one."""
-        names = ("*", name)
+        the upstream by now, which spaCy changes if a component is renamed, or sourced under another
+        name; its listeners stay its own."""
+        self._names.add(name)
         if isinstance(getattr(component, "model", None), Model):
             for node in component.model.walk():
                 wanted = node.attrs.get("upstream") if is_listener(node) else None
                 if is_stock_listener(node):
                     wanted = getattr(node, "upstream_name", None)
-                if wanted in names:
+                ours = is_listener(node) and node.attrs["link"].encoder is self.model
+                if wanted in ("*", name) or ours and wanted in self._names:
                     self.add(node, component.name)
 
     @property

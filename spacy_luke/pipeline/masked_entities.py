@@ -61,7 +61,7 @@ def mention_features(
         by_doc[id(mention.doc)].append(row)
     groups = list(by_doc.values())
     mask = checkpoint.entities.mask_id
-    states = torch.zeros(len(mentions), checkpoint.config.hidden_size)
+    states = torch.zeros(len(mentions), checkpoint.config.hidden_size, dtype=torch.float32)
     for i in range(0, len(groups), _BATCH):
         part = groups[i : i + _BATCH]
         given = [

@@ -187,6 +187,49 @@ def test_a_listener_without_upstream_says_what_is_missing():
         nlp.initialize(lambda: make_examples(nlp))
 
 
+def test_a_listener_whose_upstream_was_removed_is_not_saved(bert_dir, tmp_path):
+    nlp, _ = shared(bert_dir)
+    nlp.remove_pipe("luke")
+    with pytest.raises(ConfigError, match="ner0 listens to an upstream component '\\*'"):
+        nlp.to_disk(tmp_path)
+    nlp.get_pipe("ner0").to_disk(tmp_path / "alone")  # a component alone may be
+    assert (tmp_path / "alone" / "model").exists()
+
+
+def test_a_listener_that_was_sourced_without_its_upstream_is_not_saved(bert_dir, tmp_path):
+    nlp, _ = shared(bert_dir)
+    other = spacy.blank("en")
+    other.add_pipe("ner0", source=nlp)
+    with pytest.raises(ConfigError, match="replace_listeners"):
+        other.to_disk(tmp_path)
+    nlp.replace_listeners("luke", "ner0", ["model.encoder"])
+    nlp.remove_pipe("luke")
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path)(" ".join(WORDS)).text
+
+
+@pytest.mark.parametrize("upstream", ["*", "luke"])
+def test_a_renamed_upstream_is_still_trained_and_saved_under_its_name(bert_dir, tmp_path, upstream):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
+    nlp.add_pipe("luke_ner", config={"model": {"encoder": {**LISTENER, "upstream": upstream}}})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.rename_pipe("luke", "encoder")
+    before = nlp.get_pipe("encoder").model.shims[0].module.state_dict()
+    before = {name: x.clone() for name, x in before.items()}
+    fit(nlp, examples, 2)
+    after = nlp.get_pipe("encoder").model.shims[0].module.state_dict()
+    assert any(not x.equal(after[name]) for name, x in before.items())
+    if upstream == "luke":
+        with pytest.raises(ConfigError, match="model.encoder.upstream"):
+            nlp.to_disk(tmp_path)
+        nlp.get_pipe_config("luke_ner")["model"]["encoder"]["upstream"] = "encoder"
+    nlp.to_disk(tmp_path)
+    one, two = (n(Doc(n.vocab, words=WORDS)) for n in (nlp, spacy.load(tmp_path)))
+    assert np.array_equal(*(doc.spans["luke_ner"].attrs["scores"] for doc in (one, two)))
+
+
 def test_an_empty_batch_leaves_nothing_owed(bert_dir):
     nlp, examples = shared(bert_dir)
     empty = [Example(nlp.make_doc(""), nlp.make_doc(""))]
