@@ -8,7 +8,7 @@ decoding are the same. Mentions are not merged here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ from spacy_luke.model.heads import LinearHead
 PAIRS = "spacy-luke.benchmarks.MarkerPairs.v1"
 ENTITIES = "spacy-luke.benchmarks.MarkerEntities.v1"
 Array = np.ndarray
-Query = PairQuery | EntityQuery
+Query = TypeVar("Query", PairQuery, EntityQuery)
 
 
 def _parts(hidden: int, n_classes: int, n_spans: int) -> Mapping[str, nn.Module]:
@@ -79,11 +79,11 @@ class MarkerScorer(GivenScorer[Query]):
         return MarkedWords(window(encoder), query.spans, placed, typed=False)
 
 
-class PairMarkers(MarkerScorer):
+class PairMarkers(MarkerScorer[PairQuery]):
     node, n_spans = pair_scorer.NETWORK, 2
 
 
-class EntityMarkers(MarkerScorer):
+class EntityMarkers(MarkerScorer[EntityQuery]):
     node, n_spans = entity_scorer.NETWORK, 1
 
 

@@ -61,7 +61,10 @@ class Scored:
             logits = self.logits - bias * (np.arange(self.logits.shape[1]) == 0)
             starts, ends, labels = decode_bio(logits.argmax(-1), first_tokens(self.offsets))
         else:
-            chosen, labels, _ = decode(self.logits, self.starts, self.ends, bias, 0.0, flat=True)
+            of_doc = np.searchsorted(self.offsets, self.starts, side="right") - 1
+            chosen, labels, _ = decode(
+                self.logits, self.starts, self.ends, of_doc, bias, 0.0, flat=True
+            )
             starts, ends = self.starts[chosen], self.ends[chosen]
         docs = np.searchsorted(self.offsets, starts, side="right") - 1
         base = self.offsets[docs]

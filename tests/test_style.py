@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.parametrize(
     "command",
-    ["ruff check", "ruff format --check", "mypy spacy_luke"],
+    ["ruff check", "ruff format --check", "mypy spacy_luke benchmarks"],
     ids=["linter", "formatter", "types"],
 )
 def test_the_code_is_clean(command: str) -> None:
