@@ -31,6 +31,7 @@ _REGISTERING = (
     "spacy_luke.pipeline.luke_entity_typing",
     "spacy_luke.corpora.preset",
     "spacy_luke.corpora.contexts",
+    "spacy_luke.corpora.joined",
     "spacy_luke.pipeline.training_plan",
     "spacy_luke.metrics.entities",
     "benchmarks.baselines",
