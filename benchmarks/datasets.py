@@ -16,8 +16,8 @@ from spacy.util import registry
 from spacy_luke.annotations.relations import set_relations
 from spacy_luke.annotations.types import clear_types
 from spacy_luke.corpora.columns import read_columns
+from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.options import ConvertOptions
-from spacy_luke.corpora.report import Report
 
 SPANS_KEY = "sc"
 READER = "spacy-luke.benchmarks.SentencesCorpus.v1"

@@ -8,10 +8,10 @@ from pathlib import Path
 import spacy
 from spacy.tokens import Doc
 
+from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.docred import read_docred
 from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.corpora.preset import add_types_from_labels
-from spacy_luke.corpora.report import Report
 from spacy_luke.corpora.semeval import read_semeval
 
 from .datasets import Corpora, load, read, store

@@ -11,9 +11,9 @@ from spacy.tokens import DocBin
 from tqdm import tqdm
 from wasabi import Printer
 
-from ..corpora.formats import Format, format_names, get_format
+from ..corpora.conversion_report import Report
+from ..corpora.formats import CorpusFormat, format_names, get_format
 from ..corpora.options import ALIGNMENTS, BRACKETS, SCHEMES, SEPARATORS, ConvertOptions
-from ..corpora.report import Report
 from ..errors import ConfigError, CorpusError, LukeError
 from . import app
 
@@ -127,7 +127,7 @@ def convert(
 
 
 def plan(
-    file_format: Format, source: Path, target: Path, msg: Printer
+    file_format: CorpusFormat, source: Path, target: Path, msg: Printer
 ) -> Iterator[tuple[Path, Path]]:
     """Pairs of an input and an output file. Raises ConfigError where they cannot be paired."""
     if not source.exists():
@@ -143,7 +143,7 @@ def plan(
 
 
 def _pair_directory(
-    file_format: Format, source: Path, target: Path, msg: Printer
+    file_format: CorpusFormat, source: Path, target: Path, msg: Printer
 ) -> list[tuple[Path, Path]]:
     pairs: dict[Path, Path] = {}
     for path in sorted(p for p in source.rglob("*") if p.is_file()):
@@ -161,7 +161,7 @@ def _pair_directory(
 
 
 def convert_file(
-    file_format: Format, path: Path, out_path: Path, nlp: Language, options: ConvertOptions
+    file_format: CorpusFormat, path: Path, out_path: Path, nlp: Language, options: ConvertOptions
 ) -> Report:
     """Write one ``.spacy`` file and return what was taken, skipped and repaired.
 

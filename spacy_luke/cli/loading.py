@@ -10,7 +10,7 @@ import typer
 from spacy.language import Language
 from spacy.training import Corpus, Example
 
-from ..corpora.preset import Tally, add_types_from_labels, preset_entities, preset_spans
+from ..corpora.preset import PresetCounts, add_types_from_labels, preset_entities, preset_spans
 from ..errors import ConfigError, CorpusError
 
 TypesFromLabels = Annotated[
@@ -97,12 +97,12 @@ def consumed(nlp: Language) -> set[str | None]:
 def preset_gold(examples: Iterable[Example], nlp: Language) -> None:
     """Give predicted sides the gold entities, and the gold spans of the groups consumed. What
     does not fit their tokens is warned of."""
-    groups, tally = sorted(consumed_groups(nlp)), Tally()
+    groups, counts = sorted(consumed_groups(nlp)), PresetCounts()
     for example in examples:
-        preset_entities(example, tally)
+        preset_entities(example, counts)
         for key in groups:
-            preset_spans(example, key, tally)
-    tally.log(", ".join(groups))
+            preset_spans(example, key, counts)
+    counts.log(", ".join(groups))
 
 
 def _settings(pipe: Any) -> dict[str, Any]:

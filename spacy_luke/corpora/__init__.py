@@ -1,5 +1,5 @@
-"""Corpora: readers that turn annotated files into ``Doc`` objects, and a training corpus.
+"""Annotated files to ``Doc`` objects, and corpus readers for training.
 
-``formats`` names the file formats of ``spacy luke convert``; ``preset`` holds the registered
-reader that gives gold entities to the predicted side of every example.
+``formats`` lists the file formats of ``spacy luke convert``. ``preset`` and ``joined`` are the
+registered readers, ``contexts`` is the registered batcher.
 """

@@ -1,6 +1,6 @@
-"""Brackets as the Penn Treebank escapes them, and what a reader makes of them."""
+"""Escaped brackets of the Penn Treebank, and the three forms in which readers write them."""
 
-# -LRB- and -RRB- are round, -LSB- square, -LCB- curly: left, then right.
+# (left, right)
 _ROUND, _SQUARE, _CURLY = (("-LRB-", "-RRB-"), ("-LSB-", "-RSB-"), ("-LCB-", "-RCB-"))
 PLAIN, ROUND, KEEP = "plain", "round", "keep"
 TABLES: dict[str, dict[str, str]] = {
@@ -8,11 +8,11 @@ TABLES: dict[str, dict[str, str]] = {
     ROUND: dict(zip((*_ROUND, *_SQUARE, *_CURLY), "()()()")),
     KEEP: {},
 }
-"""Escaped bracket -> what is written instead, by the setting ``brackets``."""
+"""Setting ``brackets`` -> escaped bracket -> its replacement."""
 
 
 def unescape(text: str, form: str) -> str:
-    """A text or a word with its escaped brackets written in a form of ``TABLES``."""
+    """Replace the escaped brackets of a text or word; ``form`` is a key of ``TABLES``."""
     for escaped, bracket in TABLES[form].items():
         text = text.replace(escaped, bracket)
     return text

@@ -1,4 +1,4 @@
-"""Spans by characters, put on the tokens of a document."""
+"""Align character spans with the tokens of a document."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,14 +9,14 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import CorpusError
-from .report import Report
+from .conversion_report import Report
 
 
 @dataclass(frozen=True)
 class CharSpan:
     """An annotated span: character offsets (end exclusive), label and ids.
 
-    types: None where nothing is said about them. They are no part of what the span is.
+    types: None if unknown. They do not take part in comparisons.
     """
 
     start: int
@@ -27,8 +27,8 @@ class CharSpan:
     types: tuple[str, ...] | None = field(default=None, compare=False)
 
 
-class Placed(NamedTuple):
-    """A document, the spans that found a place in it, and the tokens under those that did not."""
+class AlignedSpans(NamedTuple):
+    """A document, its aligned spans, and the tokens that the other spans overlap."""
 
     doc: Doc
     spans: dict[CharSpan, Span]
@@ -36,7 +36,7 @@ class Placed(NamedTuple):
 
 
 def check_offsets(owner: str, start: int, end: int, text: str) -> None:
-    """Raise CorpusError for a span that is empty, inverted or not inside the text."""
+    """Raise CorpusError if a span is empty, inverted or not inside the text."""
     if not 0 <= start < end <= len(text):
         raise CorpusError(
             f"{owner} goes from {start} to {end}, in a text of {len(text)} characters."
@@ -44,7 +44,7 @@ def check_offsets(owner: str, start: int, end: int, text: str) -> None:
 
 
 def make_text_doc(nlp: Language, text: str) -> Doc:
-    """The tokenised text. Raises CorpusError for a tokenizer that changes it."""
+    """Tokenise a text. Raises CorpusError if the tokenizer changes it."""
     doc = nlp.make_doc(text)
     if doc.text != text:
         raise CorpusError(
@@ -53,46 +53,46 @@ def make_text_doc(nlp: Language, text: str) -> Doc:
     return doc
 
 
-def place_spans(
-    doc: Doc, items: Sequence[CharSpan], alignment: str, report: Report, where: str
-) -> Placed:
-    """Put spans on tokens and count what was moved, split or left out.
+def align_spans(
+    doc: Doc, items: Sequence[CharSpan], alignment: str, report: Report, location: str
+) -> AlignedSpans:
+    """Align spans with tokens and count those that were moved, split a token or were left out.
 
-    alignment: ``strict`` leaves out a span that cuts a token, ``contract`` and ``expand`` move
-    its ends to token boundaries, ``split`` splits the token, for which the document is made
-    anew, and takes white space off the span's ends.
+    alignment: ``strict`` leaves out a span that cuts a token. ``contract`` and ``expand`` move
+        its ends to token boundaries. ``split`` removes white space from the span's ends, then
+        splits the token, which needs a new document.
     """
-    wanted = {item: item for item in items}
-    repeats = len(items) - len(wanted)
-    if repeats:
-        report.count("repeated spans taken once", where, repeats)
+    trimmed = {item: _trim(doc.text, item) if alignment == "split" else item for item in items}
+    if len(trimmed) < len(items):
+        report.count("repeated spans taken once", location, len(items) - len(trimmed))
     if alignment == "split":
-        wanted = {item: _trim(doc.text, item) for item in items}
-        moved = sum(item != trimmed for item, trimmed in wanted.items())
-        if moved:
-            report.count("spans with white space taken off their ends", where, moved)
+        n_trimmed = sum(item != inner for item, inner in trimmed.items())
+        if n_trimmed:
+            report.count("spans with white space taken off their ends", location, n_trimmed)
         doc, n_split = split_tokens(
-            doc, {edge for item in wanted.values() for edge in (item.start, item.end)}
+            doc, {edge for item in trimmed.values() for edge in (item.start, item.end)}
         )
         if n_split:
-            report.count("tokens split where a span begins or ends inside", where, n_split)
+            report.count("tokens split where a span begins or ends inside", location, n_split)
     spans: dict[CharSpan, Span] = {}
     unknown: set[int] = set()
-    for item, target in wanted.items():
-        span = _char_span(doc, target, alignment, report, where)
+    for item, inner in trimmed.items():
+        span = _char_span(doc, inner, alignment, report, location)
         if span is None:
-            report.count(f"spans left out: they cut a token (alignment {alignment})", where)
-            unknown.update(_touched(doc, item))
+            report.count(f"spans left out: they cut a token (alignment {alignment})", location)
+            unknown.update(_overlapping(doc, item))
         else:
             spans[item] = span
-    return Placed(doc, spans, unknown)
+    return AlignedSpans(doc, spans, unknown)
 
 
 def split_tokens(doc: Doc, cuts: Iterable[int]) -> tuple[Doc, int]:
-    """A document in which a token begins at every cut, and how many tokens were split for it.
+    """Split tokens so that one begins at every cut. Returns the document and how many were split.
 
-    cuts: character offsets; those between tokens change nothing. The text stays the same, any
-    annotation is lost.
+    cuts: character offsets; those between tokens have no effect. The text stays the same. If a
+        token was split, annotation is lost.
+
+    Example: "Paris-based" as one token with cuts {0, 5} becomes "Paris", "-based".
     """
     text = doc.text
     words: list[str] = []
@@ -110,14 +110,16 @@ def split_tokens(doc: Doc, cuts: Iterable[int]) -> tuple[Doc, int]:
 
 
 def _trim(text: str, item: CharSpan) -> CharSpan:
-    """The span without white space at its ends; the span itself where nothing else is in it."""
+    """Remove white space from the span's ends, unless the span contains nothing else."""
     inner = text[item.start : item.end]
     start = item.start + len(inner) - len(inner.lstrip())
     end = item.end - len(inner) + len(inner.rstrip())
     return replace(item, start=start, end=end) if start < end else item
 
 
-def _char_span(doc: Doc, item: CharSpan, alignment: str, report: Report, where: str) -> Span | None:
+def _char_span(
+    doc: Doc, item: CharSpan, alignment: str, report: Report, location: str
+) -> Span | None:
     modes = ["strict", alignment] if alignment in ("contract", "expand") else ["strict"]
     for mode in modes:
         span = doc.char_span(
@@ -130,10 +132,10 @@ def _char_span(doc: Doc, item: CharSpan, alignment: str, report: Report, where: 
         )
         if span is not None and len(span):
             if mode != "strict":
-                report.count(f"spans moved to token boundaries ({alignment})", where)
+                report.count(f"spans moved to token boundaries ({alignment})", location)
             return span
     return None
 
 
-def _touched(doc: Doc, item: CharSpan) -> Iterable[int]:
+def _overlapping(doc: Doc, item: CharSpan) -> Iterable[int]:
     return (t.i for t in doc if t.idx < item.end and item.start < t.idx + len(t))

@@ -1,4 +1,4 @@
-"""Values of JSON objects, checked before anything is made of them."""
+"""Validated access to the values of JSON objects."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,27 +8,27 @@ from ..errors import CorpusError
 
 
 @contextmanager
-def located(place: str) -> Iterator[None]:
-    """Put the place before the message of a CorpusError that is raised inside."""
+def errors_at(location: str) -> Iterator[None]:
+    """Prefix the message of any CorpusError raised inside with its location."""
     try:
         yield
     except CorpusError as err:
-        raise CorpusError(f"{place}: {err}") from err
+        raise CorpusError(f"{location}: {err}") from err
 
 
 def get_value(data: dict[str, Any], key: str, kind: type, owner: str) -> Any:
-    """A string or a whole number. Raises CorpusError where it is absent or something else."""
+    """A required string or integer. Raises CorpusError if it is absent or of another type."""
     if key not in data:
         raise CorpusError(f"{owner} has no key {key!r}.")
     value = data[key]
-    if type(value) is not kind:  # True is an int to isinstance
-        wanted = {str: "a string", int: "a whole number"}[kind]
-        raise CorpusError(f"{key} of {owner} is {kind_of(value)}, not {wanted}.")
+    if type(value) is not kind:  # isinstance(True, int) is true
+        expected = {str: "a string", int: "a whole number"}[kind]
+        raise CorpusError(f"{key} of {owner} is {kind_of(value)}, not {expected}.")
     return value
 
 
 def get_name(data: dict[str, Any], key: str, owner: str) -> str:
-    """A label or another name: valid Unicode and not empty."""
+    """A required name, such as a label: valid Unicode and not empty."""
     name: str = get_value(data, key, str, owner)
     if not name:
         raise CorpusError(f"{owner} has an empty {key}.")
@@ -37,33 +37,33 @@ def get_name(data: dict[str, Any], key: str, owner: str) -> str:
 
 
 def get_names(data: dict[str, Any], key: str, owner: str) -> tuple[str, ...]:
-    """A list of names, each taken once; the list may be empty, but has to be there."""
+    """A required list of names without repetitions. It may be empty."""
     names = get_strings(data, key, owner)
     if "" in names:
-        raise CorpusError(f"{key} of {owner} holds an empty name.")
+        raise CorpusError(f"{key} of {owner} contains an empty name.")
     return tuple(dict.fromkeys(names))
 
 
 def get_strings(data: dict[str, Any], key: str, owner: str) -> list[str]:
-    """A list of strings. Raises CorpusError where it is absent or something else."""
+    """A required list of strings. Raises CorpusError if it is absent or of another type."""
     if key not in data:
         raise CorpusError(f"{owner} has no key {key!r}.")
     return check_strings(data[key], f"{key} of {owner}")
 
 
 def check_strings(value: Any, what: str) -> list[str]:
-    """The value, which has to be a list of valid strings; ``what`` names it in messages."""
+    """Check that a value is a list of valid strings; ``what`` names it in messages."""
     if not isinstance(value, list):
         raise CorpusError(f"{what} is {kind_of(value)}, not a list.")
     for i, item in enumerate(value):
         if not isinstance(item, str):
-            raise CorpusError(f"{what} holds {kind_of(item)} at {i}, not a string.")
+            raise CorpusError(f"{what} contains {kind_of(item)} at {i}, not a string.")
         check_unicode(item)
     return value
 
 
 def get_items(data: dict[str, Any], key: str) -> list[Any]:
-    """A list that may be absent or null, which both say that there is nothing."""
+    """An optional list; absent and null both mean empty."""
     items = data.get(key)
     if items is None:
         return []
@@ -72,8 +72,8 @@ def get_items(data: dict[str, Any], key: str) -> list[Any]:
     return items
 
 
-def need_items(data: dict[str, Any], key: str) -> list[Any]:
-    """A list that has to be there."""
+def require_items(data: dict[str, Any], key: str) -> list[Any]:
+    """A required list."""
     if key not in data:
         raise CorpusError(f"the record has no key {key!r}.")
     if data[key] is None:
@@ -81,32 +81,33 @@ def need_items(data: dict[str, Any], key: str) -> list[Any]:
     return get_items(data, key)
 
 
-def need_object(item: Any, owner: str) -> dict[str, Any]:
-    """The item, which has to be an object."""
+def require_object(item: Any, owner: str) -> dict[str, Any]:
+    """Check that a value is an object; ``owner`` names it in messages."""
     if not isinstance(item, dict):
         raise CorpusError(f"{owner} is {kind_of(item)}, not an object.")
     return item
 
 
 def check_entity(number: int, n_entities: int, owner: str) -> int:
-    """The number of an entity. Raises CorpusError for one that is not there."""
+    """Check the index of an entity. Raises CorpusError if it is out of range."""
     if not 0 <= number < n_entities:
         raise CorpusError(
-            f"{owner} is of entity {number}, in a record of {n_entities} entities (from 0)."
+            f"{owner} refers to entity {number}, but the record has {n_entities} entities "
+            "(numbered from 0)."
         )
     return number
 
 
 def check_unicode(text: str) -> None:
-    """Raise CorpusError for half a surrogate pair, which JSON can spell and UTF-8 cannot."""
+    """Raise CorpusError for an unpaired surrogate: JSON can express it, UTF-8 cannot."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as err:
-        raise CorpusError(f"half a surrogate pair in {text[:40]!r}: not valid Unicode.") from err
+        raise CorpusError(f"an unpaired surrogate in {text[:40]!r}: not valid Unicode.") from err
 
 
 def kind_of(value: Any) -> str:
-    """How messages name the kind of a JSON value."""
+    """The name of a JSON value's type in messages."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
     names.update({type(None): "null", int: "a whole number", float: "a number with a fraction"})
     return names[type(value)]

@@ -1,7 +1,7 @@
-"""Training examples cut and joined anew in every epoch: sentences, neighbours, documents.
+"""A batcher that varies the context of training examples: sentences, neighbours, documents.
 
 A model trained on whole documents is worse on single sentences than one trained on sentences, and
-the other way round. Training on both works for both, regardless of how the corpus is split.
+vice versa. Training on both works for both, however the corpus is split.
 """
 
 import random
@@ -21,12 +21,12 @@ from .parts import cut, join
 Array = np.ndarray
 Batcher = Callable[[Iterable[Example]], Iterable[list[Example]]]
 
-_NEIGHBOURS = (2, 5)  # sentences of a run, the fewest and the most
-_LEAST_JOINED = 0.25  # of max_words: how short a document made of single sentences may be
+_NEIGHBOURS = (2, 5)  # minimum and maximum sentences per run
+_MIN_JOINED = 0.25  # minimum length of documents joined from sentences, as a share of max_words
 
 
 class Context(NamedTuple):
-    """How much of a document one example shows: at most so many sentences, and words."""
+    """Maximum length of an example, in sentences (may be infinite) and words."""
 
     sentences: float
     words: int
@@ -41,21 +41,19 @@ def mix_contexts(
     max_words: int = 400,
     join_sentences: bool = True,
 ) -> Batcher:
-    """Make a batcher that shows each document, in each epoch, in one of three contexts.
+    """Make a batcher that cuts or joins each document anew in every epoch.
 
     batcher: makes batches of the resulting examples, e.g. ``spacy.batch_by_words.v1``.
-    sentence, neighbours, document: how often a document is cut into its sentences, cut into runs of
-        2 to 5 sentences, or kept whole. They need not add up to 1.
-    max_words: longest run, in words; a longer document is cut into several. (A longer sentence is
-        one example.)
-    join_sentences: documents of one sentence are joined at random, to runs of 2 to 5 or to
-        documents of up to ``max_words``, as often as ``neighbours`` and ``document`` say. If false,
-        they stay as they are.
+    sentence, neighbours, document: relative frequency with which a document is cut into its
+        sentences, cut into runs of 2 to 5 sentences, or kept whole. They need not add up to 1.
+    max_words: maximum words per example. Longer documents are cut; longer sentences are not.
+    join_sentences: join documents of one sentence at random, to runs of 2 to 5 (with frequency
+        ``neighbours``) or to documents of up to ``max_words`` (with frequency ``document``). If
+        false, they stay as they are.
 
-    Sentences are those of the reference; if it has none, those of the predicted document; if
-    neither has any, those of spaCy's rule-based sentencizer. No cut is made within an entity or a
-    span of a group, nor where the two sides' tokens do not align. Relations that reach beyond an
-    example are not trained in that epoch.
+    Sentence boundaries come from the reference, else from the predicted document, else from spaCy's
+    rule-based sentencizer. No cut is made within an entity or a span of a group, nor between tokens
+    that do not align. A relation across examples is not trained in that epoch.
 
     Raises ConfigError if a share is negative, all are 0, or ``max_words`` is below 1.
     """
@@ -71,7 +69,7 @@ def mix_contexts(
 
 
 class ContextMixer:
-    """See :func:`mix_contexts`. Draws from Python's ``random``, which ``spacy train`` seeds."""
+    """See :func:`mix_contexts`. Uses Python's ``random``, which ``spacy train`` seeds."""
 
     def __init__(
         self, batcher: Batcher, shares: Sequence[float], max_words: int, join_sentences: bool
@@ -84,68 +82,76 @@ class ContextMixer:
     def __call__(self, examples: Iterable[Example]) -> Iterator[list[Example]]:
         """One epoch's batches."""
         mixed = list(self.mix(examples))
-        random.shuffle(mixed)  # the parts of a document do not stay together
+        random.shuffle(mixed)  # so that parts of one document are not in one batch
         yield from self.batcher(mixed)
 
     def mix(self, examples: Iterable[Example]) -> Iterator[Example]:
-        """One epoch's examples: every token of every document once."""
-        # Documents of which different layers, or spans groups, are annotated are not joined.
-        single: dict[tuple, list[Example]] = defaultdict(list)
+        """One epoch's examples. Every token occurs once."""
+        # Only documents with the same annotated layers and spans groups are joined.
+        single_sentences: dict[tuple, list[Example]] = defaultdict(list)
         for eg in examples:
-            (name,) = random.choices(["sentence", "neighbours", "document"], self.shares)
+            (kind,) = random.choices(["sentence", "neighbours", "document"], self.shares)
             starts = sentence_starts(eg)
             if len(starts) > 1:
-                yield from cut_example(eg, self._runs(name, starts, len(eg.reference)))
-            elif self.join_sentences and name != "sentence":
-                said = everything_annotated(eg.reference), frozenset(eg.reference.spans)
-                single[name, said].append(eg)
+                yield from cut_example(eg, self._runs(kind, starts, len(eg.reference)))
+            elif self.join_sentences and kind != "sentence":
+                layers = everything_annotated(eg.reference), frozenset(eg.reference.spans)
+                single_sentences[kind, layers].append(eg)
             else:
                 yield eg
-        for (name, _), left in single.items():
-            while left:
-                yield join_examples(self._take(left, self._context(name, joined=True)))
+        for (kind, _), remaining in single_sentences.items():
+            while remaining:
+                yield join_examples(_take(remaining, self._context(kind, joined=True)))
 
-    def _context(self, name: str, joined: bool = False) -> Context:
-        if name == "sentence":
+    def _context(self, kind: str, joined: bool = False) -> Context:
+        """Draw a maximum length. It limits how many sentences are shown together."""
+        if kind == "sentence":
             return Context(1, self.max_words)
-        if name == "neighbours":
+        if kind == "neighbours":
             return Context(random.randint(*_NEIGHBOURS), self.max_words)
-        least = int(_LEAST_JOINED * self.max_words) if joined else self.max_words
-        return Context(np.inf, random.randint(least, self.max_words))
+        min_words = int(_MIN_JOINED * self.max_words) if joined else self.max_words
+        return Context(np.inf, random.randint(min_words, self.max_words))
 
-    def _runs(self, name: str, starts: Array, n_tokens: int) -> list[tuple[int, int]]:
-        """The sentences ``starts`` (n, 2) in runs: (predicted, reference) start of each run."""
+    def _runs(self, kind: str, starts: Array, n_tokens: int) -> list[tuple[int, int]]:
+        """Group sentences into runs. Returns the (predicted, reference) start of each run.
+
+        starts: (n_sentences, 2). n_tokens: of the reference.
+        """
         runs: list[tuple[int, int]] = []
         ends = [*starts[1:, 1].tolist(), n_tokens]
-        n, context = 0, self._context(name)
+        n_sentences, context = 0, self._context(kind)
         for (x, y), end in zip(starts.tolist(), ends):
-            if runs and n < context.sentences and end - runs[-1][1] <= context.words:
-                n += 1
+            if runs and n_sentences < context.sentences and end - runs[-1][1] <= context.words:
+                n_sentences += 1
                 continue
             runs.append((x, y))
-            n, context = 1, self._context(name)
+            n_sentences, context = 1, self._context(kind)
         return runs
 
-    def _take(self, left: list[Example], context: Context) -> list[Example]:
-        """Remove from the end of ``left`` what is shown together: one example at least."""
-        taken = [left.pop()]
-        words = len(taken[0].reference)
-        while left and len(taken) < context.sentences:
-            words += len(left[-1].reference)
-            if words > context.words:
-                break
-            taken.append(left.pop())
-        return taken
+
+def _take(remaining: list[Example], context: Context) -> list[Example]:
+    """Remove the examples to be joined from the end of ``remaining``: at least one."""
+    taken = [remaining.pop()]
+    n_words = len(taken[0].reference)
+    while remaining and len(taken) < context.sentences:
+        n_words += len(remaining[-1].reference)
+        if n_words > context.words:
+            break
+        taken.append(remaining.pop())
+    return taken
 
 
 def sentence_starts(eg: Example) -> Array:
-    """(n, 2) predicted and reference token before which an example may be cut: the starts of
-    sentences, the first of them (0, 0)."""
+    """(n, 2): the (predicted, reference) tokens before which an example may be cut. They start
+    sentences; the first row is (0, 0)."""
     is_start = _reference_starts(eg)
     for spans in (eg.reference.ents, *eg.reference.spans.values()):
         for span in spans:
             is_start[span.start + 1 : span.end] = False
     first, last = _aligned(eg)
+    # A cut is possible only if no earlier reference token is aligned with this predicted token.
+    # Reference "a b c", predicted "a bc": first and last are [0, 1, 1] and before is [-1, 0, 1], so
+    # no cut is possible before c.
     before = np.concatenate([[-1], np.maximum.accumulate(last)[:-1]])
     rows = np.flatnonzero(is_start & (first > before))
     rows = rows[rows > 0]
@@ -153,7 +159,7 @@ def sentence_starts(eg: Example) -> Array:
 
 
 def _reference_starts(eg: Example) -> Array:
-    """(n_reference_tokens,) whether a sentence starts there."""
+    """(n_reference_tokens,) whether a sentence starts at the token."""
     if eg.reference.has_annotation("SENT_START"):
         return eg.reference.to_array("SENT_START").astype(np.int64) == 1
     if eg.predicted.has_annotation("SENT_START"):
@@ -164,19 +170,21 @@ def _reference_starts(eg: Example) -> Array:
 
 
 def _aligned(eg: Example) -> tuple[Array, Array]:
-    """(n_reference_tokens,) first and last predicted token that each is aligned with, or -1."""
+    """(n_reference_tokens,) the first and last predicted token aligned with each, or -1."""
     alignment = eg.alignment.y2x
-    lengths = alignment.lengths[: len(eg.reference)]  # white space in the last token adds one
+    lengths = alignment.lengths[
+        : len(eg.reference)
+    ]  # one more if the last token contains white space
     ends = np.cumsum(lengths)
-    some = lengths > 0
+    is_aligned = lengths > 0
     first, last = np.full(len(ends), -1), np.full(len(ends), -1)
-    first[some] = alignment.data[(ends - lengths)[some]]
-    last[some] = alignment.data[ends[some] - 1]
+    first[is_aligned] = alignment.data[(ends - lengths)[is_aligned]]
+    last[is_aligned] = alignment.data[ends[is_aligned] - 1]
     return first, last
 
 
 def cut_example(eg: Example, starts: Sequence[tuple[int, int]]) -> list[Example]:
-    """Cut both sides of an example before the (predicted, reference) tokens ``starts``."""
+    """Cut both documents of an example. starts: first (predicted, reference) token per part."""
     if len(starts) == 1:
         return [eg]
     predicted, _ = cut(eg.predicted, [x for x, _ in starts])
@@ -185,7 +193,7 @@ def cut_example(eg: Example, starts: Sequence[tuple[int, int]]) -> list[Example]
 
 
 def join_examples(examples: Sequence[Example]) -> Example:
-    """One example of all the tokens of several."""
+    """Concatenate examples."""
     if len(examples) == 1:
         return examples[0]
     return Example(join([eg.predicted for eg in examples]), join([eg.reference for eg in examples]))

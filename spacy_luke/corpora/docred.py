@@ -9,22 +9,22 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import CorpusError
+from .annotation_writer import AnnotationWriter, ParsedDoc, RelationSpans
 from .checks import (
     check_entity,
     check_strings,
+    errors_at,
     get_items,
     get_name,
     get_value,
     kind_of,
-    located,
-    need_items,
-    need_object,
+    require_items,
+    require_object,
 )
+from .conversion_report import Report
 from .lines import Advance, ignore_progress
-from .mentions import Marked, Writer
-from .objects import Located, read_json_list
+from .objects import JsonObject, read_json_list
 from .options import ConvertOptions
-from .report import Report
 from .words import WordDoc
 
 
@@ -35,49 +35,50 @@ def read_docred(
     report: Report,
     advance: Advance = ignore_progress,
 ) -> Iterator[Doc]:
-    """Yield one document, with sentence starts, for each record of a JSON list.
+    """Yield one document with sentence starts per record of a JSON list.
 
-    Keys read: ``sents``, lists of words; ``vertexSet``, a list of mentions for each entity, each
-    with ``sent_id``, ``pos`` (words of the sentence, end exclusive) and ``type``; ``labels``,
-    each with the entities ``h`` and ``t`` and the relation ``r``, which may be absent;
-    ``title``, kept in ``Doc.user_data["title"]``.
+    Keys read: ``sents``, lists of words; ``vertexSet``, a list of mentions per entity, each with
+    ``sent_id``, ``pos`` (words of the sentence, end exclusive) and ``type``; optional ``labels``,
+    each with the entities ``h`` and ``t`` and the relation ``r``; optional ``title``, stored in
+    ``Doc.user_data["title"]``.
 
-    Every mention is a span with its type as label and the number of its entity as ``kb_id_``.
-    A relation is kept once, between the first mentions of its entities.
+    A mention becomes a span: its label is the type, its ``kb_id_`` the number of the entity.
+    A relation is stored once, between the first mentions of its entities.
 
-    Raises CorpusError naming the record for one that is not as described.
+    Raises CorpusError, with the record, for an invalid record.
     """
-    writer = Writer(options.spans_key, report)
-    unlabelled = 0
+    writer = AnnotationWriter(options.spans_key, report)
+    n_unlabelled = 0
     for item in read_json_list(path, advance):
-        with located(f"{path}, {item.where}"):
-            marked, n_sents = _mark(nlp, item, report)
-        unlabelled += item.data.get("labels") is None
-        yield writer.write(marked, item.where, n_sents)
+        with errors_at(f"{path}, {item.location}"):
+            parsed, n_sents = _parse(nlp, item, report)
+        n_unlabelled += item.data.get("labels") is None
+        yield writer.write(parsed, item.location, n_sents)
     writer.finish()
-    if unlabelled:
-        report.notes.append(f"{unlabelled} documents have no labels, so no relation is known")
+    if n_unlabelled:
+        report.notes.append(f"{n_unlabelled} documents have no labels: no relations are known")
 
 
-def _mark(nlp: Language, item: Located, report: Report) -> tuple[Marked, int]:
-    """The record's document with its annotation, and its number of sentences."""
+def _parse(nlp: Language, item: JsonObject, report: Report) -> tuple[ParsedDoc, int]:
+    """Returns the document with its annotation, and its number of sentences."""
     data = item.data
     sentences = [
-        check_strings(words, f"sentence {i}") for i, words in enumerate(need_items(data, "sents"))
+        check_strings(words, f"sentence {i}")
+        for i, words in enumerate(require_items(data, "sents"))
     ]
-    firsts = list(accumulate((len(words) for words in sentences), initial=0))
+    offsets = list(accumulate((len(words) for words in sentences), initial=0))
     words = [word for words in sentences for word in words]
-    begins = [first for first, sentence in zip(firsts, sentences) if sentence]
-    document = WordDoc(nlp, words, report, item.where, begins)
+    begins = [first for first, sentence in zip(offsets, sentences) if sentence]
+    document = WordDoc(nlp, words, report, item.location, begins)
     if data.get("title") is not None:
         document.doc.user_data["title"] = get_value(data, "title", str, "the record")
     entities = [
-        _read_entity(document, mentions, i, sentences, firsts, item.where, report)
-        for i, mentions in enumerate(need_items(data, "vertexSet"))
+        _read_entity(document, mentions, i, sentences, offsets, item.location, report)
+        for i, mentions in enumerate(require_items(data, "vertexSet"))
     ]
-    relations = _read_relations(data, entities, item.where, report)
+    relations = _read_relations(data, entities, item.location, report)
     spans = [span for mentions in entities for span in mentions]
-    return Marked(document.doc, spans, relations=relations), len(begins)
+    return ParsedDoc(document.doc, spans, relations=relations), len(begins)
 
 
 def _read_entity(
@@ -85,38 +86,40 @@ def _read_entity(
     mentions: Any,
     number: int,
     sentences: list[list[str]],
-    firsts: list[int],
-    where: str,
+    offsets: list[int],
+    location: str,
     report: Report,
 ) -> list[Span]:
-    """The mentions of an entity in the order of the text, each place once."""
+    """The distinct mentions of an entity in text order. offsets: first word per sentence."""
     if not isinstance(mentions, list):
         raise CorpusError(f"entity {number} is {kind_of(mentions)}, not a list of mentions.")
-    found: dict[tuple[int, int], Span] = {}
+    by_place: dict[tuple[int, int], Span] = {}
     for i, mention in enumerate(mentions):
         owner = f"mention {i} of entity {number}"
-        mention = need_object(mention, owner)
+        mention = require_object(mention, owner)
         sentence = get_value(mention, "sent_id", int, owner)
         if not 0 <= sentence < len(sentences):
             raise CorpusError(
-                f"{owner} is in sentence {sentence}, in a record of {len(sentences)} sentences."
+                f"{owner} has sent_id {sentence}, but the record has {len(sentences)} sentences."
             )
         start, end = _read_place(mention, owner, len(sentences[sentence]))
-        if _says_another_name(mention, sentences[sentence][start:end]):
-            report.count("mentions whose name is not what their words say, taken by words", where)
-        first = firsts[sentence]
+        if _name_differs(mention, sentences[sentence][start:end]):
+            report.count(
+                "mentions whose name is not what their words say, taken by words", location
+            )
+        offset = offsets[sentence]
         span = document.span(
-            first + start, first + end, get_name(mention, "type", owner), owner, kb_id=str(number)
+            offset + start, offset + end, get_name(mention, "type", owner), owner, kb_id=str(number)
         )
         if span is None:
             continue
-        known = found.setdefault((span.start, span.end), span)
-        if known is not span:
+        first = by_place.setdefault((span.start, span.end), span)
+        if first is not span:
             what = "repeated mentions of an entity taken once"
             report.count(
-                what if known.label == span.label else f"{what}, with the first type", where
+                what if first.label == span.label else f"{what}, with the first type", location
             )
-    return [found[place] for place in sorted(found)]
+    return [by_place[place] for place in sorted(by_place)]
 
 
 def _read_place(mention: dict[str, Any], owner: str, n_words: int) -> tuple[int, int]:
@@ -131,20 +134,20 @@ def _read_place(mention: dict[str, Any], owner: str, n_words: int) -> tuple[int,
     return start, end
 
 
-def _says_another_name(mention: dict[str, Any], words: list[str]) -> bool:
-    """Whether the mention has a name that is spelt differently, white space aside."""
+def _name_differs(mention: dict[str, Any], words: list[str]) -> bool:
+    """Whether the mention's ``name`` differs from its words, ignoring white space."""
     name = mention.get("name")
     return isinstance(name, str) and "".join(name.split()) != "".join("".join(words).split())
 
 
 def _read_relations(
-    data: dict[str, Any], entities: list[list[Span]], where: str, report: Report
-) -> list[tuple[Span, Span, str]]:
-    """Head, tail and label, between the first mentions of entities."""
-    relations = []
+    data: dict[str, Any], entities: list[list[Span]], location: str, report: Report
+) -> list[RelationSpans]:
+    """(head, tail, label) of each relation; head and tail are first mentions."""
+    relations: list[RelationSpans] = []
     for i, item in enumerate(get_items(data, "labels")):
         owner = f"label {i}"
-        item = need_object(item, owner)
+        item = require_object(item, owner)
         label = get_name(item, "r", owner)
         head, tail = (
             entities[check_entity(get_value(item, key, int, owner), len(entities), owner)]
@@ -153,5 +156,5 @@ def _read_relations(
         if head and tail:
             relations.append((head[0], tail[0], label))
         else:
-            report.count("relations left out: an entity of theirs has no mention", where)
+            report.count("relations left out: an entity of theirs has no mention", location)
     return relations

@@ -10,11 +10,11 @@ from spacy.tokens import Doc
 
 from ..errors import ConfigError
 from .columns import read_columns
+from .conversion_report import Report
 from .docred import read_docred
 from .jsonl import read_jsonl
 from .lines import Advance
 from .options import ConvertOptions
-from .report import Report
 from .semeval import read_semeval
 from .spert import read_conll04
 from .tacred import read_tacred
@@ -22,7 +22,7 @@ from .typed_mentions import read_figer, read_openentity, read_ufet
 
 
 class Reader(Protocol):
-    """A reader yields the documents of one file and fills the report as they are taken."""
+    """Yields the documents of one file and fills the report meanwhile."""
 
     def __call__(
         self, path: Path, nlp: Language, options: ConvertOptions, report: Report, advance: Advance
@@ -30,8 +30,8 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True)
-class Format:
-    """A format's name, its reader, the settings it takes and the file suffixes it has."""
+class CorpusFormat:
+    """A format's name, its reader, and the settings and file suffixes that it supports."""
 
     name: str
     reader: Reader
@@ -40,11 +40,11 @@ class Format:
     aliases: tuple[str, ...] = ()
 
     def check(self, options: ConvertOptions) -> None:
-        """Raise ConfigError for a setting that this format would leave unread."""
-        unread = sorted(set(options.changed()) - self.options)
-        if unread:
+        """Raise ConfigError if a setting was changed that this format ignores."""
+        ignored = sorted(set(options.changed()) - self.options)
+        if ignored:
             raise ConfigError(
-                f"format {self.name!r} does not take the setting {', '.join(unread)}; "
+                f"format {self.name!r} does not take the setting {', '.join(ignored)}; "
                 f"it takes {', '.join(sorted(self.options))}."
             )
 
@@ -55,41 +55,41 @@ COLUMN_SUFFIXES = frozenset(
 )
 JSON = frozenset({".json"})
 JSON_LINES = frozenset({".jsonl", ".ndjson"})
-# What formats of spans take: by characters, and by the words of the file.
+# Settings of formats with spans by characters, and by words.
 CHARACTERS = frozenset({"alignment", "spans_key"})
 WORDS = frozenset({"spans_key"})
 BRACKETS = frozenset({"brackets"})
 TYPES = frozenset({"types"})
 
-FORMATS: tuple[Format, ...] = (
-    Format(
+FORMATS: tuple[CorpusFormat, ...] = (
+    CorpusFormat(
         "columns",
         read_columns,
         frozenset({"n_sents", "documents", "scheme", "separator", "word_column", "tag_column"}),
         COLUMN_SUFFIXES,
         aliases=("conll", "iob"),
     ),
-    Format("jsonl", read_jsonl, CHARACTERS, JSON_LINES),
-    Format("semeval", read_semeval, CHARACTERS, frozenset({".txt"})),
-    Format("tacred", read_tacred, WORDS | BRACKETS, JSON),
-    Format("docred", read_docred, WORDS, JSON),
-    Format("conll04", read_conll04, WORDS, JSON, aliases=("spert",)),
-    Format("ufet", read_ufet, WORDS | BRACKETS | TYPES, JSON | JSON_LINES),
-    Format("openentity", read_openentity, CHARACTERS | BRACKETS | TYPES, JSON),
-    Format("figer", read_figer, WORDS | TYPES, JSON | JSON_LINES),
+    CorpusFormat("jsonl", read_jsonl, CHARACTERS, JSON_LINES),
+    CorpusFormat("semeval", read_semeval, CHARACTERS, frozenset({".txt"})),
+    CorpusFormat("tacred", read_tacred, WORDS | BRACKETS, JSON),
+    CorpusFormat("docred", read_docred, WORDS, JSON),
+    CorpusFormat("conll04", read_conll04, WORDS, JSON, aliases=("spert",)),
+    CorpusFormat("ufet", read_ufet, WORDS | BRACKETS | TYPES, JSON | JSON_LINES),
+    CorpusFormat("openentity", read_openentity, CHARACTERS | BRACKETS | TYPES, JSON),
+    CorpusFormat("figer", read_figer, WORDS | TYPES, JSON | JSON_LINES),
 )
 
 
-def get_format(name: str) -> Format:
-    """The format of a name or an alias. Raises ConfigError naming the formats there are."""
+def get_format(name: str) -> CorpusFormat:
+    """Look up a format by name or alias. Raises ConfigError, with all names, if unknown."""
     for candidate in FORMATS:
         if name.lower() in (candidate.name, *candidate.aliases):
             return candidate
-    raise ConfigError(f"format {name!r} is not known; choose one of {', '.join(format_names())}.")
+    raise ConfigError(f"format {name!r} is unknown; choose one of {', '.join(format_names())}.")
 
 
 def format_names() -> tuple[str, ...]:
-    """The names of the formats, each followed by its aliases in brackets where it has some."""
+    """The names of the formats, each followed by its aliases, if any, in brackets."""
     return tuple(
         f"{item.name} ({', '.join(item.aliases)})" if item.aliases else item.name
         for item in FORMATS

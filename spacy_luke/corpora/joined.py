@@ -1,4 +1,4 @@
-"""Several corpora as one, each with what it annotates."""
+"""A reader that joins corpora which annotate different layers."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args
@@ -15,20 +15,18 @@ ExampleReader = Callable[[Language], Iterable[Example]]
 
 @registry.readers("spacy-luke.JoinedCorpora.v1")
 def joined_corpora(
-    corpora: dict[
-        str, Any
-    ],  # of ExampleReader: values of a dict are validated before they are made
+    corpora: dict[str, Any],  # ExampleReader; spaCy validates dict values before it resolves them
     annotates: dict[str, list[str]],
 ) -> ExampleReader:
     """Make a reader of several corpora, one after the other.
 
-    corpora: readers, by a name of your own.
-    annotates: for each of them, the layers that it annotates: ``ents``, ``relations``, ``types``.
-        Nothing is learned from a layer that a corpus does not annotate: what is absent there does
-        not mean "none". Its entities may still be given to components that consume entities. What
-        documents say of themselves (for instance, which relations were judged) stays.
+    corpora: readers by name. You choose the names.
+    annotates: the annotated layers per corpus: ``ents``, ``relations``, ``types``. Nothing is
+        learned from other layers: there, absent annotation does not mean "none". Entities of such a
+        corpus can still be input to components that consume entities. Annotation status set in the
+        documents themselves (for example, which relations were judged) is kept.
 
-    Raises ConfigError if the names differ, or a layer is unknown.
+    Raises ConfigError if the names in ``corpora`` and ``annotates`` differ or a layer is unknown.
     """
     if not corpora:
         raise ConfigError("JoinedCorpora.corpora is empty; name at least one corpus.")
@@ -46,9 +44,9 @@ def joined_corpora(
 
     def examples(nlp: Language) -> Iterator[Example]:
         for name, corpus in corpora.items():
-            absent = [layer for layer in get_args(Layer) if layer not in annotates[name]]
+            unannotated = [layer for layer in get_args(Layer) if layer not in annotates[name]]
             for eg in corpus(nlp):
-                for layer in absent:
+                for layer in unannotated:
                     if is_annotated(eg.reference, layer):
                         set_annotated(eg.reference, layer, False)
                 yield eg

@@ -1,20 +1,20 @@
-"""JSON lines with character offsets, as annotation tools write them."""
+"""Documents from JSON lines with character offsets, the format of annotation tools."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.util import get_words_and_spaces
 
 from ..errors import CorpusError
-from .characters import make_text_doc, place_spans
-from .checks import located
+from .annotation_writer import AnnotationWriter, ParsedDoc, RelationSpans
+from .characters import align_spans, make_text_doc
+from .checks import errors_at
+from .conversion_report import Report
 from .lines import Advance, ignore_progress
-from .mentions import Marked, Writer
 from .options import ConvertOptions
 from .records import Record, read_records
-from .report import Report
 
 META = "meta"
 
@@ -26,29 +26,29 @@ def read_jsonl(
     report: Report,
     advance: Advance = ignore_progress,
 ) -> Iterator[Doc]:
-    """Yield one document for each accepted record of a JSON lines file.
+    """Yield one document per accepted record of a JSON lines file.
 
     Keys read: ``text``; ``spans``, each with ``label``, ``start`` and ``end`` (characters, end
-    exclusive) or ``token_start`` and ``token_end`` (inclusive), and optionally ``kb_id`` and
-    ``types``; ``relations``, see ``relation_records``; optionally ``tokens``, each with
-    ``text``, ``start`` and ``end``, which replace the tokenizer; ``answer``; ``meta``, kept in
-    ``Doc.user_data["meta"]``.
+    exclusive) or ``token_start`` and ``token_end`` (inclusive), and optional ``kb_id`` and
+    ``types``; ``relations``, see ``relation_records``; optional ``tokens``, each with ``text``,
+    ``start`` and ``end``, which replace the tokenizer; optional ``answer``; optional ``meta``,
+    stored in ``Doc.user_data["meta"]``.
 
-    Raises CorpusError naming the line for a record that is not as described.
+    Raises CorpusError, with the line, for an invalid record.
     """
-    writer = Writer(options.spans_key, report)
+    writer = AnnotationWriter(options.spans_key, report)
     for record in read_records(path, report, advance):
         if not record.text:
-            report.count("records skipped: empty text", record.where)
+            report.count("records skipped: empty text", record.location)
             continue
-        with located(f"{path}, {record.where}"):
-            marked = _mark(_make_doc(nlp, record), record, options.alignment_or("strict"), report)
-        yield writer.write(marked, record.where)
+        with errors_at(f"{path}, {record.location}"):
+            parsed = _parse(_make_doc(nlp, record), record, options.alignment_or("strict"), report)
+        yield writer.write(parsed, record.location)
     writer.finish()
 
 
 def _make_doc(nlp: Language, record: Record) -> Doc:
-    """The record's text as a document, by its own tokens or by the tokenizer."""
+    """A document with the record's tokens, or else with those of the tokenizer."""
     if record.tokens is None:
         return make_text_doc(nlp, record.text)
     try:
@@ -61,8 +61,8 @@ def _make_doc(nlp: Language, record: Record) -> Doc:
     return doc
 
 
-def _mark(doc: Doc, record: Record, alignment: str, report: Report) -> Marked:
-    doc, spans, unknown = place_spans(doc, record.spans, alignment, report, record.where)
+def _parse(doc: Doc, record: Record, alignment: str, report: Report) -> ParsedDoc:
+    doc, spans, unknown = align_spans(doc, record.spans, alignment, report, record.location)
     if record.meta is not None:
         doc.user_data[META] = record.meta
     types = [
@@ -71,11 +71,8 @@ def _mark(doc: Doc, record: Record, alignment: str, report: Report) -> Marked:
         if item.types is not None and item in spans
     ]
     places = {(item.start, item.end): span for item, span in spans.items()}
-    relations: list[tuple[Span, Span, str]] = []
-    for relation in record.relations:
-        head, tail = places.get(relation.head), places.get(relation.tail)
-        if head is None or tail is None:
-            report.count("relations left out: one of their spans was", record.where)
-        else:
-            relations.append((head, tail, relation.label))
-    return Marked(doc, list(spans.values()), unknown, types, relations)
+    relations: list[RelationSpans] = [
+        (places.get(relation.head), places.get(relation.tail), relation.label)
+        for relation in record.relations
+    ]
+    return ParsedDoc(doc, list(spans.values()), unknown, types, relations)

@@ -1,4 +1,4 @@
-"""Lines of a UTF-8 file with their numbers."""
+"""Numbered lines of a UTF-8 file."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,20 +10,20 @@ Advance = Callable[[int], object]
 
 
 def ignore_progress(n_bytes: int) -> None:
-    """The progress callback that does nothing."""
+    """A progress callback that does nothing."""
 
 
-def place(path: Path, line: int) -> str:
-    """How error messages name a line of a file."""
+def at_line(path: Path, line: int) -> str:
+    """The name of a line in error messages."""
     return f"{path}, line {line}"
 
 
 def read_lines(path: Path, advance: Advance = ignore_progress) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, line without its end), telling ``advance`` the bytes read.
+    """Yield (line number from 1, line without its end); ``advance`` gets the bytes read.
 
-    LF and CRLF end a line and nothing else does: other characters that Unicode counts as line
-    ends are part of words. A byte order mark is dropped. Raises CorpusError for a file that
-    cannot be opened, bytes that are not UTF-8 and a carriage return inside a line.
+    Only LF and CRLF end a line: other line separators of Unicode are part of words. A byte order
+    parse is dropped. Raises CorpusError for a file that cannot be opened, bytes that are not UTF-8
+    and a carriage return inside a line.
     """
     try:
         with path.open("rb") as handle:
@@ -41,10 +41,10 @@ def _decode(raw: bytes, path: Path, number: int) -> str:
         line = raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as err:
         raise CorpusError(
-            f"{place(path, number)}: byte {err.start} is not UTF-8. Save the file as UTF-8."
+            f"{at_line(path, number)}: byte {err.start} is not UTF-8. Save the file as UTF-8."
         ) from err
     if "\r" in line:
         raise CorpusError(
-            f"{place(path, number)}: a carriage return inside the line. End lines with LF or CRLF."
+            f"{at_line(path, number)}: a carriage return in the line. End lines with LF or CRLF."
         )
     return line

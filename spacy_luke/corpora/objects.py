@@ -1,4 +1,4 @@
-"""The JSON objects of a file: one a line, or in one list."""
+"""The JSON objects of a file: one per line, or one list."""
 
 import json
 import re
@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import CorpusError
-from .checks import kind_of
-from .lines import Advance, ignore_progress, place, read_lines
+from .checks import require_object
+from .lines import Advance, at_line, ignore_progress, read_lines
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-class Located(NamedTuple):
-    """An object and where it is: ``line 3`` or ``record 3``, both counted from 1."""
+class JsonObject(NamedTuple):
+    """A JSON object and its location: ``line 3`` or ``record 3``, counted from 1."""
 
-    where: str
+    location: str
     data: dict[str, Any]
 
 
-def read_json_lines(path: Path, advance: Advance = ignore_progress) -> Iterator[Located]:
+def read_json_lines(path: Path, advance: Advance = ignore_progress) -> Iterator[JsonObject]:
     """Yield the object of each line that is not blank.
 
-    Raises CorpusError naming the line for what is no JSON or no object.
+    Raises CorpusError, with the line, for invalid JSON and values that are not objects.
     """
     for number, line in read_lines(path, advance):
         if not line.strip():
@@ -31,15 +31,17 @@ def read_json_lines(path: Path, advance: Advance = ignore_progress) -> Iterator[
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as err:
-            raise CorpusError(f"{place(path, number)}: not JSON: {err}.") from err
-        yield Located(f"line {number}", _need_object(value, place(path, number)))
+            raise CorpusError(f"{at_line(path, number)}: not JSON: {err}.") from err
+        yield JsonObject(
+            f"line {number}", require_object(value, f"{at_line(path, number)}: the record")
+        )
 
 
-def read_json_list(path: Path, advance: Advance = ignore_progress) -> Iterator[Located]:
+def read_json_list(path: Path, advance: Advance = ignore_progress) -> Iterator[JsonObject]:
     """Yield the objects of a file that is one JSON list, decoded one at a time.
 
-    Raises CorpusError naming the record for what is no JSON or no object: a file that was cut
-    off fails at its last record, when those before it have been yielded.
+    Raises CorpusError, with the record, for invalid JSON and values that are not objects. A
+    truncated file fails at its last record, after all others were yielded.
     """
     text = "\n".join(line for _, line in read_lines(path))
     position = _skip(text, 0)
@@ -48,55 +50,49 @@ def read_json_list(path: Path, advance: Advance = ignore_progress) -> Iterator[L
         raise CorpusError(f"{path}: a JSON list of objects is needed, but the file {begin}.")
     position = _skip(text, position + 1)
     closed = text[position : position + 1] == "]"
-    number, told = 0, 0
+    number, n_reported = 0, 0  # n_reported: characters whose bytes ``advance`` got
     while not closed:
         number += 1
-        where = f"record {number}"
-        value, position = _decode(text, position, f"{path}, {where}")
-        advance(len(text[told:position].encode("utf-8", "surrogatepass")))
-        told = position
-        yield Located(where, _need_object(value, f"{path}, {where}"))
-        closed, position = _after_item(text, position, f"{path}, {where}")
+        location = f"record {number}"
+        value, position = _decode(text, position, f"{path}, {location}")
+        advance(len(text[n_reported:position].encode("utf-8", "surrogatepass")))
+        n_reported = position
+        yield JsonObject(location, require_object(value, f"{path}, {location}: the record"))
+        closed, position = _after_item(text, position, f"{path}, {location}")
     position = _skip(text, position + 1)
     if position < len(text):
         raise CorpusError(
-            f"{place(path, _line(text, position))}: more follows the end of the list."
+            f"{at_line(path, _line(text, position))}: text follows the end of the list."
         )
 
 
 def _skip(text: str, position: int) -> int:
     """The position of the next character that is not white space, or of the end."""
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
 
-def _decode(text: str, position: int, where: str) -> tuple[Any, int]:
+def _decode(text: str, position: int, location: str) -> tuple[Any, int]:
     try:
         return json.JSONDecoder().raw_decode(text, position)
     except json.JSONDecodeError as err:
-        raise CorpusError(f"{where}, line {err.lineno}: not JSON: {err.msg}.") from err
+        raise CorpusError(f"{location}, line {err.lineno}: not JSON: {err.msg}.") from err
     except (ValueError, RecursionError) as err:
-        raise CorpusError(f"{where}: not JSON: {err}.") from err
+        raise CorpusError(f"{location}: not JSON: {err}.") from err
 
 
-def _after_item(text: str, position: int, where: str) -> tuple[bool, int]:
-    """Whether the list ends behind an item, and where it ends or its next item begins."""
+def _after_item(text: str, position: int, location: str) -> tuple[bool, int]:
+    """Whether the list ends after an item, and the position of its end or of the next item."""
     position = _skip(text, position)
-    mark = text[position : position + 1]
-    if mark not in ("]", ","):
-        found = repr(mark) if mark else "the end of the file"
+    delimiter = text[position : position + 1]
+    if delimiter not in ("]", ","):
+        shown = repr(delimiter) if delimiter else "the end of the file"
         raise CorpusError(
-            f"{where}, line {_line(text, position)}: not JSON: a comma or the end of the list is "
-            f"needed after it, not {found}."
+            f"{location}, line {_line(text, position)}: not JSON: a comma or the end of the list "
+            f"is needed after it, not {shown}."
         )
-    return mark == "]", position if mark == "]" else _skip(text, position + 1)
+    return delimiter == "]", position if delimiter == "]" else _skip(text, position + 1)
 
 
 def _line(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
-
-
-def _need_object(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise CorpusError(f"{where}: a JSON object is needed, not {kind_of(value)}.")
-    return value

@@ -1,4 +1,4 @@
-"""The settings that a reader of an annotated file takes."""
+"""Settings of the readers of annotated files."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -16,23 +16,23 @@ BRACKETS = tuple(TABLES)
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """Every setting of every format; a format reads the ones it names in ``formats``.
+    """Settings of all formats; ``formats`` lists which format uses which.
 
-    n_sents: sentences joined into one document.
-    documents: keep the documents marked by ``-DOCSTART-`` whole, instead of ``n_sents``.
+    n_sents: sentences per document.
+    documents: keep documents that begin with ``-DOCSTART-`` whole, instead of ``n_sents``.
     scheme: ``auto``, or one of ``SCHEMES`` or ``SCHEME_ALIASES`` in any case.
     separator: ``auto``, ``tab`` or ``space``.
-    word_column, tag_column: column numbers from 0; negative ones count from the last column.
-    alignment: what to do with a character span that cuts a token: ``strict`` leaves it out,
-        ``contract`` and ``expand`` move its ends to token boundaries inside or outside it,
-        ``split`` splits the token; ``auto`` is the format's own choice.
-    spans_key: the key of ``Doc.spans`` that takes all spans, overlapping ones included.
-    brackets: what becomes of ``-LRB-``, ``-LSB-``, ``-LCB-`` and their like: ``plain`` makes them
-        the brackets they stand for, ``round`` makes all of them round ones, ``keep`` leaves them as
-        they are; ``auto`` is the format's own choice.
-    types: the types of mentions that are taken, others are left out; all where it is empty.
+    word_column, tag_column: column numbers from 0; negative numbers count from the last column.
+    alignment: for a character span that cuts a token. ``strict`` leaves the span out, ``contract``
+        and ``expand`` move its ends to token boundaries inside or outside it, ``split`` splits the
+        token. ``auto`` is the format's default.
+    spans_key: the key of ``Doc.spans`` for all spans, overlapping ones included.
+    brackets: for ``-LRB-``, ``-LSB-``, ``-LCB-`` and their right counterparts. ``plain`` replaces
+        them by round, square and curly brackets, ``round`` by round ones, ``keep`` keeps them.
+        ``auto`` is the format's default.
+    types: the entity types to keep; empty means all.
 
-    Raises ConfigError naming the setting whose value cannot work.
+    Raises ConfigError, with the setting, for an invalid value.
     """
 
     n_sents: int = 1
@@ -52,7 +52,7 @@ class ConvertOptions:
         _require_choice("alignment", self.alignment, (AUTO, *ALIGNMENTS))
         _require_choice("brackets", self.brackets, (AUTO, *BRACKETS))
         if self.n_sents < 1:
-            raise ConfigError(f"n_sents is {self.n_sents}; give 1 or more sentences a document.")
+            raise ConfigError(f"n_sents is {self.n_sents}; give 1 or more sentences per document.")
         if self.documents and self.n_sents != 1:
             raise ConfigError(
                 f"documents and n_sents={self.n_sents} contradict each other: use one of them."
@@ -61,11 +61,11 @@ class ConvertOptions:
             raise ConfigError("spans_key is empty; give the key of Doc.spans to write.")
 
     def alignment_or(self, default: str) -> str:
-        """The alignment given, or where it is ``auto`` the format's ``default``."""
+        """The setting ``alignment``; ``default`` if it is ``auto``."""
         return default if self.alignment == AUTO else self.alignment
 
     def brackets_or(self, default: str) -> str:
-        """The form of brackets given, or where it is ``auto`` the format's ``default``."""
+        """The setting ``brackets``; ``default`` if it is ``auto``."""
         return default if self.brackets == AUTO else self.brackets
 
     def changed(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Documents cut into stretches and joined, with everything that is annotated on them.
+"""Cut and join documents with all their annotation.
 
-spaCy's ``Span.as_doc`` leaves spans groups behind and gives all user data to every part; and
-``Doc.from_docs`` warns of each piece of user data that is not a span's.
+spaCy's ``Span.as_doc`` drops spans groups and copies all user data to every part, and
+``Doc.from_docs`` warns about user data of the whole document.
 """
 
 from bisect import bisect_right
@@ -20,20 +20,20 @@ from ..annotations.types import ATTRIBUTE as TYPES
 def cut(doc: Doc, starts: Sequence[int]) -> tuple[list[Doc], Counter[str]]:
     """Cut a document before the tokens ``starts``.
 
-    starts: ascending token indices, the first of them 0.
+    starts: ascending token indices; the first is 0.
 
-    Each part keeps the entities, spans groups, relations and types that lie within it, and all
-    user data about the document as a whole. Returns the parts, and how many ``relations``,
-    ``entities``, ``types`` (places that have some) and ``spans`` (of groups) lie within none.
+    Each part keeps the entities, spans groups, relations and types within it, and all user data of
+    the whole document. Returns the parts, and counts of annotation that is in no part:
+    ``relations``, ``entities``, ``types`` (places with types) and ``spans`` (of groups).
     """
     bounds = list(zip(starts, [*starts[1:], len(doc)]))
     data, lost_types = _user_data(doc, [doc[start:end] for start, end in bounds])
     lost = Counter(_size(doc))
     lost["types"] = lost_types
     parts = []
-    for (start, end), own in zip(bounds, data):
+    for (start, end), user_data in zip(bounds, data):
         part = doc[start:end].as_doc()
-        part.user_data.update(own)
+        part.user_data.update(user_data)
         for key, group in doc.spans.items():
             part.spans[key] = [
                 _moved(span, part, start)
@@ -46,27 +46,27 @@ def cut(doc: Doc, starts: Sequence[int]) -> tuple[list[Doc], Counter[str]]:
 
 
 def join(docs: Sequence[Doc]) -> Doc:
-    """One document of all the tokens, entities, spans groups, relations and types of several.
+    """Concatenate documents with their entities, spans groups, relations and types.
 
-    A space is added between two of which the first ends without one. User data about a document
-    as a whole is left out, but for what is annotated there, which must be the same for all.
+    A space is added after a document that does not end with one. User data of a whole document is
+    dropped, except for its annotated layers, which must be the same for all documents.
     """
-    # spaCy's type stub does not know ``exclude``.
+    # spaCy's type stub lacks ``exclude``.
     joined = Doc.from_docs(list(docs), exclude=("user_data",))  # type: ignore[call-arg]
-    assert joined is not None  # of no documents only
+    assert joined is not None  # None only for an empty list
     data: dict[Any, Any] = joined.user_data
-    at = 0  # token of ``joined``
+    first_token = 0  # of the document in ``joined``
     for doc in docs:
-        by = joined[at].idx if len(doc) else 0
-        own: dict[Any, Any] = doc.user_data
-        for key, value in own.items():
+        shift = joined[first_token].idx if len(doc) else 0
+        doc_data: dict[Any, Any] = doc.user_data
+        for key, value in doc_data.items():
             if not _of_span(key) or key[2] is None:
                 continue
             _, name, start, end = key
             kept = _within(key, value, 0, len(doc.text))
             if kept is not None:
-                data["._.", name, start + by, None if end is None else end + by] = kept
-        at += len(doc)
+                data["._.", name, start + shift, None if end is None else end + shift] = kept
+        first_token += len(doc)
     copy_annotated(docs[0], joined)
     return joined
 
@@ -80,32 +80,37 @@ def _size(doc: Doc) -> dict[str, int]:
 
 
 def _user_data(doc: Doc, parts: Sequence[Span]) -> tuple[list[dict[Any, Any]], int]:
-    """What is said about the document, for each part; about a span, for that which holds it.
-    Also returns how many places with types no part holds."""
-    found: list[dict[Any, Any]] = [{} for _ in parts]
+    """User data per part: that of the whole document, and that of spans within the part.
+    Also returns how many places with types are in no part.
+
+    spaCy stores ``span._.x`` as ``user_data["._.", "x", start, end]``, in characters; end may be
+    None. ``doc._.x`` has None for both.
+    """
+    by_part: list[dict[Any, Any]] = [{} for _ in parts]
     lost_types = 0
     data: dict[Any, Any] = doc.user_data
     starts = [part.start_char for part in parts]
     for key, value in data.items():
         name, start, end = key[1:] if _of_span(key) else ("", None, None)
         if start is None:
-            for own in found:
-                own[key] = value
+            for part_data in by_part:
+                part_data[key] = value
             continue
         i = max(bisect_right(starts, start) - 1, 0)
-        at = starts[i]
-        kept = _within(key, value, at, parts[i].end_char)
+        shift = starts[i]
+        kept = _within(key, value, shift, parts[i].end_char)
         if kept is not None:
-            found[i]["._.", name, start - at, None if end is None else end - at] = kept
+            by_part[i]["._.", name, start - shift, None if end is None else end - shift] = kept
         elif name == TYPES:
             lost_types += 1
-    return found, lost_types
+    return by_part, lost_types
 
 
 def _within(key: Any, value: Any, low: int, high: int) -> Any:
-    """User data about a span, for a text cut to the characters [low, high): None if the span lies
-    elsewhere. A relation is stored with its head, by the distance to its tail; if the tail lies
-    elsewhere, that distance would lead into another text."""
+    """A span's user data if the span is within the characters [low, high), else None.
+
+    Relations are stored with the head, by the distance to the tail. Only those with a tail within
+    [low, high) are kept."""
     _, name, start, end = key
     if start < low or (end or start) > high:
         return None
@@ -119,7 +124,7 @@ def _of_span(key: Any) -> bool:
     return isinstance(key, tuple) and len(key) == 4 and key[0] == "._."
 
 
-def _moved(span: Span, doc: Doc, by: int) -> Span:
-    """A span in a part of its document that begins at the word ``by``."""
-    start, end = span.start - by, span.end - by
+def _moved(span: Span, doc: Doc, offset: int) -> Span:
+    """The span in ``doc``, a part of its document that begins at token ``offset``."""
+    start, end = span.start - offset, span.end - offset
     return Span(doc, start, end, label=span.label, kb_id=span.kb_id, span_id=span.id)

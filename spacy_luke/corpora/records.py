@@ -1,4 +1,4 @@
-"""JSON lines records with character offsets, checked before anything is made of them."""
+"""Validated records of JSON lines with character offsets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,11 +9,19 @@ import srsly
 
 from ..errors import CorpusError
 from .characters import CharSpan, check_offsets
-from .checks import check_unicode, get_items, get_name, get_names, get_value, located, need_object
+from .checks import (
+    check_unicode,
+    errors_at,
+    get_items,
+    get_name,
+    get_names,
+    get_value,
+    require_object,
+)
+from .conversion_report import Report
 from .lines import Advance, ignore_progress
 from .objects import read_json_lines
-from .relation_records import RelationRecord, read_relations, token_place
-from .report import Report
+from .relation_records import RelationRecord, read_relations, token_offsets
 
 ANSWERS = ("accept", "reject", "ignore")
 
@@ -29,9 +37,9 @@ class TokenRecord:
 
 @dataclass(frozen=True)
 class Record:
-    """An accepted record; ``tokens`` is None where the record gives none."""
+    """An accepted record; ``tokens`` is None if the record has none."""
 
-    where: str
+    location: str
     text: str
     spans: list[CharSpan]
     relations: list[RelationRecord]
@@ -44,40 +52,42 @@ def read_records(
 ) -> Iterator[Record]:
     """Yield the accepted records of a JSON lines file; the others are counted.
 
-    Raises CorpusError naming the line for anything that is not as the format says.
+    Raises CorpusError, with the line, for an invalid record.
     """
-    for where, data in read_json_lines(path, advance):
-        with located(f"{path}, {where}"):
-            record = _read_record(data, where, report) if _accepts(data, where, report) else None
+    for location, data in read_json_lines(path, advance):
+        with errors_at(f"{path}, {location}"):
+            record = (
+                _read_record(data, location, report) if _accepts(data, location, report) else None
+            )
         if record is not None:
             yield record
 
 
-def _accepts(data: dict[str, Any], where: str, report: Report) -> bool:
+def _accepts(data: dict[str, Any], location: str, report: Report) -> bool:
     answer = data.get("answer", "accept")
     if answer not in ANSWERS:
-        raise CorpusError(f"answer is {answer!r}; it can be {', '.join(ANSWERS)}.")
+        raise CorpusError(f"answer is {answer!r}; choose one of {', '.join(ANSWERS)}.")
     if answer != "accept":
-        report.count(f"records skipped: answer {answer!r}", where)
+        report.count(f"records skipped: answer {answer!r}", location)
     return bool(answer == "accept")
 
 
-def _read_record(data: dict[str, Any], where: str, report: Report) -> Record:
+def _read_record(data: dict[str, Any], location: str, report: Report) -> Record:
     text = get_value(data, "text", str, "the record")
     check_unicode(text)
     tokens = None if data.get("tokens") is None else _read_tokens(data, text)
     places = None if tokens is None else [(token.start, token.end) for token in tokens]
     if data.get("spans") is None:
-        report.count("records without the key spans, read as having none", where)
+        report.count("records without the key spans, read as having none", location)
     spans = []
     for i, item in enumerate(get_items(data, "spans")):
         span = _read_span(item, i, text, places)
         spans.append(span)
-        if places is not None and _token_places_differ(item, span, f"span {i}", places):
+        if places is not None and _token_offsets_differ(item, span, f"span {i}", places):
             what = "spans whose token_start or token_end contradict start and end, which are kept"
-            report.count(what, where)
+            report.count(what, location)
     relations = read_relations(data, spans, places)
-    return Record(where, text, spans, relations, tokens, _read_meta(data))
+    return Record(location, text, spans, relations, tokens, _read_meta(data))
 
 
 def _read_tokens(data: dict[str, Any], text: str) -> list[TokenRecord]:
@@ -92,7 +102,7 @@ def _read_tokens(data: dict[str, Any], text: str) -> list[TokenRecord]:
 
 def _read_token(item: Any, i: int, text: str) -> TokenRecord:
     owner = f"token {i}"
-    item = need_object(item, owner)
+    item = require_object(item, owner)
     token = TokenRecord(
         get_value(item, "text", str, owner),
         get_value(item, "start", int, owner),
@@ -110,13 +120,13 @@ def _read_token(item: Any, i: int, text: str) -> TokenRecord:
 
 def _read_span(item: Any, i: int, text: str, tokens: list[tuple[int, int]] | None) -> CharSpan:
     owner = f"span {i}"
-    item = need_object(item, owner)
+    item = require_object(item, owner)
     label = get_name(item, "label", owner)
     kb_id = "" if item.get("kb_id") is None else get_value(item, "kb_id", str, owner)
     check_unicode(kb_id)
     types = None if item.get("types") is None else get_names(item, "types", owner)
     if "start" not in item and "end" not in item and tokens is not None:
-        start, end = token_place(item, owner, tokens)
+        start, end = token_offsets(item, owner, tokens)
     else:
         start = get_value(item, "start", int, owner)
         end = get_value(item, "end", int, owner)
@@ -124,16 +134,16 @@ def _read_span(item: Any, i: int, text: str, tokens: list[tuple[int, int]] | Non
     return CharSpan(start, end, label, kb_id, types=types)
 
 
-def _token_places_differ(
+def _token_offsets_differ(
     item: dict[str, Any], span: CharSpan, owner: str, tokens: list[tuple[int, int]]
 ) -> bool:
     if item.get("token_start") is None or item.get("token_end") is None:
         return False
-    return token_place(item, owner, tokens) != (span.start, span.end)
+    return token_offsets(item, owner, tokens) != (span.start, span.end)
 
 
 def _read_meta(data: dict[str, Any]) -> Any:
-    """The record's ``meta``, which a ``.spacy`` file must be able to hold."""
+    """The record's ``meta``, which must be serialisable for a ``.spacy`` file."""
     meta = data.get("meta")
     try:
         srsly.msgpack_dumps(meta)

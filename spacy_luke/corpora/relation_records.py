@@ -6,14 +6,14 @@ from typing import Any
 
 from ..errors import CorpusError
 from .characters import CharSpan
-from .checks import get_items, get_name, get_value, need_object
+from .checks import get_items, get_name, get_value, require_object
 
 Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class RelationRecord:
-    """A relation between two annotated spans, which are named by their characters."""
+    """A relation between two annotated spans, given by their character offsets."""
 
     head: Place
     tail: Place
@@ -23,20 +23,21 @@ class RelationRecord:
 def read_relations(
     data: dict[str, Any], spans: Sequence[CharSpan], tokens: Sequence[Place] | None
 ) -> list[RelationRecord]:
-    """The record's relations, in either of two forms.
+    """The record's relations, in one of two forms.
 
-    Prodigy's: ``head_span`` and ``child_span`` with the offsets of spans, or else ``head`` and
-    ``child``, the numbers of tokens in them. The plain one: ``head_start``, ``head_end``,
-    ``tail_start`` and ``tail_end``, characters.
+    Prodigy: ``head_span`` and ``child_span`` with the offsets of spans, or else ``head`` and
+    ``child``, numbers of tokens in the spans. Plain: ``head_start``, ``head_end``, ``tail_start``
+    and ``tail_end``, in characters.
 
-    tokens: their characters, where the record gives tokens. Raises CorpusError for a relation
-    whose side is not one of the spans.
+    tokens: their character offsets, if the record has tokens.
+
+    Raises CorpusError if a relation's head or tail is not one of the spans.
     """
     places = list(dict.fromkeys((span.start, span.end) for span in spans))
-    found = []
+    relations = []
     for i, item in enumerate(get_items(data, "relations")):
         owner = f"relation {i}"
-        item = need_object(item, owner)
+        item = require_object(item, owner)
         label = get_name(item, "label", owner)
         if "head_start" in item:
             head, tail = (_plain_side(item, side, owner) for side in ("head", "tail"))
@@ -48,17 +49,17 @@ def read_relations(
                     f"{owner} ({label}): its {side}, {place[0]} to {place[1]}, is not one of the "
                     "record's spans."
                 )
-        found.append(RelationRecord(head, tail, label))
-    return found
+        relations.append(RelationRecord(head, tail, label))
+    return relations
 
 
-def token_place(item: dict[str, Any], owner: str, tokens: Sequence[Place]) -> Place:
-    """Character offsets from ``token_start`` and ``token_end``, the last of them inclusive."""
+def token_offsets(item: dict[str, Any], owner: str, tokens: Sequence[Place]) -> Place:
+    """Character offsets of ``token_start`` to ``token_end`` (inclusive)."""
     first = get_value(item, "token_start", int, owner)
     last = get_value(item, "token_end", int, owner)
     if not 0 <= first <= last < len(tokens):
         raise CorpusError(
-            f"{owner} goes from token {first} to token {last}, in a record of {len(tokens)} tokens."
+            f"{owner} goes from token {first} to {last}, but the record has {len(tokens)} tokens."
         )
     return tokens[first][0], tokens[last][1]
 
@@ -76,33 +77,33 @@ def _side(
     places: Sequence[Place],
     tokens: Sequence[Place] | None,
 ) -> Place:
-    """Where ``head`` or ``child`` of a relation in Prodigy's form is."""
+    """Character offsets of a relation's ``head`` or ``child`` in Prodigy's form."""
     if item.get(f"{side}_span") is not None:
         owner = f"{side}_span of {owner}"
-        span = need_object(item[f"{side}_span"], owner)
+        span = require_object(item[f"{side}_span"], owner)
         if "start" not in span and "end" not in span and tokens is not None:
-            return token_place(span, owner, tokens)
+            return token_offsets(span, owner, tokens)
         return get_value(span, "start", int, owner), get_value(span, "end", int, owner)
     number = get_value(item, side, int, owner)
     if tokens is None:
         raise CorpusError(
-            f"{owner} has no {side}_span, and the record no tokens to find its {side} by."
+            f"{owner} has no {side}_span, and the record has no tokens to locate its {side}."
         )
     if not 0 <= number < len(tokens):
         raise CorpusError(
-            f"{side} of {owner} is token {number}, in a record of {len(tokens)} tokens."
+            f"{side} of {owner} is token {number}, but the record has {len(tokens)} tokens."
         )
-    return _around(tokens[number], places, f"{side} of {owner} (token {number})")
+    return _containing_span(tokens[number], places, f"{side} of {owner} (token {number})")
 
 
-def _around(token: Place, places: Sequence[Place], owner: str) -> Place:
-    """The one span that holds the token; of several, the one that ends with it."""
-    around = [place for place in places if place[0] <= token[0] and token[1] <= place[1]]
-    if len(around) > 1:
-        around = [place for place in around if place[1] == token[1]]
-    if len(around) != 1:
+def _containing_span(token: Place, places: Sequence[Place], owner: str) -> Place:
+    """The only span that contains the token; of several, the one that ends with it."""
+    containing = [place for place in places if place[0] <= token[0] and token[1] <= place[1]]
+    if len(containing) > 1:
+        containing = [place for place in containing if place[1] == token[1]]
+    if len(containing) != 1:
         raise CorpusError(
-            f"{owner} does not tell a span: it has to be in one of the record's spans, or the last "
-            "token of one. Give head_span and child_span."
+            f"{owner} does not identify a span: it must be in exactly one of the record's spans, "
+            "or be the last token of exactly one. Give head_span and child_span."
         )
-    return around[0]
+    return containing[0]

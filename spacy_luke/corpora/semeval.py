@@ -1,4 +1,4 @@
-"""The text format of SemEval-2010 Task 8: sentences with two tagged nominals and a relation."""
+"""The text format of SemEval-2010 Task 8: a sentence with two tagged nominals, and a relation."""
 
 import re
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..errors import CorpusError
-from .characters import CharSpan, make_text_doc, place_spans
-from .checks import located
-from .lines import Advance, ignore_progress, place, read_lines
-from .mentions import Marked, Writer
+from .annotation_writer import AnnotationWriter, ParsedDoc
+from .characters import CharSpan, align_spans, make_text_doc
+from .checks import errors_at
+from .conversion_report import Report
+from .lines import Advance, at_line, ignore_progress, read_lines
 from .options import ConvertOptions
-from .report import Report
 
 LABEL = "NOMINAL"
 NO_RELATION = "Other"
@@ -23,10 +23,10 @@ _RELATION = re.compile(r"([^\s()]+)\((e1,e2|e2,e1)\)")
 _TAG = re.compile(r"<(/?)(e[12])>")
 
 
-class Example(NamedTuple):
+class NumberedSentence(NamedTuple):
     """A numbered sentence with its tags, and its relation line."""
 
-    where: str
+    location: str
     number: str
     tagged: str
     relation: str
@@ -39,81 +39,80 @@ def read_semeval(
     report: Report,
     advance: Advance = ignore_progress,
 ) -> Iterator[Doc]:
-    """Yield one document for each numbered sentence.
+    """Yield one document per numbered sentence.
 
-    Both nominals are entities ``NOMINAL`` with the entity ids ``e1`` and ``e2``. The relation
-    ``Cause-Effect(e2,e1)`` becomes ``Cause-Effect`` with ``e2`` as its head; ``Other`` gives none.
-    ``Doc.user_data["id"]`` is the sentence's number. A token that a tag cuts is split, unless
-    ``alignment`` says otherwise.
+    The nominals are entities ``NOMINAL`` with the entity ids ``e1`` and ``e2``. The relation
+    ``Cause-Effect(e2,e1)`` becomes ``Cause-Effect`` with ``e2`` as its head; ``Other`` becomes no
+    relation. ``Doc.user_data["id"]`` is the sentence's number. ``alignment`` defaults to ``split``.
 
-    Raises CorpusError naming the line for a sentence whose tags are not two separate nominals,
-    a line that is not a relation, and a sentence without one.
+    Raises CorpusError, with the line, for tags that are not two separate nominals, an invalid
+    relation line, and a sentence without one.
     """
-    writer = Writer(options.spans_key, report)
-    for example in read_examples(path, advance):
-        with located(f"{path}, {example.where}"):
-            marked, related = _mark(nlp, example, options.alignment_or("split"), report)
-        writer.pairs_without_relation += not related
-        yield writer.write(marked, example.where)
+    writer = AnnotationWriter(options.spans_key, report)
+    for sentence in read_numbered_sentences(path, advance):
+        with errors_at(f"{path}, {sentence.location}"):
+            parsed = _parse(nlp, sentence, options.alignment_or("split"), report)
+        writer.pairs_without_relation += not parsed.relations
+        yield writer.write(parsed, sentence.location)
     writer.finish(NO_RELATION)
 
 
-def read_examples(path: Path, advance: Advance = ignore_progress) -> Iterator[Example]:
+def read_numbered_sentences(
+    path: Path, advance: Advance = ignore_progress
+) -> Iterator[NumberedSentence]:
     """Yield the sentences of a file; blank lines and comments are skipped."""
-    begun: tuple[int, str, str] | None = None
+    open_sentence: tuple[int, str, str] | None = None  # awaits its relation line
     for number, line in read_lines(path, advance):
         line = line.strip()
         if not line:
             continue
-        if begun is not None:
-            yield Example(
-                f"line {begun[0]}", begun[1], begun[2], _check_relation(path, number, line)
-            )
-            begun = None
+        if open_sentence is not None:
+            first_line, sentence_id, tagged = open_sentence
+            relation = _check_relation(path, number, line)
+            yield NumberedSentence(f"line {first_line}", sentence_id, tagged, relation)
+            open_sentence = None
         elif not line.startswith("Comment"):
-            found = _SENTENCE.fullmatch(line)
-            if found is None:
+            match = _SENTENCE.fullmatch(line)
+            if match is None:
                 raise CorpusError(
-                    f"{place(path, number)}: a number and a sentence in quotation marks is needed, "
-                    f"not {line[:60]!r}."
+                    f"{at_line(path, number)}: a number and a sentence in quotation marks is "
+                    f"needed, not {line[:60]!r}."
                 )
-            begun = (number, found[1], found[2])
-    if begun is not None:
-        raise CorpusError(f"{place(path, begun[0])}: no relation follows the sentence {begun[1]}.")
+            open_sentence = (number, match[1], match[2])
+    if open_sentence is not None:
+        number, sentence_id, _ = open_sentence
+        raise CorpusError(
+            f"{at_line(path, number)}: no relation follows the sentence {sentence_id}."
+        )
 
 
 def _check_relation(path: Path, number: int, line: str) -> str:
     if line != NO_RELATION and not _RELATION.fullmatch(line):
         raise CorpusError(
-            f"{place(path, number)}: {line[:60]!r} is not a relation. A relation is {NO_RELATION}, "
-            "or a name and its direction, as in Cause-Effect(e2,e1)."
+            f"{at_line(path, number)}: {line[:60]!r} is not a relation. A relation is "
+            f"{NO_RELATION}, or a name and its direction, as in Cause-Effect(e2,e1)."
         )
     return line
 
 
-def _mark(nlp: Language, example: Example, alignment: str, report: Report) -> tuple[Marked, bool]:
-    """The sentence with its annotation, and whether the file gives it a relation."""
-    text, nominals = read_tags(example.tagged)
-    doc = make_text_doc(nlp, text)
-    doc, spans, unknown = place_spans(
-        doc, list(nominals.values()), alignment, report, example.where
+def _parse(nlp: Language, sentence: NumberedSentence, alignment: str, report: Report) -> ParsedDoc:
+    text, nominals = read_tags(sentence.tagged)
+    doc, spans, unknown = align_spans(
+        make_text_doc(nlp, text), list(nominals.values()), alignment, report, sentence.location
     )
-    doc.user_data["id"] = example.number
-    marked = Marked(doc, list(spans.values()), unknown)
-    found = _RELATION.fullmatch(example.relation)
-    if found is not None:
-        head, tail = (spans.get(nominals[tag]) for tag in found[2].split(","))
-        if head is None or tail is None:
-            report.count("relations left out: one of their spans was", example.where)
-        else:
-            marked.relations.append((head, tail, found[1]))
-    return marked, found is not None
+    doc.user_data["id"] = sentence.number
+    parsed = ParsedDoc(doc, list(spans.values()), unknown)
+    relation = _RELATION.fullmatch(sentence.relation)
+    if relation is not None:
+        head, tail = (spans.get(nominals[tag]) for tag in relation[2].split(","))
+        parsed.relations.append((head, tail, relation[1]))
+    return parsed
 
 
 def read_tags(tagged: str) -> tuple[str, dict[str, CharSpan]]:
     """The sentence without its tags, and the nominals ``e1`` and ``e2``.
 
-    Raises CorpusError where the tags are not those of two separate nominals that are not empty.
+    Raises CorpusError if the tags do not enclose two separate nominals, or one is empty.
     """
     parts = _TAG.split(tagged)  # text, slash, name, text, slash, name, ..., text
     tags = [(slash, name) for slash, name in zip(parts[1::3], parts[2::3])]

@@ -1,4 +1,4 @@
-"""The JSON of TACRED and its revisions: words, a subject, an object and their relation."""
+"""The JSON format of TACRED and its revisions: words, a subject, an object, their relation."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,13 +8,13 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import CorpusError
+from .annotation_writer import AnnotationWriter, ParsedDoc
 from .brackets import PLAIN, TABLES
-from .checks import get_name, get_strings, get_value, located
+from .checks import errors_at, get_name, get_strings, get_value
+from .conversion_report import Report
 from .lines import Advance, ignore_progress
-from .mentions import Marked, Writer
-from .objects import Located, read_json_list
+from .objects import JsonObject, read_json_list
 from .options import ConvertOptions
-from .report import Report
 from .words import WordDoc
 
 NO_RELATION = "no_relation"
@@ -27,41 +27,37 @@ def read_tacred(
     report: Report,
     advance: Advance = ignore_progress,
 ) -> Iterator[Doc]:
-    """Yield one document for each record of a JSON list.
+    """Yield one document per record of a JSON list.
 
-    Keys read: ``id``, kept in ``Doc.user_data["id"]``; ``token``, whose escaped brackets become
-    brackets unless ``brackets`` says otherwise; ``subj_start``, ``subj_end`` (inclusive),
-    ``subj_type``, and the same of ``obj``; ``relation``. The spans have the ids ``subj`` and
-    ``obj`` and their types as labels; the subject is the relation's head.
+    Keys read: ``id``, stored in ``Doc.user_data["id"]``; ``token``, the words; ``subj_start``,
+    ``subj_end`` (inclusive), ``subj_type``, and the same for ``obj``; ``relation``. The spans have
+    the ids ``subj`` and ``obj`` and their types as labels. The subject is the relation's head.
+    ``brackets`` defaults to ``plain``.
 
-    Raises CorpusError naming the record for one that is not as described.
+    Raises CorpusError, with the record, for an invalid record.
     """
-    writer = Writer(options.spans_key, report)
+    writer = AnnotationWriter(options.spans_key, report)
     for item in read_json_list(path, advance):
-        with located(f"{path}, {item.where}"):
-            marked, related = _mark(nlp, item, options.brackets_or(PLAIN), report)
-        writer.pairs_without_relation += not related
-        yield writer.write(marked, item.where)
+        with errors_at(f"{path}, {item.location}"):
+            parsed = _parse(nlp, item, options.brackets_or(PLAIN), report)
+        writer.pairs_without_relation += not parsed.relations
+        yield writer.write(parsed, item.location)
     writer.finish(NO_RELATION)
 
 
-def _mark(nlp: Language, item: Located, brackets: str, report: Report) -> tuple[Marked, bool]:
-    """The record's document with its annotation, and whether it gives a relation."""
+def _parse(nlp: Language, item: JsonObject, brackets: str, report: Report) -> ParsedDoc:
     data = item.data
     name = get_value(data, "id", str, "the record")
     relation = get_name(data, "relation", "the record")
     tokens = get_strings(data, "token", "the record")
     words = [TABLES[brackets].get(word, word) for word in tokens]
-    document = WordDoc(nlp, words, report, item.where)
+    document = WordDoc(nlp, words, report, item.location)
     document.doc.user_data["id"] = name
     subject, object_ = (_side(document, data, side) for side in ("subj", "obj"))
-    marked = Marked(document.doc, [span for span in (subject, object_) if span is not None])
+    parsed = ParsedDoc(document.doc, [span for span in (subject, object_) if span is not None])
     if relation != NO_RELATION:
-        if subject is None or object_ is None:
-            report.count("relations left out: one of their spans was", item.where)
-        else:
-            marked.relations.append((subject, object_, relation))
-    return marked, relation != NO_RELATION
+        parsed.relations.append((subject, object_, relation))
+    return parsed
 
 
 def _side(document: WordDoc, data: dict[str, Any], side: str) -> Span | None:
@@ -70,7 +66,7 @@ def _side(document: WordDoc, data: dict[str, Any], side: str) -> Span | None:
     label = get_name(data, f"{side}_type", "the record")
     if not 0 <= first <= last < document.n_words:
         raise CorpusError(
-            f"{side}_start is {first} and {side}_end {last}, in a record of "
+            f"{side}_start is {first} and {side}_end {last}, but the record has "
             f"{document.n_words} words."
         )
     return document.span(first, last + 1, label, side, span_id=side)

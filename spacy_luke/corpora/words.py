@@ -1,4 +1,4 @@
-"""Documents made of a file's own words, and spans by the numbers of those words."""
+"""Documents of given words, and spans by word numbers."""
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -7,16 +7,15 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import CorpusError
-from .report import Report
+from .conversion_report import Report
 
 
 class WordDoc:
-    """A document of given words, and the place of every word's edge among its tokens.
+    """A document of given words, and the mapping from words to its tokens.
 
-    The spaces between the words are not known: the text joins them by single spaces, and
-    spaCy's corpus reader keeps the words instead of tokenising that text. A word without any
-    character cannot be a token; it is left out and counted, and ends of spans beside it move
-    with it.
+    The text joins the words by single spaces. (spaCy's corpus reader keeps the words instead of
+    tokenising that text.) An empty word cannot be a token: it is left out and counted, and the
+    ends of spans are adjusted.
     """
 
     def __init__(
@@ -24,22 +23,23 @@ class WordDoc:
         nlp: Language,
         words: Sequence[str],
         report: Report,
-        where: str,
+        location: str,
         sentences: Iterable[int] | None = None,
     ) -> None:
-        """sentences: the numbers of the words that begin one; None where that is not known.
+        """sentences: the first word of each sentence; None if unknown.
 
-        Raises CorpusError for a document without words.
+        Raises CorpusError if there are no words.
         """
         self.n_words = len(words)
+        # Words ["a", "", "b"] have the edges [0, 1, 1, 2]: words [0, 3) are tokens [0, 2).
         self._edges = list(accumulate((bool(word) for word in words), initial=0))
         self._report = report
-        self._where = where
+        self._where = location
         kept = [word for word in words if word]
         if not kept:
             raise CorpusError("the record has no words.")
         if len(kept) < len(words):
-            report.count("empty words left out", where, len(words) - len(kept))
+            report.count("empty words left out", location, len(words) - len(kept))
         starts: list[bool | int | None] | None = None
         if sentences is not None:
             firsts = {self._edges[i] for i in sentences}
@@ -49,13 +49,13 @@ class WordDoc:
     def span(
         self, start: int, end: int, label: str, owner: str, kb_id: str = "", span_id: str = ""
     ) -> Span | None:
-        """The span of words [start, end), or None, counted, where they are all empty.
+        """The span of words [start, end); None, and counted, if all of them are empty.
 
-        Raises CorpusError, naming the owner, for words that are not there.
+        Raises CorpusError, with the owner, if the range is invalid.
         """
         if not 0 <= start < end <= self.n_words:
             raise CorpusError(
-                f"{owner} goes from word {start} to {end}, in a record of {self.n_words} words."
+                f"{owner} goes from word {start} to {end}, but the record has {self.n_words} words."
             )
         first, last = self._edges[start], self._edges[end]
         if first == last:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.baselines import decode_bio, first_tokens
-from spacy_luke.corpora.tags import parse_tag, read_entities
+from spacy_luke.corpora.tag_schemes import parse_tag, read_entities
 
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
 

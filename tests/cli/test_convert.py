@@ -64,7 +64,7 @@ def test_jsonl_is_written_with_its_user_data_and_reported(run, tmp_path):
     assert "Documents 2 Tokens 4 Entities 1" in output
     assert "answer 'reject': 1 (first: line 2)" in output
     assert "they cut a token (alignment strict): 1 (first: line 3)" in output
-    assert "doc.spans['all'] holds 1 spans, doc.ents 1 of them" in output
+    assert "doc.spans['all'] contains 1 spans, doc.ents 1 of them" in output
 
 
 def test_relations_and_types_are_written_and_reported(run, tmp_path):
@@ -92,7 +92,7 @@ def test_a_relation_corpus_is_written_and_reported(run, tmp_path):
     assert code == 0
     assert [len(get_relations(doc)) for doc in load(tmp_path / "out.spacy")] == [1, 0]
     assert "Entities 4 NOMINAL 4 Relations 1 Breaks 1" in output
-    assert "1 pairs are marked 'Other'" in output
+    assert "1 pairs are labelled 'Other'" in output
 
 
 def test_brackets_and_types_may_be_chosen(run, tmp_path):
@@ -136,7 +136,7 @@ def test_a_file_goes_into_a_directory_that_exists(run, tmp_path):
 @pytest.mark.parametrize(
     "args, message",
     [
-        (["xml", "in.conll", "out.spacy"], "format 'xml' is not known"),
+        (["xml", "in.conll", "out.spacy"], "format 'xml' is unknown"),
         (["columns", "gone.conll", "out.spacy"], "gone.conll does not exist"),
         (["columns", "in.conll", "out.json"], "out.json has to end in .spacy"),
         (["columns", "data", "out.spacy"], "out.spacy has to be a directory"),

@@ -5,8 +5,8 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_luke.corpora.characters import CharSpan, make_text_doc, place_spans, split_tokens
-from spacy_luke.corpora.report import Report
+from spacy_luke.corpora.characters import CharSpan, align_spans, make_text_doc, split_tokens
+from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.errors import CorpusError
 
 NLP = spacy.blank("en")
@@ -29,7 +29,7 @@ def test_split_loses_no_span_that_holds_a_character(text, start, length):
     if start >= end:
         return
     item = CharSpan(start, end, "X")
-    placed = place_spans(make_text_doc(NLP, text), [item], "split", Report(), "line 1")
+    placed = align_spans(make_text_doc(NLP, text), [item], "split", Report(), "line 1")
     inner = text[start:end].strip()
     if inner:
         assert placed.spans[item].text == inner

@@ -6,8 +6,8 @@ from spacy.tokens import DocBin
 from spacy.training import Corpus
 
 from spacy_luke.corpora.columns import read_columns
+from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.options import ConvertOptions
-from spacy_luke.corpora.report import Report
 from spacy_luke.errors import ConfigError, CorpusError
 
 SENTENCES = "Ada B-PER\nLovelace I-PER\nwrote O\n\nin O\nLondon B-LOC\n"
@@ -62,7 +62,7 @@ MARKED = "-DOCSTART- O\n\na O\n\nb O\n\n-DOCSTART- O\nc O\n\nd O\n\ne O\n"
 def test_documents_are_kept_whole_on_demand(tmp_path):
     docs, report = read_docs(tmp_path, MARKED, documents=True)
     assert [[t.text for t in doc] for doc in docs] == [["a", "b"], ["c", "d", "e"]]
-    assert report.marked_documents == 2
+    assert report.docstart_lines == 2
 
 
 def test_joined_sentences_never_cross_a_document_mark(tmp_path):
@@ -155,10 +155,10 @@ def test_a_forced_scheme_is_named_as_given(tmp_path):
         ("a O\nb PER\n", {}, "line 2: 'PER' is not a tag"),
         ("a O\nb B\n", {}, "line 2: 'B' is not a tag"),
         ("just\nwords\n", {}, "line 1: one column only"),
-        ("", {}, "holds no line with a word"),
-        ("\n\n-DOCSTART- O\n", {}, "holds no line with a word"),
+        ("", {}, "contains no line with a word"),
+        ("\n\n-DOCSTART- O\n", {}, "contains no line with a word"),
         (b"a O\nb\xff O\n", {}, "line 2: byte 1 is not UTF-8"),
-        ("a O\rb O\n", {}, "line 1: a carriage return inside"),
+        ("a O\rb O\n", {}, "line 1: a carriage return in"),
         ("a U-X\n\nb S-X\n", {}, "U- in line 1\\) and IOBES \\(S- in line 3"),
         ("a O\nb U-X\n", {"scheme": "IOB2"}, "line 2: the tag begins with U-, which IOB2"),
         ("a b O\n", {"separator": "tab"}, "line 1: one column only"),

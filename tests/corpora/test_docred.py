@@ -57,7 +57,7 @@ def test_documents_without_labels_have_no_relations_and_it_is_said(convert, labe
     bare = {key: value for key, value in RECORD.items() if key != "labels"}
     (doc,), report = convert("docred", [{**bare, **labels}])
     assert doc._.relations == [] and len(doc.ents) == 4
-    assert "1 documents have no labels, so no relation is known" in report.notes
+    assert "1 documents have no labels: no relations are known" in report.notes
 
 
 def test_a_mention_given_twice_is_merged_and_the_first_type_wins(convert, spans):
@@ -125,13 +125,16 @@ def test_a_relation_of_an_entity_without_mentions_is_left_out_and_counted(conver
         (record(title=4), "title of the record is a whole number"),
         (record(vertexSet=[{}]), "entity 0 is an object, not a list of mentions"),
         (record(vertexSet=[["Otto"]]), "mention 0 of entity 0 is a string"),
-        (record(vertexSet=[[mention(2, 0, 1, "PER")]]), "is in sentence 2, in .* 2 sentences"),
-        (record(vertexSet=[[mention(-1, 0, 1, "PER")]]), "is in sentence -1"),
+        (record(vertexSet=[[mention(2, 0, 1, "PER")]]), "has sent_id 2, .* 2 sentences"),
+        (record(vertexSet=[[mention(-1, 0, 1, "PER")]]), "has sent_id -1"),
         (record(vertexSet=[[mention(1, 2, 5, "PER")]]), "from word 2 to 5, in a sentence of 4"),
         (record(vertexSet=[[mention(0, 3, 1, "PER")]]), "from word 3 to 1"),
         (record(vertexSet=[[{**OTTO[0], "pos": [0]}]]), "pos of .* is \\[0\\], not two whole"),
         (record(vertexSet=[[{"sent_id": 0, "pos": [0, 1]}]]), "has no key 'type'"),
-        (record(labels=[{**LABEL, "t": 2}]), "label 0 is of entity 2, in a record of 2 entities"),
+        (
+            record(labels=[{**LABEL, "t": 2}]),
+            "label 0 refers to entity 2, but the record has 2 entities",
+        ),
         (record(labels=[{"h": 0, "t": 1}]), "label 0 has no key 'r'"),
         (record(labels={}), "labels is an object, not a list"),
     ],

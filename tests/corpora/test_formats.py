@@ -25,7 +25,7 @@ def test_names_and_aliases_lead_to_a_format(name, format_name):
 
 
 def test_an_unknown_format_names_the_known_ones():
-    with pytest.raises(ConfigError, match=r"'xml' is not known.*columns \(conll, iob\), jsonl"):
+    with pytest.raises(ConfigError, match=r"'xml' is unknown.*columns \(conll, iob\), jsonl"):
         get_format("xml")
 
 

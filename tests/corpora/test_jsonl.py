@@ -6,9 +6,9 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.jsonl import read_jsonl
 from spacy_luke.corpora.options import ConvertOptions
-from spacy_luke.corpora.report import Report
 from spacy_luke.errors import CorpusError
 
 TEXT = "Ada Lovelace lived in London."
@@ -56,7 +56,7 @@ def test_spans_become_entities_and_a_spans_group(tmp_path):
     assert all(token.ent_iob_ for token in doc)
     assert report.labels == {"PER": 1, "LOC": 1}
     assert (report.documents, report.sentences, report.tokens) == (1, 0, 6)
-    assert report.notes == ["doc.spans['luke_ner'] holds 2 spans, doc.ents 2 of them"]
+    assert report.notes == ["doc.spans['luke_ner'] contains 2 spans, doc.ents 2 of them"]
     assert not report.events
 
 
@@ -126,7 +126,7 @@ def test_overlapping_spans_are_in_the_group_and_missing_in_the_entities(tmp_path
         ("Lovelace", "NAME"),
     ]
     assert [t.ent_iob_ for t in doc] == ["", "", "O", "O", "B", "O"]
-    assert report.notes == ["doc.spans['all'] holds 3 spans, doc.ents 1 of them"]
+    assert report.notes == ["doc.spans['all'] contains 3 spans, doc.ents 1 of them"]
     assert counts(report) == {
         "overlapping spans kept in doc.spans['all'] and left out of doc.ents": (
             2,
@@ -207,10 +207,10 @@ def test_spans_that_grow_into_one_are_taken_once(tmp_path):
     "line, message",
     [
         ("{", "not JSON"),
-        ("[1]", "a JSON object is needed, not a list"),
+        ("[1]", "the record is a list, not an object"),
         ({"spans": []}, "the record has no key 'text'"),
         ({"text": 1}, "text of the record is a whole number, not a string"),
-        ('{"text": "a\\ud800b"}', "half a surrogate pair"),
+        ('{"text": "a\\ud800b"}', "an unpaired surrogate"),
         (record(answer="maybe"), "answer is 'maybe'"),
         ({"text": TEXT, "spans": {}}, "spans is an object, not a list"),
         (record("Ada"), "span 0 is a string"),
@@ -230,7 +230,7 @@ def test_spans_that_grow_into_one_are_taken_once(tmp_path):
                 text="Ada",
                 tokens=tokens_of("Ada", "Ada"),
             ),
-            "from token 0 to token 1, in a record of 1 tokens",
+            "from token 0 to 1, but the record has 1 tokens",
         ),
         (record(tokens=[{"text": "Bob", "start": 0, "end": 3}]), "token 0 is 'Bob', but .*'Ada'"),
         (record(tokens=[{"text": "", "start": 0, "end": 0}]), "token 0 is empty"),

@@ -194,7 +194,7 @@ def test_sentences_of_a_document_that_is_cut_keep_what_lies_within(
 
 def test_a_long_document_without_sentences_is_left_out_and_counted(annotated_path, nlp, caplog):
     assert list(reader(annotated_path, max_length=3)(nlp)) == []
-    assert "and 1 documents as long without sentence starts" in caplog.text
+    assert "and 1 documents of that length without sentence starts" in caplog.text
 
 
 def test_labels_become_types_where_there_are_none(annotated_path, nlp):

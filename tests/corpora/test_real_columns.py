@@ -7,8 +7,8 @@ import pytest
 import spacy
 
 from spacy_luke.corpora.columns import read_columns
+from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.options import ConvertOptions
-from spacy_luke.corpora.report import Report
 
 DATA = Path(os.environ.get("SPACY_LUKE_DATA") or Path(__file__).parents[3] / "shared" / "data")
 

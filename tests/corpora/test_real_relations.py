@@ -8,9 +8,9 @@ import pytest
 import spacy
 
 from spacy_luke.annotations.relations import get_relations
+from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.docred import read_docred
 from spacy_luke.corpora.options import ConvertOptions
-from spacy_luke.corpora.report import Report
 from spacy_luke.corpora.semeval import read_semeval
 
 # file: sentences, and those of each relation; the two files together are the counts of the
@@ -23,8 +23,8 @@ SEMEVAL = {
             "Instrument-Agency": 504,
             "Product-Producer": 717,
             "Content-Container": 540,
-            "Entity-Origin": 716,
-            "Entity-Destination": 845,
+            "TaggedEntity-Origin": 716,
+            "TaggedEntity-Destination": 845,
             "Component-Whole": 941,
             "Member-Collection": 690,
             "Message-Topic": 634,
@@ -37,8 +37,8 @@ SEMEVAL = {
             "Instrument-Agency": 156,
             "Product-Producer": 231,
             "Content-Container": 192,
-            "Entity-Origin": 258,
-            "Entity-Destination": 292,
+            "TaggedEntity-Origin": 258,
+            "TaggedEntity-Destination": 292,
             "Component-Whole": 312,
             "Member-Collection": 233,
             "Message-Topic": 261,
@@ -66,7 +66,7 @@ def test_semeval_keeps_every_sentence_nominal_and_relation(find, name):
     assert len(docs) == sentences
     assert report.relations == labels
     others = sentences - sum(labels.values())
-    assert f"{others} pairs are marked 'Other', which is kept as no relation" in report.notes
+    assert f"{others} pairs are labelled 'Other': they get no relation" in report.notes
     assert set(report.events) == {"tokens split where a span begins or ends inside"}
 
     lines = path.read_text(encoding="utf-8").split("\n")

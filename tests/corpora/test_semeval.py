@@ -37,7 +37,7 @@ def test_the_direction_decides_which_nominal_is_the_head(convert, relations):
     ]
     assert docs[1].text == 'A leak came from the "new" pump.'
     assert report.relations == {"Breaks": 2}
-    assert "1 pairs are marked 'Other', which is kept as no relation" in report.notes
+    assert "1 pairs are labelled 'Other': they get no relation" in report.notes
 
 
 def test_the_second_nominal_may_come_first(convert, spans, relations):

@@ -63,7 +63,7 @@ def test_escaped_brackets_become_what_is_asked_for(convert, form, expected):
 def test_no_relation_is_no_relation_and_counted(convert, relations):
     docs, report = convert("tacred", [RECORD, record(relation="no_relation")])
     assert [len(relations(doc)) for doc in docs] == [1, 0]
-    assert "1 pairs are marked 'no_relation', which is kept as no relation" in report.notes
+    assert "1 pairs are labelled 'no_relation': they get no relation" in report.notes
 
 
 def test_nested_sides_are_in_the_group_and_not_entities(convert, spans, relations):
@@ -102,17 +102,17 @@ def test_a_side_of_empty_words_only_is_left_out_with_its_relation(convert, relat
     "bad, message",
     [
         *[(without(key), f"the record has no key '{key}'") for key in RECORD],
-        (record(subj_end=10), "subj_start is 0 and subj_end 10, in a record of 10 words"),
+        (record(subj_end=10), "subj_start is 0 and subj_end 10, but the record has 10 words"),
         (record(obj_start=-1), "obj_start is -1"),
         (record(subj_start=3, subj_end=2), "subj_start is 3 and subj_end 2"),
         (record(subj_start="0"), "subj_start of the record is a string, not a whole number"),
         (record(token="Mara Quill"), "token of the record is a string, not a list"),
-        (record(token=["Mara", 3]), "token of the record holds a whole number at 1"),
+        (record(token=["Mara", 3]), "token of the record contains a whole number at 1"),
         (record(token=[]), "the record has no words"),
-        (record(token=["a\ud800"]), "half a surrogate pair"),
+        (record(token=["a\ud800"]), "an unpaired surrogate"),
         (record(relation=""), "the record has an empty relation"),
         (record(obj_type=None), "obj_type of the record is null"),
-        ([1], "a JSON object is needed, not a list"),
+        ([1], "the record is a list, not an object"),
     ],
 )
 def test_a_bad_record_is_one_error_that_names_it(convert, bad, message):

@@ -131,7 +131,7 @@ def test_a_mention_given_twice_has_the_types_of_both(convert):
     [
         *[("ufet", {key: None}, f"{key} of the record is null") for key in list(UFET)[:4]],
         ("ufet", {"mention_span": " "}, "mention_span goes from word 2 to 2"),
-        ("ufet", {"y_str": [""]}, "y_str of the record holds an empty name"),
+        ("ufet", {"y_str": [""]}, "y_str of the record contains an empty name"),
         ("openentity", {"sent": None}, "sent of the record is null"),
         ("openentity", {"end": 40}, "the mention goes from 4 to 40, in a text of 22 characters"),
         ("openentity", {"start": 17}, "the mention goes from 17 to 16"),
@@ -141,7 +141,7 @@ def test_a_mention_given_twice_has_the_types_of_both(convert):
         (
             "figer",
             {"mentions": [{"start": 0, "end": 6, "labels": []}]},
-            "from word 0 to 6, in .* 5",
+            "from word 0 to 6, .* 5",
         ),
         ("figer", {"mentions": [{"start": 3, "end": 2, "labels": []}]}, "from word 3 to 2"),
         ("figer", {"mentions": [{"start": 0, "end": 1}]}, "mention 0 has no key 'labels'"),

@@ -19,10 +19,10 @@ from spacy.training import Corpus
 
 from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
 from spacy_luke.cli.evaluate import evaluate
+from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.formats import get_format
 from spacy_luke.corpora.options import ConvertOptions
-from spacy_luke.corpora.preset import Tally, preset_entities
-from spacy_luke.corpora.report import Report
+from spacy_luke.corpora.preset import PresetCounts, preset_entities
 from spacy_luke.inputs.alignment import align
 from spacy_luke.inputs.placed_spans import span_pieces
 from spacy_luke.model.encoder import LukeModel
@@ -118,7 +118,7 @@ def read(tmp_path: Path, nlp: Language, name: str, content: str, **options) -> l
     reader = get_format(name).reader
     docs = list(reader(path, nlp, settings, Report(), lambda n_bytes: None))
     examples = [Corpus("")._make_example(nlp, doc, False) for doc in docs]
-    tally = Tally()
+    tally = PresetCounts()
     for example in examples:
         preset_entities(example, tally)
     assert not tally.misaligned

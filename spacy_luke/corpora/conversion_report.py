@@ -1,4 +1,4 @@
-"""What a reader took from one file, and all that it skipped or repaired."""
+"""Counts of what a reader converted, skipped and repaired in one file."""
 
 from collections import Counter
 from collections import Counter as CounterType
@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 
 @dataclass
 class Event:
-    """Something skipped or repaired: how many times, and where it first happened."""
+    """How often something was skipped or repaired, and the location of the first time."""
 
     count: int
     first: str
@@ -20,17 +20,18 @@ class Event:
 class Report:
     """Counts of one converted file.
 
-    sentences stays 0 where the format knows no sentences. scheme is empty where the format has
-    none. labels counts the annotated spans of each label, relations the relations of each label,
-    types how many spans have a type; typed_spans counts the spans whose types are known, be it
-    that they have none. events maps a description of what was skipped or repaired to its count.
-    notes are sentences for the reader of the report.
+    sentences: 0 if the format has none.
+    scheme: of column files, else empty.
+    labels, relations, types: spans per label, relations per label, spans per type.
+    typed_spans: spans with known types, including those known to have none.
+    events: description of what was skipped or repaired -> its count.
+    notes: further sentences for the user.
     """
 
     documents: int = 0
     sentences: int = 0
     tokens: int = 0
-    marked_documents: int = 0
+    docstart_lines: int = 0
     scheme: str = ""
     labels: CounterType[str] = field(default_factory=Counter)
     relations: CounterType[str] = field(default_factory=Counter)
@@ -40,15 +41,15 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def add_doc(self, doc: Doc, spans: Iterable[Span], sentences: int = 0) -> None:
-        """Count a finished document, its annotated spans and its known sentences."""
+        """Count a document, its annotated spans and its sentences, if the format has them."""
         self.documents += 1
         self.tokens += len(doc)
         self.sentences += sentences
         self.labels.update(span.label_ for span in spans)
 
-    def count(self, what: str, where: str, times: int = 1) -> None:
-        """Count something skipped or repaired; ``where`` is kept for the first time only."""
+    def count(self, what: str, location: str, times: int = 1) -> None:
+        """Count something skipped or repaired; only the first ``location`` is kept."""
         if what in self.events:
             self.events[what].count += times
         else:
-            self.events[what] = Event(times, where)
+            self.events[what] = Event(times, location)

@@ -1,4 +1,4 @@
-"""spaCy's corpus, whose parts of documents keep relations, types and spans groups."""
+"""spaCy's corpus reader, extended to keep relations, types and spans groups of cut documents."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,9 +17,9 @@ _COUNTED = ("relations", "entities", "types", "spans", "sentences", "documents")
 
 
 class CutCorpus(Corpus):
-    """``spacy.Corpus``, but where ``max_length`` or ``gold_preproc`` cut a document into its
-    sentences, these keep the relations, types and grouped spans that lie within them: spaCy leaves
-    user data and groups behind. What the cuts lose is logged once, when the first pass ends."""
+    """``spacy.Corpus`` that keeps all annotation within a sentence if ``max_length`` or
+    ``gold_preproc`` cut a document into sentences. (spaCy drops user data and spans groups.)
+    Annotation lost by cuts is counted, and logged once at the end of the first pass."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -27,17 +27,17 @@ class CutCorpus(Corpus):
         self._lost: Counter[str] = Counter()
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
-        one = copy(self)  # each pass counts for itself
-        one._lost = Counter()
-        yield from Corpus.__call__(one, nlp)
-        if any(one._lost.values()) and not self._reported:
+        one_pass = copy(self)  # each pass has its own counts
+        one_pass._lost = Counter()
+        yield from Corpus.__call__(one_pass, nlp)
+        if any(one_pass._lost.values()) and not self._reported:
             self._reported = True
             LOGGER.warning(
-                "max_length and gold_preproc cut documents into sentences. What reaches beyond one "
-                "is lost: %d relations, %d entities, types of %d places, %d spans of groups. Left "
-                "out: %d sentences of max_length words or more, and %d documents as long without "
-                "sentence starts.",
-                *(one._lost[what] for what in _COUNTED),
+                "max_length and gold_preproc cut documents into sentences. Annotation across "
+                "sentences is lost: %d relations, %d entities, types of %d places, %d spans of "
+                "groups. Left out: %d sentences of max_length words or more, and %d documents of "
+                "that length without sentence starts.",
+                *(one_pass._lost[what] for what in _COUNTED),
             )
 
     def read_docbin(self, vocab: Vocab, locs: Iterable[Any]) -> Iterator[Doc]:
@@ -57,7 +57,7 @@ class CutCorpus(Corpus):
         parts, lost = cut(doc, [sent.start for sent in doc.sents])
         self._lost.update(lost)
         for part in parts:
-            # With gold_preproc spaCy knows no longest sentence.
+            # With gold_preproc spaCy does not limit the length of sentences.
             if self.gold_preproc or len(part) < self.max_length:
                 yield part
             else:
@@ -66,7 +66,7 @@ class CutCorpus(Corpus):
     def make_examples_gold_preproc(
         self, nlp: Language, reference_docs: Iterable[Doc]
     ) -> Iterator[Example]:
-        for reference in reference_docs:  # are cut already
+        for reference in reference_docs:  # already cut by read_docbin
             example = self._make_example(nlp, reference, True)
             if len(example.x):
                 yield example

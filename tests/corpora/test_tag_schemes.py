@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_luke.corpora.tags import (
+from spacy_luke.corpora.tag_schemes import (
     NO_BEGIN,
     NO_LAST,
     NO_NEIGHBOUR,
@@ -56,7 +56,7 @@ def test_one_prefix_is_enough_to_detect_a_scheme(sentence, scheme):
 def test_a_file_without_entities_is_called_iob2_with_a_note():
     scheme, note = detect("O O", "O").result()
     assert scheme == "IOB2"
-    assert "no entity" in note
+    assert "no entities" in note
 
 
 def test_tags_of_neither_iob_scheme_are_called_iob2_with_a_note():
