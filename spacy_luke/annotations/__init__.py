@@ -1,6 +1,7 @@
-"""What travels on a ``Doc`` beside spaCy's own annotation: relations and entity types.
+"""Annotation of a ``Doc`` that spaCy does not have: relations and entity types.
 
-Stored as plain numbers and strings in ``Doc.user_data``, keyed as spaCy keys the attributes of
-spans, by character offsets: so they survive ``DocBin`` (with ``store_user_data``), bytes and other
-processes, and ``Doc.from_docs`` and ``Span.as_doc(copy_user_data=True)`` move them along.
+They are stored as plain numbers and strings in ``Doc.user_data``, under the keys that spaCy uses
+for custom attributes of spans (character offsets). So they survive ``DocBin`` (with
+``store_user_data``), bytes and other processes, and ``Doc.from_docs`` and
+``Span.as_doc(copy_user_data=True)`` keep them.
 """

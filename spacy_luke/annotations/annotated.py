@@ -1,8 +1,8 @@
-"""Which annotations of a document are complete, so that what is absent means "none".
+"""Which layers of a document are annotated. In these, absent annotation means "none".
 
-A corpus may annotate entities but no relations, or judge only some relation labels. By default a
-document counts as annotated in full, as in spaCy. Tokens have a mark of their own for entities that
-are not annotated (``ENT_IOB`` 0), and spans for types; this module marks a whole document.
+A corpus may annotate entities but not relations, or only some relation labels. By default all
+layers count as annotated, as in spaCy. This module sets the status of a whole document. (Single
+tokens have ``ENT_IOB`` 0 if their entities are unknown; a span has unknown types until they are set.)
 """
 
 from collections.abc import Collection
@@ -14,32 +14,31 @@ from ..errors import InputError
 
 Layer = Literal["ents", "relations", "types"]
 
-# Keyed as spaCy keys the custom attributes of documents, so it survives DocBin.
+# The form of spaCy's own keys for custom attributes of documents, so DocBin keeps it.
 _KEY = ("._.", "luke_annotated", None, None)
 
 
 def set_annotated(doc: Doc, layer: Layer, labels: Collection[str] | bool) -> None:
-    """Say whether a layer is annotated in a document.
+    """Set whether a layer is annotated in a document.
 
-    labels: True if all labels were judged, False if none were; or, of relations, the labels that
-        were. What was not judged is neither learned nor scored.
+    labels: True for all labels, False for none, or (only for relations) the annotated labels. Other
+        labels are neither learned nor scored.
 
-    Raises InputError for an unknown layer, and for labels of another layer than relations.
+    Raises InputError for an unknown layer, and for single labels of a layer other than relations.
     """
     _check(layer)
     if layer != "relations" and not isinstance(labels, bool):
-        raise InputError(f"{layer} are annotated (True) or not (False); only relations by label.")
+        raise InputError(
+            f"{layer} can only be True or False; only relations can be annotated by label."
+        )
     data: dict[Any, Any] = doc.user_data
-    found = dict(data.get(_KEY, {}))
-    if isinstance(labels, bool):
-        found[layer] = labels
-    else:
-        found[layer] = sorted(set(labels))
-    data[_KEY] = found
+    # DocBin and bytes store lists, but no sets.
+    value = labels if isinstance(labels, bool) else sorted(set(labels))
+    data[_KEY] = {**data.get(_KEY, {}), layer: value}
 
 
 def annotated_labels(doc: Doc, layer: Layer) -> frozenset[str] | None:
-    """The labels that were judged in a document; None for all, empty for none."""
+    """The annotated labels of a layer; None for all, empty for none."""
     _check(layer)
     data: dict[Any, Any] = doc.user_data
     labels = data.get(_KEY, {}).get(layer, True)
@@ -49,20 +48,20 @@ def annotated_labels(doc: Doc, layer: Layer) -> frozenset[str] | None:
 
 
 def is_annotated(doc: Doc, layer: Layer) -> bool:
-    """Whether any label of a layer was judged in a document."""
+    """Whether any label of a layer is annotated."""
     labels = annotated_labels(doc, layer)
     return labels is None or len(labels) > 0
 
 
 def copy_annotated(source: Doc, target: Doc) -> None:
-    """Copy the annotation marks of ``source`` to ``target``."""
+    """Copy the status of all layers."""
     data: dict[Any, Any] = source.user_data
     if _KEY in data:
         target.user_data[_KEY] = dict(data[_KEY])  # type: ignore[index]
 
 
-def everything_annotated(doc: Doc) -> tuple[frozenset[str] | None, ...]:
-    """:func:`annotated_labels` of every layer: equal for documents of which the same is said."""
+def all_annotated_labels(doc: Doc) -> tuple[frozenset[str] | None, ...]:
+    """:func:`annotated_labels` of every layer."""
     return tuple(annotated_labels(doc, layer) for layer in get_args(Layer))
 
 

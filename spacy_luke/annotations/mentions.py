@@ -1,4 +1,4 @@
-"""The mentions of a document, and which of them are of one entity."""
+"""The mentions of a document, and their grouping by entity."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,22 +9,24 @@ from spacy.tokens import Doc, Span
 Place = tuple[int, int]
 
 UNLINKED = ("", EntityLinker.NIL)
-"""The ``kb_id_`` of an entity that is linked to nothing."""
+"""Values of ``kb_id_`` that mean: not linked to a knowledge base."""
 
 
 def spans_of(doc: Doc, spans_key: str | None) -> list[Span]:
-    """``Doc.ents`` or a spans group, in text order; of spans of the same place the first."""
+    """``Doc.ents`` or a spans group in text order; of spans with equal tokens, the first."""
     group = doc.spans.get(spans_key, ()) if spans_key else doc.ents
-    found: dict[tuple[int, int], Span] = {}
+    by_place: dict[Place, Span] = {}
     for span in group:
         if len(span):
-            found.setdefault((span.start, span.end), span)
-    return [found[place] for place in sorted(found)]
+            by_place.setdefault((span.start, span.end), span)
+    return [by_place[place] for place in sorted(by_place)]
 
 
 def entities_of(spans: Sequence[Span], merged: bool) -> list[list[Span]]:
-    """Mentions to entities, in the order of their first mentions. merged: those of the same
-    ``kb_id_`` are one entity; else, and where a mention is linked to nothing, each is its own."""
+    """Group mentions by entity, in the order of their first mentions.
+
+    merged: mentions with the same ``kb_id_`` are one entity. If false, and for mentions that are
+        not linked, each mention is an entity."""
     entities: dict[Any, list[Span]] = {}
     for i, span in enumerate(spans):
         key = span.kb_id_ if merged and span.kb_id_ not in UNLINKED else i
@@ -33,7 +35,7 @@ def entities_of(spans: Sequence[Span], merged: bool) -> list[list[Span]]:
 
 
 def first_mentions(doc: Doc, spans_key: str | None) -> dict[Place, Place]:
-    """Characters of every mention -> those of the first mention of its merged entity."""
+    """Character offsets of each mention -> those of the first mention of its (merged) entity."""
     return {
         (span.start_char, span.end_char): (mentions[0].start_char, mentions[0].end_char)
         for mentions in entities_of(spans_of(doc, spans_key), merged=True)

@@ -13,7 +13,7 @@ Key = tuple[str, str, int, int]
 
 
 class Relation(NamedTuple):
-    """``head`` stands in the relation ``label`` to ``tail``. score: a probability."""
+    """``label`` is the relation of ``head`` to ``tail``. score: a probability."""
 
     head: Span
     tail: Span
@@ -22,7 +22,7 @@ class Relation(NamedTuple):
 
 
 class Offsets(NamedTuple):
-    """A relation by the characters of its spans, [start, end): the same for any tokens."""
+    """A relation by the character offsets [start, end) of its spans, for any tokenisation."""
 
     head: tuple[int, int]
     tail: tuple[int, int]
@@ -31,24 +31,24 @@ class Offsets(NamedTuple):
 
 
 def install_relations() -> None:
-    """Add the extension; called by whatever writes or reads relations."""
+    """Add ``Doc._.relations``. All code that writes or reads relations calls this."""
     install_extension(Doc, "relations", get_relations, set_relations)
 
 
 def get_relations(doc: Doc) -> list[Relation]:
-    """The relations of a document, in the order of their heads and tails.
+    """The relations of a document, ordered by head and tail.
 
-    Head and tail are the document's own spans of those places, from ``Doc.ents`` or else from a
-    spans group, with their labels; where there is none, bare spans. A relation of which a
-    side is no longer on token boundaries, as in a part of a document, is left out.
+    Head and tail are the spans of ``Doc.ents``, or else of a spans group, with the same characters,
+    or else spans without label. A relation whose head or tail is not on token boundaries, for
+    example in a part of a document, is left out.
     """
-    known = _spans_by_place(doc)
-    found = []
+    spans = _spans_by_place(doc)
+    relations = []
     for item in relation_offsets(doc):
-        head, tail = (_span(doc, known, place) for place in (item.head, item.tail))
+        head, tail = (_span(doc, spans, place) for place in (item.head, item.tail))
         if head is not None and tail is not None:
-            found.append(Relation(head, tail, item.label, item.score))
-    return found
+            relations.append(Relation(head, tail, item.label, item.score))
+    return relations
 
 
 def set_relations(doc: Doc, relations: Iterable[Relation | tuple]) -> None:
@@ -62,14 +62,14 @@ def set_relations(doc: Doc, relations: Iterable[Relation | tuple]) -> None:
         for span in (relation.head, relation.tail):
             if span.doc is not doc or not len(span):
                 raise InputError(
-                    f"A relation {relation.label!r} has {span.text!r} as a side, which is "
+                    f"A relation {relation.label!r} has {span.text!r} as head or tail, which is "
                     + ("empty." if span.doc is doc else "a span of another document.")
                 )
         if not relation.label:
-            raise InputError("A relation needs a label.")
+            raise InputError("The label of a relation is empty.")
         head, tail = relation.head, relation.tail
         key = ("._.", ATTRIBUTE, head.start_char, head.end_char)
-        # The tail by its distance from the head: spaCy moves the key when texts are joined.
+        # The tail relative to the head: Doc.from_docs shifts offsets in keys, but not in values.
         start, end = tail.start_char - head.start_char, tail.end_char - head.start_char
         rows = stored.setdefault(key, [])
         rows.append([start, end, relation.label, float(relation.score)])
@@ -80,11 +80,11 @@ def set_relations(doc: Doc, relations: Iterable[Relation | tuple]) -> None:
 
 
 def relation_offsets(doc: Doc) -> list[Offsets]:
-    """The relations of a document by characters, in the order of heads, tails and labels.
+    """The relations of a document by characters, ordered by head, tail and label.
 
-    One of which a side is outside of the text, as in a part of a document, is left out.
+    A relation whose head or tail is outside the text, as in a part of a document, is left out.
     """
-    found = []
+    relations = []
     length = len(doc.text)
     data: dict[Any, Any] = doc.user_data
     for key in _keys(doc):
@@ -92,25 +92,25 @@ def relation_offsets(doc: Doc) -> list[Offsets]:
         for tail_start, tail_end, label, score in data[key]:
             tail = (start + tail_start, start + tail_end)
             if min(start, tail[0]) >= 0 and max(end, tail[1]) <= length:
-                found.append(Offsets((start, end), tail, label, score))
-    return sorted(found)
+                relations.append(Offsets((start, end), tail, label, score))
+    return sorted(relations)
 
 
 def relations_as_dict(
     doc: Doc, labels: Iterable[str] = ()
 ) -> dict[tuple[int, int], dict[str, float]]:
-    """``{(head start, tail start): {label: score}}`` with token indices, as spaCy's relation
-    tutorial keeps relations in ``Doc._.rel``.
+    """``{(head start, tail start): {label: score}}`` with token indices, the form of ``Doc._.rel``
+    in spaCy's relation tutorial.
 
-    labels: labels that every pair should have, with score 0 where it is not in that relation.
+    labels: labels that every pair gets, with score 0 unless it has that relation.
     """
-    found: dict[tuple[int, int], dict[str, float]] = {}
+    pairs: dict[tuple[int, int], dict[str, float]] = {}
     for relation in get_relations(doc):
-        scores = found.setdefault(
+        scores = pairs.setdefault(
             (relation.head.start, relation.tail.start), dict.fromkeys(labels, 0.0)
         )
         scores[relation.label] = max(relation.score, scores.get(relation.label, 0.0))
-    return found
+    return pairs
 
 
 def _keys(doc: Doc) -> Iterator[Key]:
@@ -121,16 +121,16 @@ def _keys(doc: Doc) -> Iterator[Key]:
 
 
 def _spans_by_place(doc: Doc) -> dict[tuple[int, int], Span]:
-    """(start_char, end_char) -> span; entities before the spans of groups."""
-    known: dict[tuple[int, int], Span] = {}
+    """(start_char, end_char) -> span; entities take precedence over spans of groups."""
+    by_place: dict[tuple[int, int], Span] = {}
     for spans in (doc.ents, *doc.spans.values()):
         for span in spans:
-            known.setdefault((span.start_char, span.end_char), span)
-    return known
+            by_place.setdefault((span.start_char, span.end_char), span)
+    return by_place
 
 
-def _span(doc: Doc, known: dict[tuple[int, int], Span], place: tuple[int, int]) -> Span | None:
-    if place in known:
-        return known[place]
+def _span(doc: Doc, spans: dict[tuple[int, int], Span], place: tuple[int, int]) -> Span | None:
+    if place in spans:
+        return spans[place]
     start, end = place
     return doc.char_span(start, end) if start < end else None

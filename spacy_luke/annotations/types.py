@@ -12,44 +12,45 @@ Key = tuple[str, str, int, int]
 
 
 def install_types() -> None:
-    """Add the extension; called by whatever writes or reads types."""
+    """Add ``Span._.types``. All code that writes or reads types calls this."""
     install_extension(Span, ATTRIBUTE, get_types, set_types)
 
 
 def get_types(span: Span) -> dict[str, float]:
-    """Type -> score, the likeliest first. Spans of the same place share their types."""
-    found = _data(span.doc).get(_key(span), {})
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    """Type -> score, by descending score. Spans with the same characters share their types."""
+    types = _data(span.doc).get(_key(span), {})
+    return dict(sorted(types.items(), key=lambda item: (-item[1], item[0])))
 
 
 def set_types(span: Span, types: Mapping[str, float]) -> None:
-    """Replace the types of a span. An empty mapping says that it was asked and has none."""
+    """Replace the types of a span. An empty mapping means that the span has no type."""
     _data(span.doc)[_key(span)] = {str(name): float(score) for name, score in types.items()}
 
 
 def has_types(span: Span) -> bool:
-    """Whether anything, be it an empty mapping, was said about this span's types."""
+    """Whether the types of the span were set, including to an empty mapping."""
     return _key(span) in _data(span.doc)
 
 
 def with_ancestors(types: Mapping[str, float]) -> dict[str, float]:
-    """Add the types above a path (``/person`` to ``/person/artist``), which are at least as
-    likely as any below them."""
-    found = dict(types)
+    """Add all ancestors (``/person`` of ``/person/artist``). The score of an ancestor is at least
+    the maximum of its descendants."""
+    scores = dict(types)
     for name, score in types.items():
-        for above in _above(name):
-            found[above] = max(score, found.get(above, 0.0))
-    return found
+        for ancestor in _ancestors(name):
+            scores[ancestor] = max(score, scores.get(ancestor, 0.0))
+    return scores
 
 
 def without_ancestors(types: Mapping[str, float]) -> dict[str, float]:
-    """Leave out the types above another path: what :func:`with_ancestors` would add again."""
-    implied = {above for name in types for above in _above(name)}
+    """Remove the ancestors of other types: :func:`with_ancestors` would add them again."""
+    implied = {ancestor for name in types for ancestor in _ancestors(name)}
     return {name: score for name, score in types.items() if name not in implied}
 
 
-def _above(name: str) -> list[str]:
-    return [name[:at] for at in range(1, len(name)) if name[at] == "/"]
+def _ancestors(name: str) -> list[str]:
+    """``/person/artist/painter`` -> ``/person``, ``/person/artist``."""
+    return [name[:i] for i in range(1, len(name)) if name[i] == "/"]
 
 
 def clear_types(doc: Doc) -> None:
@@ -61,7 +62,7 @@ def clear_types(doc: Doc) -> None:
 
 
 def _data(doc: Doc) -> dict[Any, Any]:
-    return doc.user_data  # spaCy's own keys there are tuples, whatever its types say
+    return doc.user_data  # spaCy's type annotation says str keys, but its own keys are tuples
 
 
 def _key(span: Span) -> Key:

@@ -14,7 +14,7 @@ from spacy.pipeline import Sentencizer
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations.annotated import everything_annotated
+from ..annotations.annotated import all_annotated_labels
 from ..errors import ConfigError
 from .parts import cut, join
 
@@ -95,7 +95,7 @@ class ContextMixer:
             if len(starts) > 1:
                 yield from cut_example(eg, self._runs(kind, starts, len(eg.reference)))
             elif self.join_sentences and kind != "sentence":
-                layers = everything_annotated(eg.reference), frozenset(eg.reference.spans)
+                layers = all_annotated_labels(eg.reference), frozenset(eg.reference.spans)
                 single_sentences[kind, layers].append(eg)
             else:
                 yield eg
