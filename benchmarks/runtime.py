@@ -33,7 +33,7 @@ _REGISTERING = (
     "spacy_luke.corpora.contexts",
     "spacy_luke.corpora.joined",
     "spacy_luke.pipeline.training_plan",
-    "spacy_luke.metrics.entities",
+    "spacy_luke.metrics.ner",
     "benchmarks.baselines",
     "benchmarks.marker_baseline",
     "benchmarks.datasets",

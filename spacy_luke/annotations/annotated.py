@@ -2,7 +2,7 @@
 
 A corpus may annotate entities but not relations, or only some relation labels. By default all
 layers count as annotated, as in spaCy. This module sets the status of a whole document. (Single
-tokens have ``ENT_IOB`` 0 if their entities are unknown; a span has unknown types until they are set.)
+tokens have ``ENT_IOB`` 0 if their entities are unknown; types of a span are unknown until set.)
 """
 
 from collections.abc import Collection

@@ -95,8 +95,8 @@ def count_labels(tally: Labels, predicted: Sequence[Entity], gold: Sequence[Enti
 def count_rest(written: Written, examples: Sequence[Example]) -> list[Labels]:
     """Relations and types that the pipeline writes and the documents have annotated, counted as by
     the scorers of the components."""
+    from ..metrics.entity_typing import count_types
     from ..metrics.relations import count_relations
-    from ..metrics.types import count_types
 
     counters: dict[str, tuple[str, Callable[..., Mapping[str, PRFScore]]]] = {
         RELATIONS: ("relations", count_relations),

@@ -1,5 +1,4 @@
-"""How right predicted annotations are: what ``spacy evaluate`` and training show.
+"""Metrics of predicted annotation, as shown by ``spacy evaluate`` and training.
 
-A metric is what spaCy's registry calls a scorer; the scorers of ``layers`` are layers that score
-spans.
+spaCy's registry calls a metric a scorer. Scorers in ``layers`` are layers that score spans.
 """

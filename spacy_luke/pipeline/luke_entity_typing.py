@@ -26,8 +26,8 @@ from ..errors import ConfigError
 from ..layers.entity_scorer import NETWORK, EntityQuery
 from ..layers.given_spans import ClassScores
 from ..layers.task_layer import fits
+from ..metrics.entity_typing import typing_score
 from ..metrics.relations import common_places
-from ..metrics.types import typing_score
 from ..report import tell
 from ..ties import TOLERANCE, likeliest
 from .class_loss import Targets

@@ -14,7 +14,7 @@ from thinc.types import Ragged
 from ..errors import ConfigError
 from ..layers.span_network import NIL, SpanQuery, SpanScores
 from ..layers.span_scorer import SCORER
-from ..metrics.entities import luke_ner_score
+from ..metrics.ner import luke_ner_score
 from ..report import LOGGER
 from ..validation import Name
 from .as_in_training import as_in_training

@@ -10,8 +10,8 @@ import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
 from spacy_luke.cli.page import Entity, cut, histogram, make_page, render
 from spacy_luke.cli.page_counts import Counts, count
 from spacy_luke.errors import ConfigError
+from spacy_luke.metrics.entity_typing import typing_score
 from spacy_luke.metrics.relations import relation_score
-from spacy_luke.metrics.types import typing_score
 from tests.cli.page_data import FAMILY, read, related, texts
 from tests.pipeline.conftest import fit, make_examples, make_ner
 

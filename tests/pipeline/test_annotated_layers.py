@@ -8,7 +8,7 @@ from thinc.api import NumpyOps
 from spacy_luke.annotations.annotated import set_annotated
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.layers.task_layer import head_of
-from spacy_luke.metrics.types import typing_score
+from spacy_luke.metrics.entity_typing import typing_score
 from spacy_luke.pipeline.class_loss import binary_loss, single_loss
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import make_examples, make_pipeline

@@ -6,7 +6,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_luke.annotations.types import install_types
-from spacy_luke.metrics.types import make_luke_entity_typing_scorer, typing_score
+from spacy_luke.metrics.entity_typing import make_luke_entity_typing_scorer, typing_score
 
 install_types()
 NLP = spacy.blank("en")

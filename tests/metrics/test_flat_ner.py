@@ -7,7 +7,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from spacy_luke.metrics.flat_entities import flat_ner_score
+from spacy_luke.metrics.flat_ner import flat_ner_score
 
 NLP = spacy.blank("en")
 

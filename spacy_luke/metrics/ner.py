@@ -1,4 +1,4 @@
-"""Scores of ``Doc.ents`` or, if entities are nested, of a spans group: spaCy's own."""
+"""spaCy's scores of ``Doc.ents`` or, for nested entities, of a spans group."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,8 +12,8 @@ from ..annotations.annotated import is_annotated
 
 
 def luke_ner_score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """spaCy's NER score in flat mode, its span categoriser score in nested mode. Documents that say
-    that their entities are not annotated are left out."""
+    """spaCy's NER score in flat mode, its span categoriser score in nested mode. Documents without
+    annotated entities (:func:`.is_annotated`) are left out."""
     examples = [eg for eg in examples if is_annotated(eg.reference, "ents")]
     if kwargs.get("nested"):
         keep = ("spans_key", "labels", "threshold")

@@ -1,0 +1,183 @@
+"""Scores of ``Span._.types``."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from spacy.scorer import PRFScore
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import registry
+
+from ..annotations.annotated import is_annotated
+from ..annotations.mentions import Place
+from ..annotations.types import get_types, has_types, with_ancestors
+from .relations import FIGURES, by_type, common_places
+
+Types = frozenset[str]
+
+
+class TypedMention(NamedTuple):
+    """The types of a span. gold is None if the reference does not contain the span."""
+
+    predicted: Types
+    gold: Types | None
+
+
+@registry.scorers("spacy-luke.luke_entity_typing_scorer.v1")
+def make_luke_entity_typing_scorer() -> Callable[..., dict[str, Any]]:
+    """Accuracy, precision, recall and F of entity types: :func:`typing_score`."""
+    return typing_score
+
+
+def typing_score(
+    examples: Iterable[Example],
+    *,
+    threshold: float | None = None,
+    multi_label: bool = True,
+    ancestors: bool = False,
+    labels: Iterable[str] = (),
+    spans_key: str | None = None,
+    prefix: str = "types",
+    **kwargs: Any,
+) -> dict[str, Any]:
+    """Accuracy, precision, recall and F of predicted types, from 0 to 1.
+
+    Mentions are the reference's spans with annotated types, including those annotated as having
+    none. The predicted types of a mention are those of the predicted span with the same characters,
+    or none if there is no such span. If the pipeline also predicts spans, a predicted span that the
+    reference lacks is a mention whose predicted types are all wrong. Reference spans without
+    annotated types, and documents whose spans are not annotated, are not scored.
+
+    threshold: minimum score of a predicted type. Without it, all types of a span count.
+    multi_label: false for a component that predicts exactly one type per span; ``threshold`` is
+        then ignored.
+    ancestors: ``/person/artist`` implies ``/person``, in gold and predicted types.
+    labels: the types of the component. A type without gold and predicted mentions is listed in
+        ``types_per_type`` with None. Other types count, too.
+    spans_key: the group of ``Doc.spans`` with the spans; ``Doc.ents`` without it.
+    prefix: of the names of the scores.
+
+    Returns, after Ling and Weld (2012, "Fine-Grained Entity Recognition", experiments):
+
+    - ``types_acc``: strict accuracy, the share of annotated mentions with exactly the gold types;
+    - ``types_micro_p``, ``_r``, ``_f``: loose micro, over all types of all mentions. LUKE reports
+      it on Open Entity (section 4.1);
+    - ``types_macro_p``, ``_r``, ``_f``: loose macro. Precision is averaged over the mentions with
+      at least one predicted type, recall over those with at least one gold type, and F is computed
+      from the averages. So a mention without predicted types lowers only recall, as in the scorer
+      released with Choi et al. (2018, "Ultra-Fine Entity Typing"). Other scorers divide both sums
+      by the number of mentions, which gives a lower precision if some have no predicted types;
+    - ``types_per_type``: type -> p, r, f.
+
+    All scores are None if no mention is annotated. All except the accuracy are None if every
+    mention is annotated as having no type.
+    """
+    mentions = _all_mentions(examples, threshold, multi_label, ancestors, spans_key)
+    annotated = [mention for mention in mentions if mention.gold is not None]
+    per_type = _count(mentions)
+    micro = sum(per_type.values(), PRFScore())
+    parts = {"micro": micro.to_dict(), "macro": _loose_macro(mentions)}
+    scored = any(mention.gold for mention in annotated)
+    scores: dict[str, Any] = {f"{prefix}_acc": None}
+    if annotated:
+        n_correct = sum(mention.predicted == mention.gold for mention in annotated)
+        scores[f"{prefix}_acc"] = n_correct / len(annotated)
+    for part, values in parts.items():
+        for figure in FIGURES:
+            scores[f"{prefix}_{part}_{figure}"] = values[figure] if scored else None
+    scores[f"{prefix}_per_type"] = by_type(per_type, labels) if scored else None
+    return scores
+
+
+def count_types(
+    examples: Iterable[Example],
+    *,
+    threshold: float | None = None,
+    multi_label: bool = True,
+    ancestors: bool = False,
+    spans_key: str | None = None,
+) -> dict[str, PRFScore]:
+    """Type -> counts of correct, wrong and missed mentions; see :func:`typing_score`."""
+    return _count(_all_mentions(examples, threshold, multi_label, ancestors, spans_key))
+
+
+def _all_mentions(
+    examples: Iterable[Example],
+    threshold: float | None,
+    multi_label: bool,
+    ancestors: bool,
+    spans_key: str | None,
+) -> list[TypedMention]:
+    min_score = threshold if multi_label else None
+    return [
+        mention
+        for example in examples
+        if is_annotated(example.reference, "types")
+        for mention in _mentions(example, min_score, ancestors, spans_key)
+    ]
+
+
+def _mentions(
+    example: Example, min_score: float | None, ancestors: bool, spans_key: str | None
+) -> Iterable[TypedMention]:
+    """The annotated mentions of a document, then those that are only predicted."""
+
+    def types_of(span: Span) -> dict[str, float]:
+        return with_ancestors(get_types(span)) if ancestors else get_types(span)
+
+    common = common_places(example, example.reference)
+    spans = [(common(_place(span)), span) for span in _spans(example.reference, spans_key)]
+    gold = {place: frozenset(types_of(span)) for place, span in spans if has_types(span)}
+    common = common_places(example, example.predicted)
+    predicted: dict[Place, Types] = {}
+    for span in _spans(example.predicted, spans_key):
+        scores = types_of(span).items()
+        kept = frozenset(x for x, score in scores if min_score is None or score >= min_score)
+        predicted[common(_place(span))] = kept
+    for place, types in gold.items():
+        yield TypedMention(predicted.get(place, frozenset()), types)
+    if not is_annotated(example.reference, "ents"):
+        spans_annotated = False
+    elif spans_key is None:
+        spans_annotated = example.reference.has_annotation("ENT_IOB")
+    else:
+        spans_annotated = spans_key in example.reference.spans
+    reference_places = {place for place, _ in spans}
+    for place, types in predicted.items():
+        if spans_annotated and types and place not in reference_places:
+            yield TypedMention(types, None)
+
+
+def _spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
+    if spans_key is None:
+        return doc.ents
+    return list(doc.spans[spans_key]) if spans_key in doc.spans else []
+
+
+def _place(span: Span) -> Place:
+    return span.start_char, span.end_char
+
+
+def _count(mentions: Iterable[TypedMention]) -> dict[str, PRFScore]:
+    """Counts for the loose micro average: each pair of a mention and a type has equal weight."""
+    per_type: dict[str, PRFScore] = {}
+    for predicted, gold in mentions:
+        gold = gold or frozenset()
+        for name in predicted | gold:
+            score = per_type.setdefault(name, PRFScore())
+            score.score_set(set(predicted) & {name}, set(gold) & {name})
+    return per_type
+
+
+def _loose_macro(mentions: Collection[TypedMention]) -> dict[str, float]:
+    """The loose macro average: each mention has equal weight; see :func:`typing_score`."""
+    precisions, recalls = [], []
+    for predicted, gold in mentions:
+        n_correct = len(predicted & (gold or frozenset()))
+        if predicted:
+            precisions.append(n_correct / len(predicted))
+        if gold:
+            recalls.append(n_correct / len(gold))
+    p = sum(precisions) / max(len(precisions), 1)
+    r = sum(recalls) / max(len(recalls), 1)
+    return {"p": p, "r": r, "f": 2 * p * r / (p + r) if p + r else 0.0}
