@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.util import xp2torch
 
 from ..errors import TrainingError
 from ..inputs.alignment import MAX_TOKEN_PIECES, Pieces, align
@@ -17,6 +16,7 @@ from ..inputs.windows import Layout
 from ..model.encoder import AttentionPattern, WordPass
 from ..model.packing import Array, Entities, LukeInputs, LukeStates, Words
 from ..report import LOGGER
+from .arrays import to_torch
 from .encoder import EncoderSettings, module_of
 from .encoder_module import Encoder
 from .listener import UpstreamLink, encoder_node, is_listener
@@ -150,7 +150,7 @@ class EncoderRun:
             with self.learning():
                 torch.autograd.backward(
                     [outputs[i] for i in kept],
-                    [xp2torch(gradients[i]).to(outputs[i].device, outputs[i].dtype) for i in kept],
+                    [to_torch(gradients[i]).to(outputs[i].device, outputs[i].dtype) for i in kept],
                 )
         trained = (head, self.encoder if self.trains else None)
         check_gradients([module for module in trained if module is not None])

@@ -7,12 +7,13 @@ import torch
 import torch.nn.functional as F
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.util import torch2xp, xp2torch
+from thinc.util import torch2xp
 
 from ..checkpoint.names import PHRASE_BIAS, PHRASE_WEIGHT
 from ..errors import ConfigError
 from ..inputs.placed_spans import bounded
 from . import encoder_run
+from .arrays import to_torch
 from .doc_states import DocStates, GivenEntities, encode_docs
 from .encoder import module_of
 
@@ -61,7 +62,7 @@ def _states(encoder: Model, docs: Sequence[Doc], entities: Sequence[GivenEntitie
     costs = np.asarray([len(doc) for doc in docs])
     for low, high in bounded(costs, encoder_run.MAX_ROWS):
         found = encode_docs(encoder, docs[low:high], alone[low:high], "full")
-        parts += [xp2torch(x.entity_vectors) for x in found]
+        parts += [to_torch(x.entity_vectors) for x in found]
     return torch.cat(parts)
 
 

@@ -10,10 +10,11 @@ import torch
 from pydantic import Field
 from thinc.api import Optimizer, get_torch_default_device
 from thinc.shims import PyTorchShim, Shim
-from thinc.util import torch2xp, xp2torch
+from thinc.util import torch2xp
 
 from ..report import LOGGER
 from ..validation import Factor, check_settings
+from .arrays import to_torch
 from .forking import make_forks_safe
 from .read_write_lock import ReadWriteLock
 
@@ -105,6 +106,7 @@ class LukeShim(PyTorchShim):
         self.format = format
         self.rates = LearnRates()
         self.prepared = False
+        self._device: torch.device | None = None
 
     @property
     def module(self) -> torch.nn.Module | None:
@@ -115,9 +117,17 @@ class LukeShim(PyTorchShim):
         that, and those of another module would not fit."""
         make_forks_safe()
         # float32, whatever torch.set_default_dtype made fresh parameters.
-        self._model = module.to(get_torch_default_device(), torch.float32)
+        self._model = module.to(self._device or get_torch_default_device(), torch.float32)
         self.prepared = False
         self._renew_id()
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        """Move the module. If it is absent, it goes to the device when it comes (:meth:`set`)."""
+        gpu = device_type == "gpu"
+        self._device = torch.device("cuda", device_id) if gpu else torch.device(device_type)
+        if self._model is not None:
+            self._model.to(self._device)
+            self._weights_changed()
 
     def _renew_id(self) -> None:
         with Shim.global_id_lock:
@@ -149,7 +159,7 @@ class LukeShim(PyTorchShim):
             # Thinc's optimizers work in place, on the parameter's own memory. Wrapping the
             # result anew at every step would chain wrappers up without end.
             if updated is not weights and not _same_memory(updated, weights):
-                parameter.data.copy_(xp2torch(updated))
+                parameter.data.copy_(to_torch(updated))
             parameter.grad = None
 
     @contextmanager
@@ -160,7 +170,7 @@ class LukeShim(PyTorchShim):
         found = [(p, params[self.id, name]) for name, p in named if (self.id, name) in params]
         before = [parameter.data.clone() for parameter, _ in found]
         for parameter, value in found:
-            parameter.data.copy_(xp2torch(value))
+            parameter.data.copy_(to_torch(value))
         self._weights_changed(bool(found))
         try:
             yield

@@ -11,9 +11,10 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Ragged
-from thinc.util import torch2xp, xp2torch
+from thinc.util import torch2xp
 
 from ..inputs.alignment import ranges
+from .arrays import to_torch
 from .encoder_run import EncoderRun
 from .token_vectors import encode_pieces
 
@@ -83,7 +84,7 @@ class WordStates:
         for i, data in zip(self._answered, d_doc_data):
             low, high = (int(self._pieces.piece_offsets[i + j]) for j in (0, 1))
             if high > low:
-                gradient = xp2torch(data.model_output.last_hidden_state)
+                gradient = to_torch(data.model_output.last_hidden_state)
                 self._gradient[low:high] += gradient.reshape(high - low, -1).to(self._gradient)
 
     @property

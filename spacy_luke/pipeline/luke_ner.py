@@ -8,7 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Config, Model
+from thinc.api import Config, Model, NumpyOps
 from thinc.types import Ragged
 
 from ..errors import ConfigError
@@ -161,7 +161,8 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         return {span.label_ for span in spans}
 
     def _query(self, docs: Sequence[Doc]) -> SpanQuery:
-        return SpanQuery(docs, self.suggester(docs, ops=self.model.ops))
+        # Candidates are read on the host alone, so they are not made on the device.
+        return SpanQuery(docs, self.suggester(docs, ops=NumpyOps()))
 
     # Prediction
 
