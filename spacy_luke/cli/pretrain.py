@@ -66,6 +66,10 @@ def pretrain_cli(
             help="Weights and optimizer are spread over the processes (FSDP2), not copied (DDP)."
         ),
     ] = False,
+    deterministic: Annotated[
+        bool,
+        typer.Option(help="On a GPU, resume with the same bits, too; slower."),
+    ] = False,
     gradient_checkpointing: Annotated[bool, typer.Option(help="Less memory, more time.")] = False,
     seed: Annotated[int, typer.Option(help="Of order, masks, dropout and fresh weights.")] = 0,
     log_every: Annotated[int, typer.Option(help="Steps.")] = 10,
@@ -125,6 +129,7 @@ def pretrain_cli(
             gradient_checkpointing=gradient_checkpointing,
             precision=precision,
             sharded=sharded,
+            deterministic=deterministic,
             masking=Masking(masked_words, masked_entities, whole_words, unknown),
             seed=seed,
             log_every=log_every,

@@ -114,12 +114,13 @@ def pretrain(
             log: Log = _silent
             if stage:
                 log = Logger(folder, hooks, trainer.first_step)
-            if stage and not trainer.first_step:
-                n_entities = len(vocab) - len(special(vocab))
-                log({"kind": "start", "step": 0, "entities": n_entities, "entities_kept": kept})
-                if judge:
-                    found = judge.baselines(train)
-                    log({"kind": "baselines", "step": 0, "targets": len(judge.targets), **found})
+            with trainer.waiting():
+                if stage and not trainer.first_step:
+                    n_entities = len(vocab) - len(special(vocab))
+                    log({"kind": "start", "step": 0, "entities": n_entities, "entities_kept": kept})
+                    if judge:
+                        found = {"targets": len(judge.targets), **judge.baselines(train)}
+                        log({"kind": "baselines", "step": 0, **found})
             weights = trainer.run(log, partial(judge.evaluate, model) if judge else None)
             if stage:
                 plot_log(read_log(folder / LOG), folder / PLOT)

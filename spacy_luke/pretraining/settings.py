@@ -7,7 +7,16 @@ from typing import Any
 from ..errors import ConfigError
 from .masking import Masking
 
-_FREE = ("micro_batch", "sharded", "log_every", "evaluate_every", "save_every", "keep", "peak")
+_FREE = (
+    "micro_batch",
+    "sharded",
+    "deterministic",
+    "log_every",
+    "evaluate_every",
+    "save_every",
+    "keep",
+    "peak",
+)
 """Settings that may change when a training goes on."""
 
 
@@ -36,8 +45,9 @@ class TrainingSettings:
     AdamW (clip 0: none). dropout: of embeddings and layers. attention_dropout: of weights.
     evaluate_every, save_every, log_every: steps. keep: checkpoints that are kept. precision: ``no``
     or ``bf16``. sharded: weights, gradients and optimizer are spread over the processes (FSDP2)
-    instead of copied to each (DDP). seed: of order, masks and dropout. peak: 1e12 operations a
-    second that a device can do at this precision, by its maker; 0: unknown.
+    instead of copied to each (DDP). deterministic: on a GPU, operations give the same bits every
+    time. seed: of order, masks and dropout. peak: 1e12 operations a second that a device can do at
+    this precision, by its maker; 0: unknown.
     """
 
     phases: tuple[Phase, ...]
@@ -53,6 +63,7 @@ class TrainingSettings:
     gradient_checkpointing: bool = False
     precision: str = "no"
     sharded: bool = False
+    deterministic: bool = False
     masking: Masking = field(default_factory=Masking)
     seed: int = 0
     log_every: int = 10

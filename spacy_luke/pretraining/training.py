@@ -9,14 +9,16 @@ changes what is computed, within rounding; but dropout is drawn pass by pass.
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import astuple
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from accelerate import Accelerator
 from tqdm import tqdm
 
@@ -24,6 +26,7 @@ from ..checkpoint.names import Weights
 from ..errors import ConfigError, TrainingError
 from ..report import LOGGER
 from .checkpoints import load_latest, save_checkpoint
+from .determinism import deterministic
 from .masking import Sample, Vocabularies, mask_batch
 from .objective import PretrainingModel
 from .operations import operations
@@ -35,6 +38,9 @@ from .totals import Totals
 
 Record = dict[str, Any]
 Log = Callable[[Record], None]
+
+PATIENCE = timedelta(days=1)
+"""How long processes wait for work of the main process alone. Collectives give up after minutes."""
 
 
 class Trainer:
@@ -56,6 +62,11 @@ class Trainer:
         self.accelerator = Accelerator(
             mixed_precision=settings.precision, cpu=not torch.cuda.is_available()
         )
+        if self.is_main and self.accelerator.device.type == "cuda" and not settings.deterministic:
+            LOGGER.info(
+                "A GPU adds in any order: after resuming, weights are equal within rounding only. "
+                "--deterministic makes them the same, and is slower."
+            )
         self.fresh = set(fresh)
         self.plain = model
         model.luke.set_dropout(settings.dropout)
@@ -97,11 +108,28 @@ class Trainer:
         n_true = torch.tensor(float(holds), device=self.accelerator.device)
         return self.accelerator.reduce(n_true, "sum").item() == self.accelerator.num_processes
 
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """A block in which the main process alone has work to do. The others wait at its end, for
+        a day at most."""
+        several = self.accelerator.num_processes > 1
+        # A group of its own on the host, because a barrier takes its time-out from the group.
+        group = dist.new_group(backend="gloo", timeout=PATIENCE) if several else None
+        yield
+        if group is not None:
+            dist.barrier(group)
+            dist.destroy_process_group(group)
+
     # Steps
 
     def run(self, log: Log, evaluate: Callable[[], dict[str, float]] | None = None) -> Weights:
         """Train to the end; returns the weights, in the main process. log: gets a record every
         ``log_every`` steps and evaluation, there too."""
+        with deterministic(self.settings.deterministic):
+            self._run(log, evaluate)
+        return whole_weights(self.plain)
+
+    def _run(self, log: Log, evaluate: Callable[[], dict[str, float]] | None) -> None:
         settings = self.settings
         resumed, first = self._resumed, self.first_step
         begin = 0
@@ -116,7 +144,6 @@ class Trainer:
                 self._run_phase(number, phase, begin, max(first, begin), bar, log, evaluate)
             begin += phase.steps
         bar.close()
-        return whole_weights(self.plain)
 
     def end(self) -> None:
         """Have all processes leave together, and their connections closed: one that ends badly
