@@ -1,0 +1,238 @@
+"""Pipelines that are trained and used on a device, and compared with themselves on the CPU."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+from thinc.api import Adam, fix_random_seed, get_current_ops, use_ops, xp2torch
+
+from spacy_luke.layers.arrays import to_torch
+from tests.configs.test_configs import ENCODERS
+from tests.saved.make import ENCODER, WITHOUT, configs, documents, examples
+
+RATE = 1e-3
+CASES = (
+    "luke",
+    "ner_two_stage",
+    "ner_probe",
+    "ner_full",
+    "relation_probe",
+    "relation_markers",
+    "typing_probe",
+    "typing_markers",
+    "joint",
+)
+"""Every component in every mode. ``joint``: one encoder for all, and a stock tagger."""
+
+
+def parts_of(case: str, encoder: str) -> dict[str, dict[str, Any]]:
+    """Component -> its config."""
+    own = {"@architectures": ENCODER, "name": encoder}
+    nil_bias = {"nil_bias": 4.0}
+    added = {
+        "ner_probe": {"luke_ner": {"model": {"mode": "probe", "encoder": own}, **nil_bias}},
+        "typing_probe": {
+            "luke_entity_typing": {"model": {"mode": "probe", "encoder": own}, "threshold": 0.0}
+        },
+    }
+    return {**configs(encoder), **added}[case]
+
+
+def blank(parts: dict[str, dict[str, Any]]) -> Language:
+    nlp = spacy.blank("xx")
+    for name, config in parts.items():
+        nlp.add_pipe(name, config=config)
+    return nlp
+
+
+def learn(nlp: Language, steps: int = 2) -> list[float]:
+    """The losses of a few steps without dropout, all components and steps end to end."""
+    optimizer, found = Adam(RATE, L2=0.0, use_averages=False), []
+    for _ in range(steps):
+        losses = nlp.update(examples(nlp), sgd=optimizer, drop=0.0)
+        found += [float(x) for x in losses.values()]
+    return found
+
+
+def answers(nlp: Language) -> list[np.ndarray]:
+    """What the pipeline computes and writes: arrays of numbers."""
+    found: list[Any] = []
+    for name, pipe in nlp.pipeline:
+        if name.startswith("luke_"):
+            _, scores = pipe.predict(documents(nlp, gold=False))
+            found += [pipe.model.ops.to_numpy(x) for x in scores]
+    for doc in nlp.pipe(documents(nlp, gold=False)):
+        found += _written(doc)
+    return [np.asarray(x, dtype=np.float64) for x in found]
+
+
+def _written(doc: Doc) -> list[Any]:
+    vectors = doc._.luke if doc.has_extension("luke") else None
+    return [
+        [(span.start, span.end, span.label) for span in doc.ents],
+        [token.tag for token in doc],
+        [relation.score for relation in doc._.relations],
+        [score for span in doc.ents for score in span._.types.values()],
+        vectors.token_vectors.tolist() if vectors else [],
+        [span._.luke_vector.tolist() for span in doc.ents] if vectors else [],
+    ]
+
+
+def distance(one: list[np.ndarray], other: list[np.ndarray]) -> float:
+    """The largest difference of two pipelines' answers. Raises AssertionError for other shapes."""
+    assert [x.shape for x in one] == [x.shape for x in other]
+    return max(float(np.abs(x - y).max(initial=0.0)) for x, y in zip(one, other))
+
+
+def there_and_back(case: str, encoder: str, folder: Path) -> dict[str, float]:
+    """Train on the device, save, go on on the CPU, save, and load on the device again. Returns how
+    far answers and losses are from each other."""
+    fix_random_seed(0)
+    parts = parts_of(case, encoder)
+    here = blank(parts)
+    here.initialize(lambda: examples(here))
+    losses = learn(here)
+    assert np.isfinite(losses).all()
+    data, answered, losses = here.to_bytes(exclude=WITHOUT), answers(here), learn(here)
+    with use_ops("numpy"):
+        there = blank(parts).from_bytes(data, exclude=WITHOUT)
+        assert device_of(there) == "cpu"
+        far = {"saved on the device": distance(answered, answers(there))}
+        far["losses"] = float(np.abs(np.subtract(losses, learn(there))).max(initial=0.0))
+        there.to_disk(folder, exclude=WITHOUT)
+        expected = answers(there)
+    again = spacy.load(folder, exclude=WITHOUT)
+    assert device_of(again) == "cuda"
+    far["saved on the CPU"] = distance(answers(again), expected)
+    return far
+
+
+def device_of(nlp: Language) -> str:
+    """Of the encoder's weights."""
+    parameters = (
+        parameter
+        for name, pipe in nlp.pipeline
+        if name.startswith("luke")
+        for node in pipe.model.walk()
+        for shim in node.shims
+        for parameter in shim.module.parameters()
+    )
+    return next(parameters).device.type
+
+
+def counts(case: str, encoder: str) -> dict[str, dict[str, int]]:
+    """What one batch asks of the device: ``predict``, and ``update`` without the optimizer's step
+    (eight operations per parameter)."""
+    from tests.gpu.emulation.ledger import LEDGER
+
+    fix_random_seed(0)
+    nlp = blank(parts_of(case, encoder))
+    nlp.initialize(lambda: examples(nlp))
+    found = {}
+    for name, run in (
+        ("predict", lambda docs, batch: list(nlp.pipe(docs, batch_size=len(docs)))),
+        ("update", lambda docs, batch: nlp.update(batch, sgd=None, drop=0.1)),
+    ):
+        docs, batch = documents(nlp, gold=False), examples(nlp)
+        LEDGER.clear()
+        run(docs, batch)
+        found[name] = {**LEDGER.totals(), "lines": LEDGER.lines()}
+    return found
+
+
+def config(name: str, encoder: str, folder: Path) -> None:
+    """``spacy train`` of a shipped config on the device in bf16, and its pipeline on the CPU."""
+    from spacy.cli.train import train
+    from spacy.tokens import DocBin
+
+    path = folder / "corpus.spacy"
+    blank_nlp = spacy.blank("en")
+    DocBin(docs=documents(blank_nlp), store_user_data=True).to_disk(path)
+    overrides = {
+        "paths.train": str(path),
+        "paths.dev": str(path),
+        "paths.encoder": encoder,
+        "training.max_steps": 2,
+        "training.eval_frequency": 1,
+        "training.logger.progress_bar": False,
+        f"{ENCODERS[name]}.mixed_precision": True,
+    }
+    configs_folder = Path(__file__).parents[2] / "configs"
+    train(configs_folder / f"{name}.cfg", folder, use_gpu=0, overrides=overrides)
+    with use_ops("numpy"):
+        nlp = spacy.load(folder / "model-last")
+        assert device_of(nlp) == "cpu"
+        nlp("Ada Lovelace was born in London.")
+
+
+def threads(encoder: str) -> None:
+    """New threads predict as the first one: Thinc's present operations belong to a thread."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from thinc.api import NumpyOps
+
+    nlp = blank(parts_of("joint", encoder))
+    nlp.initialize(lambda: examples(nlp))
+    expected = [_written(doc) for doc in nlp.pipe(documents(nlp, gold=False))]
+
+    def predict(_: int) -> list[Any]:
+        assert isinstance(get_current_ops(), NumpyOps)
+        return [_written(doc) for doc in nlp.pipe(documents(nlp, gold=False))]
+
+    with ThreadPoolExecutor(2) as pool:
+        assert all(found == expected for found in pool.map(predict, range(4)))
+
+
+def moving(encoder: str) -> None:
+    """A model moves before it has weights, and with them."""
+    nlp = blank(parts_of("ner_two_stage", encoder))
+    model = nlp.get_pipe("luke_ner").model
+    model.to_cpu()
+    nlp.initialize(lambda: examples(nlp))
+    assert device_of(nlp) == "cpu"
+    nlp("Ada Lovelace was born in London.")
+    model.to_gpu(0)
+    assert device_of(nlp) == "cuda"
+    nlp("Ada Lovelace was born in London.")
+
+
+def rules() -> None:
+    """What a device refuses is refused."""
+    import cupy
+
+    tensor, array = torch.zeros(3, device="cuda"), cupy.zeros(3)
+    wrong: list[tuple[type[Exception], Callable[[], Any]]] = [
+        (RuntimeError, lambda: tensor + torch.zeros(3)),
+        (RuntimeError, lambda: torch.cat([tensor, torch.zeros(3)])),
+        (TypeError, lambda: tensor.numpy()),
+        (TypeError, lambda: np.asarray(array)),
+        (TypeError, lambda: array + np.zeros(3)),
+        (TypeError, lambda: cupy.concatenate([array, np.zeros(3)])),
+        (BufferError, lambda: xp2torch(array)),
+    ]
+    for expected, run in wrong:
+        try:
+            run()
+        except expected:
+            continue
+        raise AssertionError(f"no {expected.__name__}")
+    tensor[torch.tensor([1])] = 2.0  # an index may be in host memory
+    assert (tensor + 1.0).tolist() == [1.0, 3.0, 1.0]
+    to_torch(array).add_(1.0)  # one memory
+    assert array.get().tolist() == [1.0, 1.0, 1.0]
+
+
+def pretraining(encoder: Path, folder: Path) -> None:
+    """A few steps of both phases by the real loop, with evaluation and a checkpoint."""
+    from tests.pretraining.run_training import run
+    from tests.pretraining.world import make_world
+
+    make_world(folder, encoder, n=24)
+    values = {"phases": [[1, 1e-3, True], [1, 1e-3, False]], "evaluate_every": 1}
+    assert torch.cuda.is_available()
+    run(folder, encoder, folder / "out", {**values, "precision": "bf16"})
