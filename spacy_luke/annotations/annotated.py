@@ -16,6 +16,8 @@ Layer = Literal["ents", "relations", "types"]
 
 # The form of spaCy's own keys for custom attributes of documents, so DocBin keeps it.
 _KEY = ("._.", "luke_annotated", None, None)
+JOINED = ("._.", "luke_joined", None, None)
+"""Key of :func:`joined_starts` in ``Doc.user_data``."""
 
 
 def set_annotated(doc: Doc, layer: Layer, labels: Collection[str] | bool) -> None:
@@ -63,6 +65,16 @@ def copy_annotated(source: Doc, target: Doc) -> None:
 def all_annotated_labels(doc: Doc) -> tuple[frozenset[str] | None, ...]:
     """:func:`annotated_labels` of every layer."""
     return tuple(annotated_labels(doc, layer) for layer in get_args(Layer))
+
+
+def joined_starts(doc: Doc) -> list[int]:
+    """The characters at which the texts begin that a document was joined from; empty if it was not.
+
+    Nobody annotated relations between entities of different texts: they are neither learned nor
+    counted as unrelated.
+    """
+    data: dict[Any, Any] = doc.user_data
+    return list(data.get(JOINED, ()))
 
 
 def _check(layer: str) -> None:

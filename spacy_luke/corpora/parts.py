@@ -11,7 +11,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 
-from ..annotations.annotated import copy_annotated
+from ..annotations.annotated import JOINED, copy_annotated, joined_starts
 from ..annotations.relations import ATTRIBUTE as RELATIONS
 from ..annotations.relations import relation_offsets
 from ..annotations.types import ATTRIBUTE as TYPES
@@ -49,13 +49,15 @@ def join(docs: Sequence[Doc]) -> Doc:
     """Concatenate documents with their entities, spans groups, relations and types.
 
     A space is added after a document that does not end with one. User data of a whole document is
-    dropped, except for its annotated layers, which must be the same for all documents.
+    dropped, except for its annotated layers, which must be the same for all documents. The result
+    knows where each document begins.
     """
     # spaCy's type stub lacks ``exclude``.
     joined = Doc.from_docs(list(docs), exclude=("user_data",))  # type: ignore[call-arg]
     assert joined is not None  # None only for an empty list
     data: dict[Any, Any] = joined.user_data
     first_token = 0  # of the document in ``joined``
+    starts: list[int] = []
     for doc in docs:
         shift = joined[first_token].idx if len(doc) else 0
         doc_data: dict[Any, Any] = doc.user_data
@@ -67,7 +69,9 @@ def join(docs: Sequence[Doc]) -> Doc:
             if kept is not None:
                 data["._.", name, start + shift, None if end is None else end + shift] = kept
         first_token += len(doc)
+        starts += [shift + start for start in joined_starts(doc) or [0]] if len(doc) else []
     copy_annotated(docs[0], joined)
+    data[JOINED] = starts
     return joined
 
 
@@ -92,9 +96,14 @@ def _user_data(doc: Doc, parts: Sequence[Span]) -> tuple[list[dict[Any, Any]], i
     starts = [part.start_char for part in parts]
     for key, value in data.items():
         name, start, end = key[1:] if _of_span(key) else ("", None, None)
-        if start is None:
+        if key == JOINED:
+            for part_data, part in zip(by_part, parts):
+                inner = [x - part.start_char for x in value if x < part.end_char]
+                part_data[key] = sorted({max(x, 0) for x in inner})
+        elif start is None:
             for part_data in by_part:
                 part_data[key] = value
+        if start is None:
             continue
         i = max(bisect_right(starts, start) - 1, 0)
         shift = starts[i]

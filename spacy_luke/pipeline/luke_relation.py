@@ -1,5 +1,6 @@
 """``luke_relation``: relations between the entities of a document."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from spacy.training import Example
 from spacy.util import minibatch
 from thinc.api import Config, Model
 
-from ..annotations.annotated import annotated_labels
+from ..annotations.annotated import annotated_labels, joined_starts
 from ..annotations.mentions import entities_of, spans_of
 from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
 from ..errors import ConfigError
@@ -277,6 +278,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         pair without a gold relation is in none of these, but may be in any of the others."""
         classes, _ = self._match(examples, query)
         known = np.stack([self._judged(eg.reference) for eg in examples])[query.of_doc]
+        known &= ~_across_texts(examples, query)[:, None]
         if not self.cfg["multi_label"]:
             open_rows = classes[:, -1] > 0
             classes[open_rows] = np.maximum(classes[open_rows], ~known[open_rows])
@@ -406,6 +408,19 @@ def _query(
     mentions = [[span for entity in doc for span in entity] for doc in entities]
     of_entity = np.repeat(np.arange(len(sizes)), sizes)
     return RelationQuery(docs, given(mentions), of_entity, pairs, entities, directions)
+
+
+def _across_texts(examples: Sequence[Example], query: RelationQuery) -> Array:
+    """(n_pairs,) whether no text, of those that a document was joined from, has both entities."""
+    texts: list[set[int]] = []  # of each entity
+    for eg, entities in zip(examples, query.by_doc):
+        ours, theirs = (common_places(eg, doc) for doc in (eg.predicted, eg.reference))
+        starts = [theirs((start, start))[0] for start in joined_starts(eg.reference)]
+        for mentions in entities:
+            places = [ours((span.start_char, span.end_char))[0] for span in mentions]
+            texts.append({bisect_right(starts, place) for place in places})
+    apart = [texts[head].isdisjoint(texts[tail]) for head, tail in query.pairs.tolist()]
+    return np.asarray(apart, dtype=bool)
 
 
 def _places(

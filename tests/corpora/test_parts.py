@@ -6,6 +6,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 
+from spacy_luke.annotations.annotated import joined_starts
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.annotations.types import get_types, set_types
 from spacy_luke.corpora.parts import cut, join
@@ -49,6 +50,21 @@ def test_what_is_joined_and_cut_again_is_what_it_was():
     strip = [described(doc)[1:] for doc in docs]
     assert [described(part)[1:] for part in parts] == strip
     assert [part.text.strip() for part in parts] == [doc.text for doc in docs]
+
+
+def test_a_joined_document_knows_where_its_texts_begin():
+    docs = [make("Ada", "London"), make("Grace", "New"), NLP.make_doc(""), make("Emmy", "Erlangen")]
+    joined = join(docs)
+    assert [joined.text[start:][:4] for start in joined_starts(joined)] == ["Ada ", "Grac", "Emmy"]
+    again = join([joined, docs[0]])
+    assert [again.text[start:][:4] for start in joined_starts(again)] == [
+        *("Ada ", "Grac", "Emmy"),
+        "Ada ",
+    ]
+    first, second = cut(joined, [0, 8])[0]
+    assert [first.text[start:][:4] for start in joined_starts(first)] == ["Ada ", "Grac"]
+    assert [second.text[start:][:4] for start in joined_starts(second)] == ["New.", "Emmy"]
+    assert joined_starts(docs[0]) == []
 
 
 def test_what_lies_in_no_part_is_counted():

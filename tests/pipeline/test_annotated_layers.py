@@ -7,6 +7,7 @@ from thinc.api import NumpyOps
 
 from spacy_luke.annotations.annotated import set_annotated
 from spacy_luke.annotations.relations import get_relations, set_relations
+from spacy_luke.corpora.contexts import join_examples
 from spacy_luke.layers.task_layer import head_of
 from spacy_luke.metrics.entity_typing import typing_score
 from spacy_luke.pipeline.class_loss import binary_loss, single_loss
@@ -99,6 +100,27 @@ def test_only_labels_that_were_judged_are_known(relation):
     rest = ~classes[:, : len(pipe.labels)].any(1) | (classes[:, -1] > 0)
     # In none of the judged labels, but maybe in another.
     assert rest.any() and (classes[rest, 0] == 0).all() and (classes[rest][:, 1:] == 1).all()
+
+
+def test_pairs_of_different_texts_of_a_joined_document_are_not_known(relation):
+    pipe = relation.get_pipe("luke_relation")
+    apart = make_examples(relation)
+    together = join_examples(apart)
+    query = pipe._query([together.predicted])
+    classes, known = pipe._targets([together], query)
+    labelled = classes.any(1) if pipe.cfg["multi_label"] else classes[:, :-1].any(1)
+    assert labelled.sum() == sum(len(get_relations(eg.reference)) for eg in apart) > 0
+    entities = [len(eg.predicted.ents) for eg in apart]
+    text = np.repeat(np.arange(len(apart)), entities)
+    across = text[query.pairs[:, 0]] != text[query.pairs[:, 1]]
+    assert across.any() and not across.all()
+    assert not known[across].any() and known[~across].all()
+    if not pipe.cfg["multi_label"]:
+        assert not classes[across].any() and classes[~across].any(1).all()
+    scores = pipe.model.predict(query)
+    _, gradient = pipe._loss(query, scores, (classes, known))
+    assert not gradient.logits[across[scores.rows]].any()
+    assert gradient.logits[~across[scores.rows]].any()
 
 
 def test_a_corpus_that_annotates_no_relations_does_not_unlearn_them(relation):
