@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from spacy.pipeline import Sentencizer
 from spacy.training import Example
-from spacy.util import registry
+from spacy.util import minibatch, registry
 
 from ..annotations.annotated import all_annotated_labels
 from ..errors import ConfigError
@@ -23,6 +23,10 @@ Batcher = Callable[[Iterable[Example]], Iterable[list[Example]]]
 
 _NEIGHBOURS = (2, 5)  # minimum and maximum sentences per run
 _MIN_JOINED = 0.25  # minimum length of documents joined from sentences, as a share of max_words
+
+
+_BUFFER = 10_000
+"""Documents that are cut, joined and shuffled together."""
 
 
 class Context(NamedTuple):
@@ -80,13 +84,14 @@ class ContextMixer:
         self.join_sentences = join_sentences
 
     def __call__(self, examples: Iterable[Example]) -> Iterator[list[Example]]:
-        """One epoch's batches."""
-        mixed = list(self.mix(examples))
-        random.shuffle(mixed)  # so that parts of one document are not in one batch
-        yield from self.batcher(mixed)
+        """One epoch's batches. Memory is bounded also if the corpus is streamed without end."""
+        for buffered in minibatch(examples, _BUFFER):
+            mixed = list(self.mix(buffered))
+            random.shuffle(mixed)  # so that parts of one document are not in one batch
+            yield from self.batcher(mixed)
 
     def mix(self, examples: Iterable[Example]) -> Iterator[Example]:
-        """One epoch's examples. Every token occurs once."""
+        """The examples in their contexts. Every token occurs once."""
         # Only documents with the same annotated layers and spans groups are joined.
         single_sentences: dict[tuple, list[Example]] = defaultdict(list)
         for eg in examples:
@@ -148,12 +153,16 @@ def sentence_starts(eg: Example) -> Array:
     for spans in (eg.reference.ents, *eg.reference.spans.values()):
         for span in spans:
             is_start[span.start + 1 : span.end] = False
+    inside = np.zeros(len(eg.predicted) + 1, dtype=bool)
+    for spans in (eg.predicted.ents, *eg.predicted.spans.values()):
+        for span in spans:
+            inside[span.start + 1 : span.end] = True
     first, last = _aligned(eg)
     # A cut is possible only if no earlier reference token is aligned with this predicted token.
     # Reference "a b c", predicted "a bc": first and last are [0, 1, 1] and before is [-1, 0, 1], so
     # no cut is possible before c.
     before = np.concatenate([[-1], np.maximum.accumulate(last)[:-1]])
-    rows = np.flatnonzero(is_start & (first > before))
+    rows = np.flatnonzero(is_start & (first > before) & ~inside[first])
     rows = rows[rows > 0]
     return np.concatenate([[[0, 0]], np.stack([first[rows], rows], axis=1)])
 

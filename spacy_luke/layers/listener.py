@@ -12,6 +12,7 @@ from typing import Any
 from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Model
+from torch.nn import Module
 
 from ..errors import ConfigError
 from ..report import LOGGER
@@ -27,14 +28,16 @@ class UpstreamLink:
     encoder: the upstream's ``luke-encoder`` node. batch: the examples whose gradients may reach it;
     an upstream that takes no part in an update names none. mine: those that the listener's
     component is about to learn from, if it says so. report: tells the upstream that the gradients
-    of its batch have arrived. failed: that they will not, because of an error.
-    n_listeners: how many use that encoder. passes: what they share at prediction.
+    of its batch have arrived. failed: that they will not, because of an error. head: that of the
+    listener's component, once it has learned. n_listeners: how many use that encoder. passes: what
+    they share at prediction.
     """
 
     def __init__(self) -> None:
         self.encoder: Model | None = None
         self.batch: Sequence[Example] | None = None
         self.mine: Sequence[Example] | None = None
+        self.head: Module | None = None
         self.report: Callable[[], None] | None = None
         self.failed: Callable[[], None] | None = None
         self.n_listeners: Callable[[], int] = _alone
@@ -43,7 +46,7 @@ class UpstreamLink:
 
     def clear(self) -> None:
         """Forget the upstream."""
-        self.encoder = self.batch = self.mine = self.report = self.failed = None
+        self.encoder = self.batch = self.mine = self.head = self.report = self.failed = None
 
     def take(self, docs: Sequence[Doc]) -> bool:
         """Whether gradients of this batch may reach the upstream. Consumes the open batch.
@@ -85,6 +88,7 @@ class UpstreamLink:
             **self.__dict__,
             "batch": None,
             "mine": None,
+            "head": None,
         }  # pickled with its pipeline, between batches
 
 

@@ -158,6 +158,7 @@ def learn_from(model: Model, examples: Sequence[Example]) -> None:
     below = encoder_below(model)
     if is_listener(below):
         below.attrs["link"].mine = examples
+        below.attrs["link"].head = head_of(model)
 
 
 def drop_gradients(model: Model) -> None:

@@ -154,10 +154,12 @@ class Upstream:
         self._step_if_owed()
 
     def drop_gradients(self) -> None:
-        """A listener failed in this batch: what has been added up so far is half of a gradient, and
-        the next batch must not take it for its own."""
-        for parameter in module_of(self.model).parameters():
-            parameter.grad = None
+        """A listener failed in this batch: what has been added up so far, here and in the heads of
+        the other listeners, is half of a gradient. The next batch must not take it for its own."""
+        heads = [node.attrs["link"].head for node in self._ours()]
+        for module in (module_of(self.model), *heads):
+            for parameter in module.parameters() if module is not None else ():
+                parameter.grad = None
         self._owed = self._word_states = None
         self._waiting = set()
 

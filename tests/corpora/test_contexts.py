@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from functools import partial
+from itertools import count, islice
 
 import pytest
 import spacy
@@ -12,6 +13,7 @@ from spacy.training.batchers import minibatch_by_words
 
 from spacy_luke.annotations.annotated import is_annotated, set_annotated
 from spacy_luke.annotations.relations import get_relations, set_relations
+from spacy_luke.corpora import contexts
 from spacy_luke.corpora.contexts import mix_contexts, sentence_starts
 from spacy_luke.errors import ConfigError
 
@@ -143,6 +145,21 @@ def test_nothing_is_cut_within_an_entity_or_a_span_of_a_group():
         token.is_sent_start = token.i in (0, 1, 5, 8)
     doc.spans["sc"] = [Span(doc, 7, 9, label="X")]
     assert sentence_starts(example(doc)).tolist() == [[0, 0], [5, 5]]
+
+
+def test_nothing_is_cut_within_an_entity_of_the_predicted_side():
+    doc = document(2)
+    eg = example(doc)
+    eg.predicted.ents = [Span(eg.predicted, 4, 6, label="X")]
+    assert sentence_starts(eg).tolist() == [[0, 0]]
+
+
+def test_a_stream_without_end_has_batches(monkeypatch):
+    monkeypatch.setattr(contexts, "_BUFFER", 10)
+    batcher = mix_contexts(by_words, max_words=30)
+    batches = batcher(example(document(2, i)) for i in count())
+    n_words = [sum(len(eg.reference) for eg in batch) for batch in islice(batches, 50)]
+    assert min(n_words) > 0 and sum(n_words) >= 50 * 10
 
 
 def test_sides_that_are_tokenised_differently_are_cut_at_the_same_place():
