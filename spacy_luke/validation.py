@@ -5,9 +5,9 @@ Components keep theirs in a :class:`ComponentSettings`; layers and registered fu
 :func:`check_settings`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeAlias, get_origin, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -19,23 +19,25 @@ Name = Annotated[str, Field(min_length=1)]
 Positive = Annotated[float, Field(gt=0)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
+Schema: TypeAlias = type | Callable
+
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 _CONFIGURED = "configured"
 
 
 @cache
-def _hints(schema: Any) -> dict[str, Any]:
+def _hints(schema: Schema) -> dict[str, Any]:
     hints = get_type_hints(schema, include_extras=True)
     hints.pop("return", None)
     return {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
 
 
 @cache
-def _adapter(schema: Any, name: str) -> TypeAdapter:
+def _adapter(schema: Schema, name: str) -> TypeAdapter:
     return TypeAdapter(_hints(schema)[name], config=_STRICT)
 
 
-def check_settings(owner: str, schema: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+def check_settings(owner: str, schema: Schema, values: Mapping[str, object]) -> dict[str, Any]:
     """The values, of the annotated types.
 
     owner: named by errors. schema: a class or function that annotates the settings.
@@ -67,23 +69,23 @@ class ComponentSettings(dict[str, Any]):
     override counts instead of the saved value.
     """
 
-    def __init__(self, owner: str, schema: Any, configured: Mapping[str, Any]) -> None:
+    def __init__(self, owner: str, schema: Schema, configured: Mapping[str, object]) -> None:
         super().__init__()
         self.owner, self.schema = owner, schema
         self.update(configured)
         super().__setitem__(_CONFIGURED, dict(configured))
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         self.update({name: value})
 
-    def setdefault(self, name: str, default: Any = None) -> Any:
+    def setdefault(self, name: str, default: object = None) -> Any:
         if name not in self:
             self[name] = default
         return self[name]
 
-    def update(self, *args: Any, **settings: Any) -> None:
+    def update(self, *args: object, **settings: object) -> None:
         """Set several values; all of them are validated before one is changed."""
-        values = dict(*args, **settings)
+        values: dict[str, Any] = dict(*args, **settings)
         saved = values.pop(_CONFIGURED, None)
         if saved is not None:
             configured = self[_CONFIGURED]
@@ -94,7 +96,7 @@ class ComponentSettings(dict[str, Any]):
             }
         super().update(check_settings(self.owner, self.schema, values))
 
-    def __ior__(self, other: Any) -> "ComponentSettings":  # type: ignore[override, misc]
+    def __ior__(self, other: object) -> "ComponentSettings":  # type: ignore[override, misc]
         self.update(other)
         return self
 
@@ -102,7 +104,7 @@ class ComponentSettings(dict[str, Any]):
         return _restored, (self.owner, self.schema, dict(self))
 
 
-def _restored(owner: str, schema: Any, values: dict[str, Any]) -> ComponentSettings:
+def _restored(owner: str, schema: Schema, values: dict[str, Any]) -> ComponentSettings:
     """A copy, as pickle and deepcopy make it."""
     configured = values.pop(_CONFIGURED)
     settings = ComponentSettings(owner, schema, configured)

@@ -1,5 +1,8 @@
 """The encoder as one module: network, vocabularies, and what else came with them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from torch import nn
 
 from ..checkpoint.names import Weights
@@ -37,9 +40,15 @@ class Encoder(nn.Module):
         self.mask_id = self.entities.mask_id
         self.window = (0, 0)
 
-    def weights_changed(self) -> None:
-        """No word pass that was computed with the weights before is found again."""
-        self.network.n_changes += 1
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """For a change of the weights: no other thread uses them meanwhile, and no word pass that
+        was computed with the former ones is found again."""
+        with self.lock.writing():
+            try:
+                yield
+            finally:
+                self.network.n_changes += 1
 
     @property
     def hidden_size(self) -> int:

@@ -2,9 +2,9 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field
@@ -16,7 +16,6 @@ from ..report import LOGGER
 from ..validation import Factor, check_settings
 from .arrays import to_torch
 from .forking import make_forks_safe
-from .read_write_lock import ReadWriteLock
 
 
 @dataclass
@@ -82,16 +81,6 @@ class Format:
     load: Callable[[bytes], torch.nn.Module]
 
 
-@runtime_checkable
-class Shared(Protocol):
-    """A module that several threads may use: its weights are changed under its lock, and it is told
-    when they were."""
-
-    lock: ReadWriteLock
-
-    def weights_changed(self) -> None: ...
-
-
 class LukeShim(PyTorchShim):
     """A shim whose module may be absent until it is initialised or loaded.
 
@@ -126,8 +115,8 @@ class LukeShim(PyTorchShim):
         gpu = device_type == "gpu"
         self._device = torch.device("cuda", device_id) if gpu else torch.device(device_type)
         if self._model is not None:
-            self._model.to(self._device)
-            self._weights_changed()
+            with self._changing():
+                self._model.to(self._device)
 
     def _renew_id(self) -> None:
         with Shim.global_id_lock:
@@ -138,9 +127,8 @@ class LukeShim(PyTorchShim):
         """One optimizer step on every parameter that has a gradient; gradients become zero."""
         if self._model is None:
             return
-        with self._model.lock.writing() if isinstance(self._model, Shared) else nullcontext():
+        with self._changing():
             self._step(optimizer)
-            self._weights_changed()
 
     def _step(self, optimizer: Optimizer) -> None:
         assert self._model is not None
@@ -169,20 +157,22 @@ class LukeShim(PyTorchShim):
         named = self._model.named_parameters() if self._model is not None else ()
         found = [(p, params[self.id, name]) for name, p in named if (self.id, name) in params]
         before = [parameter.data.clone() for parameter, _ in found]
-        for parameter, value in found:
-            parameter.data.copy_(to_torch(value))
-        self._weights_changed(bool(found))
+        if found:
+            with self._changing():
+                for parameter, value in found:
+                    parameter.data.copy_(to_torch(value))
         try:
             yield
         finally:
-            for (parameter, _), value in zip(found, before):
-                parameter.data.copy_(value)
-            self._weights_changed(bool(found))
+            if found:
+                with self._changing():
+                    for (parameter, _), value in zip(found, before):
+                        parameter.data.copy_(value)
 
-    def _weights_changed(self, changed: bool = True) -> None:
-        """Thinc writes through NumPy or CuPy, which torch does not notice."""
-        if changed and isinstance(self._model, Shared):
-            self._model.weights_changed()
+    def _changing(self) -> AbstractContextManager:
+        """What a module that several threads may use does about a change of its weights. (Thinc
+        writes through NumPy or CuPy, which torch does not notice.)"""
+        return getattr(self._model, "changing", nullcontext)()
 
     def copy(self) -> "LukeShim":
         """A copy with an identity of its own: optimizers keep their moments by it."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from spacy.pipeline import TrainablePipe
 from thinc.api import Config
@@ -60,13 +59,14 @@ def check_upstreams(path: Path) -> None:
             upstreams.add(name)
 
 
-def _wanted(block: Any) -> Iterator[str]:
+def _wanted(block: Mapping) -> Iterator[str]:
     """The upstreams that the listeners in a block of a config name."""
     if _architecture(block) == "spacy-luke.LukeListener.v1":
         yield block.get("upstream", "*")
-    for value in block.values() if isinstance(block, Mapping) else ():
-        yield from _wanted(value)
+    for value in block.values():
+        if isinstance(value, Mapping):
+            yield from _wanted(value)
 
 
-def _architecture(block: Any) -> Any:
+def _architecture(block: object) -> object:
     return block.get("@architectures") if isinstance(block, Mapping) else None
