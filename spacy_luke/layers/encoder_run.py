@@ -120,6 +120,8 @@ class EncoderRun:
 
     def __exit__(self, *error: Any) -> None:
         self._context.close()
+        if self._link is not None and self._n_sharing > 1 and len(self.docs):
+            self._link.passes.end(id(self.node), self._n_sharing, self.docs[0])
 
     def _set_mode(self) -> None:
         self.encoder.train(self.trains)
@@ -183,7 +185,7 @@ class EncoderRun:
         if word_pass is None:
             with torch.no_grad():
                 word_pass = network.encode_words(words, expected_entities)
-            self._link.passes.keep(key, id(self.node), word_pass)
+            self._link.passes.keep(key, id(self.node), word_pass, self.docs[0])
         return word_pass
 
     def encode_entities(self, word_pass: WordPass, entities: Entities) -> torch.Tensor:

@@ -9,6 +9,7 @@ import pytest
 import spacy
 import torch
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
 from thinc.api import SGD
 
 from spacy_luke.layers import encoder_run, word_passes
@@ -147,13 +148,26 @@ def test_nothing_is_remembered_once_all_have_answered(nlp):
     assert remembered(nlp) == 0
 
 
-def test_a_component_that_is_away_costs_one_batch_of_memory(nlp):
+def test_if_a_component_is_away_passes_go_with_the_documents(nlp):
     with nlp.select_pipes(disable=["luke_entity_typing"]):
         for _ in range(3):
-            answers(nlp)
-        assert 0 < remembered(nlp) < 100
+            docs = list(nlp.pipe([Doc(nlp.vocab, words=WORDS), Doc(nlp.vocab, words=WORDS[2:])]))
+            assert 0 < remembered(nlp) < 100
+        del docs[0]
+        assert remembered(nlp) == 0
     answers(nlp)
     assert remembered(nlp) == 0
+
+
+def test_a_component_that_encodes_in_its_own_way_leaves_nothing_behind(bert_dir):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
+    nlp.add_pipe("luke_ner", config={"model": {"encoder": LISTENER}, "nil_bias": 50.0})
+    markers = {"mode": "markers", "encoder": LISTENER}
+    nlp.add_pipe("luke_relation", config={"model": markers, "threshold": 0.0})
+    nlp.initialize(lambda: make_examples(nlp))
+    docs = list(nlp.pipe(long_docs(nlp, 2)))
+    assert len(docs) == 2 and remembered(nlp) == 0
 
 
 def test_memory_is_bounded_by_rows_and_what_does_not_fit_is_encoded_again(nlp, monkeypatch):
@@ -196,11 +210,16 @@ def test_threads_may_predict_at_the_same_time(monkeypatch):
     monkeypatch.setattr(word_passes, "MOST_ROWS", 50)
     passes = WordPasses()
     word_pass = WordPass(None, torch.zeros(1, 1), [], [])
+    vocab = Vocab()
 
     def work(thread: int) -> None:
+        doc = Doc(vocab)
         for i in range(2000):
-            passes.keep((thread, i), thread, word_pass)
+            passes.keep((thread, i), thread, word_pass, doc)
             passes.find((thread, i - 5), 9, 3)
+            if i % 20 == 0:
+                passes.end(thread, 9, doc)
+                doc = Doc(vocab)
             if i % 50 == 0:
                 passes.begin(thread)
 
