@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from .activation import gelu
 from .attention import Projections, attend_full, attend_probe, attend_words
 from .config import LukeConfig
 from .embeddings import EntityEmbeddings, WordEmbeddings
@@ -165,7 +166,7 @@ class Layer(nn.Module):
         """Output projection and feed-forward, post-LayerNorm, erf GELU."""
         attended = self.dropout(self.attention_output(context))
         states = self.attention_norm(attended + states)
-        inner = self.dropout(self.output(F.gelu(self.intermediate(states))))
+        inner = self.dropout(self.output(gelu(self.intermediate(states))))
         return self.output_norm(inner + states)
 
 

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from .activation import gelu
+
 
 class LinearHead(nn.Module):
     """A linear classifier on concatenated states, as published: [entity] for entity typing,
@@ -78,7 +80,7 @@ class SpanFilter(nn.Module):
             + self.end(words).index_select(0, last)
             + self.width(widths)
         )
-        return self.output(F.gelu(inner)).squeeze(-1)
+        return self.output(gelu(inner)).squeeze(-1)
 
 
 class PairHead(nn.Module):
@@ -134,7 +136,7 @@ class PairHead(nn.Module):
         product = self.product(torch.tanh(head_factor) * torch.tanh(tail_factor))
         mean = (between[:, :-1] / between[:, -1:].clamp(min=1e-9)).to(product.dtype)
         inner = head_sum + tail_sum + product + mean + self.distance(distances)
-        return self.classifier(self.dropout(F.gelu(inner)))
+        return self.classifier(self.dropout(gelu(inner)))
 
 
 class MaskedHead(nn.Module):
@@ -152,5 +154,5 @@ class MaskedHead(nn.Module):
     def forward(self, states: torch.Tensor, table: torch.Tensor | None = None) -> torch.Tensor:
         """(n, H), table (n_classes, size) -> (n, n_classes); without a table, the (n, size)
         features that the decoder would multiply."""
-        features = self.norm(F.gelu(self.dense(states)))
+        features = self.norm(gelu(self.dense(states)))
         return features if table is None else F.linear(features, table, self.bias)
