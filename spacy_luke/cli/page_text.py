@@ -1,5 +1,6 @@
 """The text of a document on the page: entities of both sides, and their types."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -75,21 +76,26 @@ def cut(
     kinds += [(e, "missed") for e in gold if e.key not in keys]
     ends = {at for e, _ in kinds for at in (e.start, e.end)} | {end for _, end in types}
     bounds = sorted({0, len(text), *ends})
+    starting: dict[int, list[tuple[Entity, str]]] = defaultdict(list)
+    for entity, kind in kinds:
+        starting[entity.start].append((entity, kind))
+    ending: dict[int, list[Chip]] = defaultdict(list)
+    for (_, end), chips in types.items():
+        ending[end] += chips
     pieces = []
+    over: list[tuple[Entity, str]] = []  # few: those that lie over a piece, missed ones last
     for start, end in zip(bounds, bounds[1:]):
-        piece = Piece(text[start:end])
-        ended = [place for place in types if place[1] == end]
-        for entity, kind in kinds:
-            if entity.start <= start and end <= entity.end:
-                piece.kind = "both" if piece.kind else kind
-                if kind == "missed":
-                    piece.gold_label = entity.label
-                else:
-                    piece.label = entity.label
-            if entity.end == end and entity.start <= start:
+        over = [item for item in over + starting[start] if item[0].end > start]
+        over.sort(key=lambda item: item[1] == "missed")
+        piece = Piece(text[start:end], types=ending[end])
+        for entity, kind in over:
+            piece.kind = "both" if piece.kind else kind
+            if kind == "missed":
+                piece.gold_label = entity.label
+            else:
+                piece.label = entity.label
+            if entity.end == end:
                 piece.tags.append(Tag(kind, entity.label, entity.score))
-        for place in ended:
-            piece.types += types[place]
         pieces.append(piece)
     return pieces
 

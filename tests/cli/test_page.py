@@ -1,5 +1,7 @@
 """``spacy luke page``: one HTML file with predicted and annotated entities side by side."""
 
+import sys
+
 import pytest
 import spacy
 from spacy.cli import app
@@ -41,6 +43,31 @@ def test_agreement_missed_and_spurious_are_told_apart():
 def test_entities_that_cross_keep_the_text_whole():
     pieces = cut("the Port of Ada", [Entity(0, 8, "PLACE")], [Entity(4, 15, "PLACE")])
     assert marked(pieces) == [("spurious", "the "), ("both", "Port"), ("missed", " of Ada")]
+
+
+def test_work_grows_with_the_entities():
+    """Counted in operations of the interpreter: four times the text, five times the work."""
+
+    def operations(n: int) -> int:
+        entities = [Entity(2 * i, 2 * i + 1, "X") for i in range(n)]
+        types = {(entity.start, entity.end): [] for entity in entities}
+        count = 0
+
+        def trace(frame, event, _):
+            nonlocal count
+            frame.f_trace_opcodes = True
+            count += event == "opcode"
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            cut("a " * n, entities, entities[::2], types)
+        finally:
+            sys.settrace(before)
+        return count
+
+    assert operations(200) < 5 * operations(50)
 
 
 def test_a_wrong_label_is_spurious_and_missed():
