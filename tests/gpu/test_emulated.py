@@ -12,6 +12,7 @@ MOST_AWAY = 1e-5
 COPIES = {
     # case: predict to the device and back, update to the device and back
     "luke": (17, 0, 0, 0),
+    "luke_kept": (17, 8, 0, 0),
     "ner_two_stage": (16, 2, 20, 3),
     "ner_probe": (13, 1, 17, 2),
     "ner_full": (13, 1, 17, 2),
@@ -19,6 +20,7 @@ COPIES = {
     "relation_markers": (10, 1, 12, 2),
     "typing_probe": (15, 1, 17, 2),
     "typing_markers": (10, 1, 12, 2),
+    "spancat": (19, 4, 21, 5),
     "joint": (51, 4, 64, 8),
 }
 """Copies for a batch of four documents. Each waits for the device, so a new one has to pay.
@@ -26,7 +28,8 @@ COPIES = {
 To the device go what a network call reads, since batches are made in NumPy: ids, positions and
 offsets of words and entities (8 arrays), the rows of the padded block (2), the rows that heads
 read (2 to 10), and in training gold classes and weights. To the host go scores, those of the filter
-too, and in training losses and whether gradients are finite.
+too, and in training losses and whether gradients are finite. Of ``luke_kept`` the vectors of each
+document follow; stock ``spancat`` makes candidates on the device.
 """
 
 
