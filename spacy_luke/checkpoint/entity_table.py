@@ -7,7 +7,7 @@ import torch
 from ..errors import CheckpointError
 from ..report import LOGGER
 from ..vocab.editing import shared_rows, special
-from ..vocab.entities import EntityVocab
+from ..vocab.entity_vocab import EntityVocab
 from .names import ENTITY_HEAD, ENTITY_PREDICTIONS, ENTITY_TABLE
 from .read import Checkpoint
 

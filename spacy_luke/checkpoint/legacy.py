@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import CheckpointError
 from ..json_file import read_object
-from ..vocab.entities import MASK, MASK2, PAD, EntityVocab
+from ..vocab.entity_vocab import MASK, MASK2, PAD, EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .classes import BARE_MODEL, CLASSES
 from .config import is_bert

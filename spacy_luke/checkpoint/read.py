@@ -10,7 +10,7 @@ from ..errors import CheckpointError, reading
 from ..model.config import LukeConfig
 from ..model.encoder import LukeModel
 from ..report import LOGGER
-from ..vocab.entities import FILE_NAMES, EntityVocab
+from ..vocab.entity_vocab import FILE_NAMES, EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from . import legacy
 from .classes import CLASSES

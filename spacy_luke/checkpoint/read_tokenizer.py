@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from ..errors import CheckpointError, VocabError, reading
 from ..json_file import read_object
-from ..vocab.entities import FILE_NAMES as ENTITY_FILES
+from ..vocab.entity_vocab import FILE_NAMES as ENTITY_FILES
 from ..vocab.pieces import SPECIALS, PieceTokenizer, RustModel, check_ids, take_prefix_space
 from ..vocab.sentencepiece import MODEL_FILE, SentencePieceModel
 

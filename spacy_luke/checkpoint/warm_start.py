@@ -6,7 +6,7 @@ import torch
 
 from ..errors import CheckpointError
 from ..model.config import LukeConfig
-from ..vocab.entities import EntityVocab
+from ..vocab.entity_vocab import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .weight_files import file_of
 

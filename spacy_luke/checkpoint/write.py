@@ -12,7 +12,7 @@ from ..errors import CheckpointError
 from ..files import whole_folder
 from ..json_file import read_object, write_object
 from ..model.config import LukeConfig
-from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
+from ..vocab.entity_vocab import MASK, MASK2, PAD, UNK, EntityVocab
 from .classes import BARE_MODEL, class_named
 from .config import LUKE_TYPES, is_bert
 from .names import Weights, to_published

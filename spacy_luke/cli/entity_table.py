@@ -15,7 +15,7 @@ from wasabi import Printer
 from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError, LukeError
 from ..vocab import editing
-from ..vocab.entities import SPECIALS, EntityVocab
+from ..vocab.entity_vocab import SPECIALS, EntityVocab
 from . import app
 from .loading import load_pipeline
 from .saving import check_free, save_pipeline

@@ -17,8 +17,8 @@ from ..errors import CheckpointError, LukeError, reading
 from ..files import whole_file
 from ..model.config import LukeConfig
 from ..model.encoder import LukeModel
-from ..vocab.entities import EntityVocab
 from ..vocab.entity_index import EntityIndex
+from ..vocab.entity_vocab import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .blob import Blob
 from .encoder_check import check_encoder

@@ -8,7 +8,7 @@ from torch import nn
 from ..checkpoint.names import Weights
 from ..checkpoint.source import Source
 from ..model.encoder import LukeModel
-from ..vocab.entities import EntityVocab
+from ..vocab.entity_vocab import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .read_write_lock import ReadWriteLock
 

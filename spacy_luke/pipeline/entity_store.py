@@ -13,7 +13,7 @@ from ..checkpoint.read import Checkpoint
 from ..errors import ConfigError, InputError
 from ..layers.encoder import ENCODER, module_of, set_encoder, to_checkpoint
 from ..vocab.editing import special
-from ..vocab.entities import MASK, MASK2, PAD, UNK, EntityVocab
+from ..vocab.entity_vocab import MASK, MASK2, PAD, UNK, EntityVocab
 from .masked_entities import mention_features
 
 

@@ -12,7 +12,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from ..errors import ConfigError, CorpusError
-from ..vocab.entities import SPECIALS
+from ..vocab.entity_vocab import SPECIALS
 from .disk import write_json
 from .engine import Engine
 from .manifest import Manifest, files_of_input

@@ -17,7 +17,7 @@ import srsly
 
 from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError, StageError
-from ..vocab.entities import SPECIALS
+from ..vocab.entity_vocab import SPECIALS
 from .disk import fingerprint
 from .engine import Engine
 from .manifest import Manifest, by_input

@@ -19,7 +19,7 @@ from spacy.util import get_package_path, is_package
 
 from ..errors import ConfigError, StageError
 from ..files import sha256_of
-from ..vocab.entities import EntityVocab
+from ..vocab.entity_vocab import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .engine import Engine
 from .manifest import File, Manifest, by_input, verified

@@ -1,1 +1,1 @@
-"""Word pieces and entities: strings to ids."""
+"""Vocabularies of word pieces and entities: strings to ids."""

@@ -1,70 +1,72 @@
-"""New entity vocabularies from given ones: a part of one, or two joined."""
+"""Subsets and unions of entity vocabularies."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .entities import MASK, MASK2, PAD, UNK, EntityVocab
+from .entity_vocab import MASK, MASK2, PAD, UNK, EntityVocab
 
 LITE = (MASK, UNK, PAD, MASK2)
 """The special entities in the order of the published ``-lite`` models."""
 
 
 @dataclass
-class Kept:
-    """missing: names that were asked for and are not in the vocabulary."""
+class KeptEntities:
+    """missing: requested names that are not in the vocabulary."""
 
     vocab: EntityVocab
     missing: list[str]
 
 
 def special(entities: EntityVocab) -> list[str]:
-    """The names of the special entities, by their ids."""
+    """The names of the special entities, ordered by id."""
     names = [name for name in (PAD, UNK, MASK, MASK2) if name in entities]
     return sorted(names, key=entities.names.__getitem__)
 
 
 def shared_rows(
-    entities: EntityVocab, known: EntityVocab, language: str | None = None
+    entities: EntityVocab, other: EntityVocab, language: str | None = None
 ) -> dict[int, int]:
-    """Of the entities that both vocabularies name: the row in the first -> that in the second.
+    """Row in ``entities`` -> row in ``other``, of the entities that are in both.
 
-    language: of names that do not say theirs, to find them in a multilingual vocabulary.
+    language: prefix for names without a language, to find them in a multilingual vocabulary.
     """
     rows = {}
     for name, index in entities.names.items():
-        row = known.names.get(name)
+        row = other.names.get(name)
         if row is None and language:
-            row = known.names.get(f"{language}:{name}")
+            row = other.names.get(f"{language}:{name}")
         if row is not None:
             rows[index] = row
     return rows
 
 
-def keep_entities(vocab: EntityVocab, names: Iterable[str], language: str | None = None) -> Kept:
-    """The vocabulary of the special entities and of ``names``, in its own order; an entity keeps
-    all of its names (those of other languages). language: in which to look up names without one."""
-    wanted, missing = set(), []
+def keep_entities(
+    vocab: EntityVocab, names: Iterable[str], language: str | None = None
+) -> KeptEntities:
+    """The subset of the special entities and ``names``, in the vocabulary's order. An entity keeps
+    all its names (in all languages). language: used to look up names without a language."""
+    kept_ids, missing = set(), []
     for name in names:
         index = vocab.find(name, language)
         if index is None:
             missing.append(name)
         else:
-            wanted.add(index)
-    wanted.update(vocab.names[name] for name in special(vocab))
-    rows = {index: row for row, index in enumerate(sorted(wanted))}
+            kept_ids.add(index)
+    kept_ids.update(vocab.names[name] for name in special(vocab))
+    rows = {index: row for row, index in enumerate(sorted(kept_ids))}
     kept = {name: rows[index] for name, index in vocab.names.items() if index in rows}
-    return Kept(EntityVocab(kept), missing)
+    return KeptEntities(EntityVocab(kept), missing)
 
 
 def lite(vocab: EntityVocab) -> EntityVocab:
-    """The special entities alone, in the order of the published ``-lite`` models."""
+    """Only the special entities, in the order of the published ``-lite`` models."""
     names = [name for name in LITE if name in vocab]
     return EntityVocab({name: i for i, name in enumerate(names)})
 
 
 def joined(one: EntityVocab, other: EntityVocab) -> EntityVocab:
-    """The entities of ``one`` with their ids, then those that ``other`` alone has; names that both
-    have are the same entity, whatever else it is called."""
+    """The entities of ``one`` with their ids, then those only in ``other``. Entities that share a
+    name are the same entity, with the names of both."""
     names = dict(one.names.items())
     rows = {index: names[name] for name, index in other.names.items() if name in names}
     n_rows = len(one)

@@ -1,5 +1,5 @@
-"""Names to ids as five flat arrays, which may stay on disk: a vocabulary of a million entities
-opens at once and costs the memory of the pages that are looked at."""
+"""Names to ids as five flat arrays, which may be memory-mapped: a vocabulary of a million entities
+opens immediately, and only the pages that are read take memory."""
 
 import hashlib
 import math
@@ -24,31 +24,36 @@ _DTYPES = {
 
 
 class EntityIndex(Mapping[str, int]):
-    """An immutable mapping of entity names to ids, iterated in the order of the ids.
+    """An immutable mapping of entity names to ids, ordered by id.
 
-    Entries are ordered by id, several names of one id as they were given. arrays: ``text`` (bytes
-    of all names, UTF-8), ``starts`` (n + 1,) where each begins, ``ids`` (n,) ascending, ``hashes``
-    (n,) ascending, and ``slots`` (n,), the entry that each hash belongs to.
+    arrays: ``text`` (UTF-8 bytes of all names), ``starts`` (n + 1,) their offsets in ``text``,
+    ``ids`` (n,) ascending, ``hashes`` (n,) ascending, and ``slots`` (n,), the entry of each hash.
+    Several names of an id keep their given order.
 
-    Our own instead of a database or a trie: spaCy's dependencies have neither, lookups are few (a
-    document's entities), and arrays travel in the same files as weights.
+    Example: names "b" (id 0) and "ab" (id 1) with the hashes 9 and 4 have the text "bab", starts
+    [0, 1, 3], ids [0, 1], hashes [4, 9] and slots [1, 0].
+
+    Not a database or a trie, because spaCy's dependencies have neither, a document needs few
+    lookups, and arrays can be saved in the files of weights.
     """
 
     def __init__(self, arrays: Mapping[str, Array], source: str = "the entity vocabulary"):
         for name, dtype in _DTYPES.items():
             if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
-                raise VocabError(f"{source} is damaged: {name} is not what was written.")
+                raise VocabError(
+                    f"{source} is damaged: {name} is not a flat array of {np.dtype(dtype)}."
+                )
         self.arrays = dict(arrays)
         sizes = {name: len(arrays[name]) for name in ("ids", "hashes", "slots")}
         starts = arrays["starts"]
         if len(set(sizes.values())) > 1 or len(starts) != sizes["ids"] + 1:
             raise VocabError(f"{source} is damaged: its arrays differ in length.")
         if int(starts[-1]) != len(arrays["text"]):
-            raise VocabError(f"{source} is damaged: its names are cut off.")
+            raise VocabError(f"{source} is damaged: its names are truncated.")
 
     @classmethod
     def build(cls, names: Iterable[tuple[str, int]]) -> "EntityIndex":
-        """Raises VocabError for a name that is no text (half of a surrogate pair)."""
+        """Raises VocabError for a name that is not valid text (an unpaired surrogate)."""
         entries = sorted(names, key=lambda entry: entry[1])
         keys = [_encode(name) for name, _ in entries]
         hashes = np.fromiter((_hash(key) for key in keys), np.uint64, len(keys))
@@ -74,32 +79,32 @@ class EntityIndex(Mapping[str, int]):
             key = _encode(name)
         except VocabError:
             raise KeyError(name) from None
-        hashes, wanted = self.arrays["hashes"], np.uint64(_hash(key))
-        at = _find(hashes, wanted)
-        while at < len(hashes) and hashes[at] == wanted:
-            slot = int(self.arrays["slots"][at])
+        hashes, target = self.arrays["hashes"], np.uint64(_hash(key))
+        i = _search(hashes, target)
+        while i < len(hashes) and hashes[i] == target:  # names may collide
+            slot = int(self.arrays["slots"][i])
             if self._key(slot) == key:
                 return int(self.arrays["ids"][slot])
-            at += 1
+            i += 1
         raise KeyError(name)
 
-    def items(self):  # type: ignore[no-untyped-def]  # by entry, without looking every name up
+    def items(self):  # type: ignore[no-untyped-def]  # without a lookup per name
         return zip(self, self.arrays["ids"].tolist())
 
     def __deepcopy__(self, memo: Any) -> "EntityIndex":
-        return EntityIndex(self.arrays)  # nothing changes them
+        return EntityIndex(self.arrays)  # immutable
 
     @property
     def largest(self) -> int:
         return int(self.arrays["ids"][-1]) if len(self) else -1
 
     def names_of(self, index: int) -> list[str]:
-        """All names of an id, as they were given."""
+        """All names of an id, in their given order."""
         low, high = np.searchsorted(self.arrays["ids"], [index, index + 1])
         return [self._name(slot) for slot in range(int(low), int(high))]
 
     def save(self, folder: Path) -> None:
-        """Write an array a file. What an open index reads from is never written over."""
+        """Write one file per array. Files are replaced, so an open index stays valid."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, array in self.arrays.items():
             with whole_file(folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
@@ -107,7 +112,7 @@ class EntityIndex(Mapping[str, int]):
 
     @classmethod
     def open(cls, folder: Path) -> "EntityIndex":
-        """Map the files into memory. Raises VocabError naming one that is missing or damaged."""
+        """Memory-map the files. Raises VocabError, with the file, if one is missing or damaged."""
         arrays = {}
         for name in _DTYPES:
             path = folder / f"{name}.npy"
@@ -116,7 +121,7 @@ class EntityIndex(Mapping[str, int]):
             except (OSError, ValueError, EOFError) as err:
                 raise VocabError(f"{path} cannot be read: {err}.") from err
             if hasattr(mmap, "MADV_RANDOM") and mapped.size:
-                mapped._mmap.madvise(mmap.MADV_RANDOM)  # else a lookup brings in its neighbours
+                mapped._mmap.madvise(mmap.MADV_RANDOM)  # no read-ahead: lookups are scattered
             arrays[name] = mapped.view(np.ndarray)
         return cls(arrays, str(folder))
 
@@ -128,23 +133,26 @@ class EntityIndex(Mapping[str, int]):
         return self._key(slot).decode("utf8")
 
 
-def _find(hashes: Array, wanted: np.uint64) -> int:
-    """``np.searchsorted``, looking first where an evenly spread hash must be: a few pages of a
-    file instead of twenty all over it."""
+def _search(hashes: Array, target: np.uint64) -> int:
+    """``np.searchsorted`` that first searches around the expected position.
+
+    Hashes are uniformly distributed, so the deviation from it is about sqrt(n). This reads a few
+    pages of a file instead of about twenty.
+    """
     n = len(hashes)
-    guess, width = int(wanted) * n >> 64, 4 * math.isqrt(n) + 1
-    low, high = max(0, guess - width), min(n, guess + width)
-    at = low + int(np.searchsorted(hashes[low:high], wanted))
-    if (at == low and low > 0) or (at == high and high < n):
-        return int(np.searchsorted(hashes, wanted))
-    return at
+    expected, width = int(target) * n >> 64, 4 * math.isqrt(n) + 1
+    low, high = max(0, expected - width), min(n, expected + width)
+    i = low + int(np.searchsorted(hashes[low:high], target))
+    if (i == low and low > 0) or (i == high and high < n):
+        return int(np.searchsorted(hashes, target))
+    return i
 
 
 def _encode(name: str) -> bytes:
     try:
         return name.encode("utf8")
     except UnicodeEncodeError as err:
-        raise VocabError(f"The entity name {name!r} is no valid text.") from err
+        raise VocabError(f"The entity name {name!r} is not valid text.") from err
 
 
 def _hash(key: bytes) -> int:

@@ -1,9 +1,9 @@
-"""Word pieces: byte-level BPE, WordPiece and Unigram by the Rust ``tokenizers`` library, and
-SentencePiece models by their own.
+"""Word pieces: byte-level BPE, WordPiece and Unigram with the Rust ``tokenizers`` library, and
+SentencePiece models with the ``sentencepiece`` library.
 
-The tokenizer is used on *parts* of a text (see ``inputs/alignment.py``) and never adds or
+The tokenizer is applied to *parts* of a text (see ``inputs/alignment.py``). It never adds or
 recognises special pieces: ``<mask>`` or ``</s>`` in a user's text is ordinary text. Special
-pieces are added by id where sequences are assembled.
+pieces are added by id when sequences are assembled.
 
 Published tokenizer files are read and written by ``checkpoint/read_tokenizer.py`` and
 ``checkpoint/write_tokenizer.py``.
@@ -24,24 +24,23 @@ from ..errors import CheckpointError, reading
 from .sentencepiece import SentencePieceModel
 
 Array = np.ndarray
-Encoded = tuple[Array, Array, Array]  # ids, offsets, whether a word starts
+Encoded = tuple[Array, Array, Array]  # ids, offsets, word starts; see ``encode_texts``
 
 SPECIALS = ("cls", "sep", "mask", "pad", "unk")
-# Parts are mostly single words, and words repeat: remember their pieces, up to this many bytes.
+# Limit of the cache of pieces. Parts are mostly single words, which repeat.
 _CACHE_BYTES = 64 * 2**20
-_ENTRY_BYTES = 200  # of an entry beside its string and its ids: an array object, a place in a dict
+_ENTRY_BYTES = 200  # overhead per entry: the array object and the slot of the dict
 
 
 class PieceTokenizer:
-    """Text parts to piece ids. Threads may share it.
+    """Text parts to piece ids. Thread-safe.
 
-    model: finds the pieces of a text, special pieces left aside.
+    model: splits text into ordinary pieces.
     special_ids: ids of cls, sep, mask, pad and unk.
-    added: special and further pieces, such as ``<ent>``, by name; never found in text.
-    prefix_space: whether the files say ``add_prefix_space`` (byte-level BPE). No part gets a space
-        here: it is for the caller to write one, see ``spaces`` in ``inputs/alignment.py``.
-    settings: what else ``tokenizer_config.json`` says (``task``, limits): not used here, kept for
-        the file that is written.
+    added: name -> id of special and other added pieces, such as ``<ent>``; never matched in text.
+    prefix_space: ``add_prefix_space`` of the files (byte-level BPE). No space is added here: the
+        caller adds it, see ``spaces`` in ``inputs/alignment.py``.
+    settings: other values of ``tokenizer_config.json`` (``task``, limits), kept only to write them.
     """
 
     def __init__(
@@ -83,8 +82,8 @@ class PieceTokenizer:
 
     @property
     def spaces_matter(self) -> bool:
-        """True if a leading space changes the pieces of a part: byte-level BPE, and a
-        SentencePiece model that writes no space before a text."""
+        """Whether a leading space changes the pieces of a part: for byte-level BPE, and for
+        SentencePiece models that do not prepend a space themselves."""
         return self.model.spaces_matter
 
     def id_of(self, piece: str) -> int | None:
@@ -95,22 +94,22 @@ class PieceTokenizer:
 
     def __len__(self) -> int:
         """One more than the highest id."""
-        further = (*self.added.values(), *self.special_ids.values())
-        return max(self.model.n_ids, *(index + 1 for index in further))
+        added_ids = (*self.added.values(), *self.special_ids.values())
+        return max(self.model.n_ids, *(index + 1 for index in added_ids))
 
     def encode_words(self, parts: Sequence[str]) -> list[Array]:
-        """Piece ids of each part, (n_pieces,) each; repeated parts are looked up."""
-        cache = self._cache  # another thread may put an empty one in its place
-        known = {part: ids for part in parts if (ids := cache.get(part)) is not None}
-        missing = sorted({part for part in parts if part not in known})
+        """Piece ids of each part, (n_pieces,) each. Results are cached."""
+        cache = self._cache  # another thread may replace self._cache
+        ids_by_part = {part: ids for part in parts if (ids := cache.get(part)) is not None}
+        missing = sorted({part for part in parts if part not in ids_by_part})
         if missing:
             encoded = dict(zip(missing, self.model.ids(missing)))
             self._remember(encoded)
-            known |= encoded
-        return [known[part] for part in parts]
+            ids_by_part |= encoded
+        return [ids_by_part[part] for part in parts]
 
     def _remember(self, encoded: dict[str, Array]) -> None:
-        """Add to the cache; begin a new one if it would become too large."""
+        """Add to the cache; empty it first if it would become too large."""
         size = sum(sys.getsizeof(part) + ids.nbytes for part, ids in encoded.items())
         size += _ENTRY_BYTES * len(encoded)
         with self._cache_lock:
@@ -125,8 +124,8 @@ class PieceTokenizer:
         return [(ids, offsets) for ids, offsets, _ in self.model.encode(parts)]
 
     def encode_texts(self, texts: Sequence[str]) -> list[Encoded]:
-        """Of each text: ids (n_pieces,), character offsets (n_pieces, 2), and whether a word starts
-        at a piece (n_pieces,), a word being what the tokenizer splits a text into before pieces."""
+        """Per text: ids (n_pieces,), character offsets (n_pieces, 2), and whether the piece starts
+        a word (n_pieces,). Words are what the tokenizer splits into pieces."""
         return self.model.encode(texts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,13 +134,13 @@ class PieceTokenizer:
             return {**ids, "sentencepiece": base64.b64encode(self.model.raw).decode()}
         data = self.model.to_dict()
         level = byte_level(data)
-        if level is not None:  # as files have it, so that it is read back like one
+        if level is not None:  # as in published files, because from_dict reads it like one
             level["add_prefix_space"] = self.prefix_space
         return {**ids, "tokenizer": data}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "PieceTokenizer":
-        """What :meth:`to_dict` returned. Raises CheckpointError if it is damaged."""
+        """The inverse of :meth:`to_dict`. Raises CheckpointError if the values are damaged."""
         with reading("The saved tokenizer"):
             special_ids, added = dict(values["special_ids"]), dict(values["added"])
             settings = values.get("settings")
@@ -159,7 +158,7 @@ class PieceTokenizer:
             data = {**values["tokenizer"]}
             data["pre_tokenizer"] = copy.deepcopy(data["pre_tokenizer"])
             prefix_space = take_prefix_space(data)
-            # The names of added pieces are hidden already.
+            # The names of added pieces are already hidden in the saved data.
             return cls(RustModel(data), special_ids, added, prefix_space, settings)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -169,35 +168,36 @@ class PieceTokenizer:
         self.__dict__ = PieceTokenizer.from_dict(state).__dict__
 
 
-def check_ids(ids: dict[str, Any], where: str) -> None:
-    """Raise CheckpointError if an id is not a whole number from 0. where: file and field."""
+def check_ids(ids: dict[str, Any], location: str) -> None:
+    """Raise CheckpointError if an id is not a whole number from 0. location: file and field."""
     for piece, index in ids.items():
         if not isinstance(index, int) or isinstance(index, bool) or index < 0:
             raise CheckpointError(
-                f"{where}: {piece!r} has the id {index!r}; expected a number from 0."
+                f"{location}: {piece!r} has the id {index!r}; expected a number from 0."
             )
 
 
 class RustModel:
-    """Pieces by the Rust library.
+    """Pieces from the Rust library.
 
-    data: what ``tokenizer.json`` says. What surrounds the pieces is left out, and so is what is
-    for training only: dropout of merges would draw other pieces at every call.
-    hidden: names of pieces that are not to be found in text. Raises what the library raises, a
-    Rust panic included; see :func:`.errors.reading`.
+    data: the content of ``tokenizer.json``. Post-processing, truncation and padding are removed,
+        and so is dropout of merges: with it, pieces would be random.
+    hidden: names of pieces that must not be matched in text.
+
+    Raises the exceptions of the library, including Rust panics; see :func:`.errors.reading`.
     """
 
     def __init__(self, data: dict[str, Any], hidden: Iterable[str] = ()):
         model = {**data["model"]}
         if model.get("dropout") is not None:
             model["dropout"] = None
-        outside: dict[str, Any] = {
+        unused: dict[str, Any] = {
             "added_tokens": [],
             "post_processor": None,
             "truncation": None,
             "padding": None,
         }
-        data = {**data, **outside, "model": model}
+        data = {**data, **unused, "model": model}
         if model.get("type") == "Unigram":
             self._tokenizer = _unigram(data, set(hidden))
         else:
@@ -220,15 +220,16 @@ class RustModel:
         return [np.asarray(encoding.ids, dtype=np.int64) for encoding in self._encode(texts)]
 
     def encode(self, texts: Sequence[str]) -> list[Encoded]:
-        """Of each text: ids (n_pieces,), character offsets (n_pieces, 2), and whether a word starts
-        at a piece (n_pieces,)."""
-        found = []
+        """See :meth:`PieceTokenizer.encode_texts`."""
+        encoded = []
         for e in self._encode(texts):
             words = np.asarray([-1 if x is None else x for x in e.word_ids], dtype=np.int64)
             offsets = np.asarray(e.offsets, dtype=np.int64).reshape(-1, 2)
             ids = np.asarray(e.ids, dtype=np.int64)
-            found.append((ids, offsets, np.diff(words, prepend=-2) != 0))
-        return found
+            # A piece starts a word if its word differs from the previous piece's: [0, 0, 1] gives
+            # [True, False, True].
+            encoded.append((ids, offsets, np.diff(words, prepend=-2) != 0))
+        return encoded
 
     def _encode(self, texts: Sequence[str]) -> list[Encoding]:
         return self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
@@ -238,13 +239,14 @@ class RustModel:
 
 
 def _unigram(data: dict[str, Any], hidden: set[str]) -> Tokenizer:
-    """Unigram would find ``</s>`` in a user's text: special pieces get a string no text has.
+    """A Unigram tokenizer in which hidden pieces have strings that occur in no text.
 
-    Scores stay as they are, because unknown characters are scored by the lowest of them. No
-    text reaches the model with a space in it: it is a ``\u2581`` by then.
+    Otherwise Unigram would match ``</s>`` in a user's text. The new strings contain spaces, which
+    the model never sees: they become ``\u2581`` before. Scores are kept, because the lowest score
+    determines the score of unknown characters.
     """
     model = data["model"]
-    # Through JSON, a quarter of a million pieces would take twice the time and memory.
+    # The vocabulary is set directly: 250,000 pieces via JSON take twice the time and memory.
     settings = {**model, "vocab": [["<unk>", 0.0]], "unk_id": 0}
     tokenizer = Tokenizer.from_str(json.dumps({**data, "model": settings}))
     vocab = [(f" {piece} " if piece in hidden else piece, score) for piece, score in model["vocab"]]
@@ -254,18 +256,19 @@ def _unigram(data: dict[str, Any], hidden: set[str]) -> Tokenizer:
 
 
 def byte_level(data: dict[str, Any]) -> dict[str, Any] | None:
-    """The byte-level pre-tokenizer of a serialised tokenizer, alone or one of a sequence."""
+    """The byte-level pre-tokenizer of a serialised tokenizer, if any, also within a sequence."""
     outer = data.get("pre_tokenizer") or {}
     parts = [outer, *outer.get("pretokenizers", [])]
     return next((part for part in parts if part.get("type") == "ByteLevel"), None)
 
 
 def take_prefix_space(data: dict[str, Any], configured: bool | None = None) -> bool:
-    """Whether a serialised tokenizer writes a space before every part; it no longer does after.
+    """Return ``add_prefix_space`` of a serialised tokenizer, and set it to false there.
 
-    configured: what ``tokenizer_config.json`` says, which has precedence, as in transformers."""
+    configured: its value in ``tokenizer_config.json``, which takes precedence, as in
+    transformers."""
     level = byte_level(data)
     if level is None:
         return False
-    found, level["add_prefix_space"] = level.get("add_prefix_space"), False
-    return bool(found if configured is None else configured)
+    prefix_space, level["add_prefix_space"] = level.get("add_prefix_space"), False
+    return bool(prefix_space if configured is None else configured)

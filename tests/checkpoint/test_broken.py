@@ -315,7 +315,7 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
     ),
     "a name that is half a character": (
         text(ENTITIES, '{"[MASK]": 0, "\\ud800Tokyo": 1}'),
-        (ENTITIES, "Tokyo", "no valid text"),
+        (ENTITIES, "Tokyo", "not valid text"),
     ),
     "a vocabulary nested too deeply": (text(ENTITIES, '{"a":' * 9999), (ENTITIES, "deeply")),
     "a configuration nested too deeply": (text(CONFIG, '{"a":' * 9999), (CONFIG, "deeply")),

@@ -10,7 +10,7 @@ from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.errors import CheckpointError
 from spacy_luke.model.encoder import LukeModel
 from spacy_luke.vocab.editing import shared_rows
-from spacy_luke.vocab.entities import EntityVocab
+from spacy_luke.vocab.entity_vocab import EntityVocab
 
 TABLE = "entity_embeddings.entities.weight"
 BIAS = "entity_predictions.bias"

@@ -13,7 +13,7 @@ from spacy_luke.checkpoint.write import write_checkpoint
 from spacy_luke.errors import CheckpointError
 from spacy_luke.model.encoder import LukeModel
 from spacy_luke.model.packing import Entities, LukeInputs, Words
-from spacy_luke.vocab.entities import EntityVocab
+from spacy_luke.vocab.entity_vocab import EntityVocab
 from tests.conftest import SENTENCES
 
 KINDS = pytest.mark.parametrize("kind", ["luke", "lite", "bert", "roberta", "xlm-roberta"])

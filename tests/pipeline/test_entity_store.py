@@ -19,7 +19,7 @@ from spacy_luke.pipeline.entity_store import (
 )
 from spacy_luke.pipeline.published import import_checkpoint
 from spacy_luke.vocab.editing import lite
-from spacy_luke.vocab.entities import EntityVocab
+from spacy_luke.vocab.entity_vocab import EntityVocab
 
 
 def test_a_known_entity_is_replaced_by_its_title_in_the_pipelines_language(make_checkpoint):

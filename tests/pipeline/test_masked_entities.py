@@ -12,7 +12,7 @@ from spacy_luke.layers.encoder import module_of, set_encoder, to_checkpoint
 from spacy_luke.pipeline.entity_store import set_entities
 from spacy_luke.pipeline.published import import_checkpoint
 from spacy_luke.vocab.editing import lite
-from spacy_luke.vocab.entities import EntityVocab
+from spacy_luke.vocab.entity_vocab import EntityVocab
 
 TEXT = "Ada Lovelace was born in London and worked with Charles Babbage."
 

@@ -10,7 +10,7 @@ import srsly
 from spacy_luke.errors import ConfigError, CorpusError, StageError
 from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
 from spacy_luke.pretraining.manifest import read_manifest
-from spacy_luke.vocab.entities import EntityVocab
+from spacy_luke.vocab.entity_vocab import EntityVocab
 from tests.pretraining.articles import article, make_articles
 
 ATLAS = [

@@ -16,7 +16,7 @@ from spacy_luke.model.packing import Entities, LukeInputs, Words
 from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.objective import PretrainingModel
 from spacy_luke.pretraining.pretrain import LOG, fresh_heads, read_log
-from spacy_luke.vocab.entities import SPECIALS, EntityVocab
+from spacy_luke.vocab.entity_vocab import SPECIALS, EntityVocab
 from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world
 

@@ -3,7 +3,7 @@
 import pytest
 
 from spacy_luke.vocab.editing import joined, keep_entities, lite
-from spacy_luke.vocab.entities import EntityVocab
+from spacy_luke.vocab.entity_vocab import EntityVocab
 
 MANY = EntityVocab(
     {"[MASK]": 0, "[UNK]": 1, "[PAD]": 2, "en:Tokyo": 3, "ja:東京": 3, "de:Tokio": 3, "en:Japan": 4}

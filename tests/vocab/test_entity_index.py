@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spacy_luke.errors import VocabError
-from spacy_luke.vocab.entities import EntityVocab
 from spacy_luke.vocab.entity_index import EntityIndex
+from spacy_luke.vocab.entity_vocab import EntityVocab
 
 NAMES = {
     "[MASK]": 0, "[UNK]": 1, "en:Tokyo": 7, "ja:東京": 7, "": 3, "nul\0l": 4, "\n": 5, "Zoë": 6,
@@ -62,7 +62,7 @@ def test_hashes_that_are_not_spread_evenly_are_found(monkeypatch):
 
 
 def test_half_a_surrogate_pair_is_refused():
-    with pytest.raises(VocabError, match="no valid text"):
+    with pytest.raises(VocabError, match="not valid text"):
         EntityIndex.build([("\ud800", 0)])
 
 

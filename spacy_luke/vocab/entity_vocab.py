@@ -10,26 +10,24 @@ from ..errors import VocabError
 from .entity_index import EntityIndex
 
 PAD, UNK, MASK, MASK2 = SPECIALS = ("[PAD]", "[UNK]", "[MASK]", "[MASK2]")
-MOST = 2**31
-"""More entities than any table has."""
+MAX_ENTITIES = 2**31
 FILE_NAMES = ("entity_vocab.json", "entity_vocab.jsonl", "entity_vocab.tsv")
 
 
 class EntityVocab:
     """Entity names to ids.
 
-    A name is a title, or ``lang:title`` in a multilingual vocabulary, where several names may
-    share an id. Special entities are read from the vocabulary: their ids differ between
-    published models and are never assumed.
+    A name is a title, or ``lang:title`` in a multilingual vocabulary, in which several names may
+    share an id. The ids of special entities differ between published models, so they are looked up.
 
-    names: name -> id; an :class:`.entity_index.EntityIndex` where there are many. Raises
-    VocabError where [MASK] is missing or an id is not a whole number from 0.
+    names: name -> id; an :class:`.entity_index.EntityIndex` for large vocabularies. Raises
+    VocabError if [MASK] is missing or an id is not a whole number from 0.
     """
 
     def __init__(self, names: Mapping[str, int], source: str = "the entity vocabulary"):
         if MASK not in names:
             raise VocabError(f"{source} has no {MASK} entity, which every task needs.")
-        if isinstance(names, EntityIndex):  # in order: the first has the smallest
+        if isinstance(names, EntityIndex):  # ordered by id, so the first id is the smallest
             name = next(iter(names))
             index = names[name]
             if index < 0:
@@ -37,15 +35,19 @@ class EntityVocab:
             self.size = names.largest + 1
         else:
             for name, index in names.items():
-                if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MOST:
+                if (
+                    not isinstance(index, int)
+                    or isinstance(index, bool)
+                    or not 0 <= index < MAX_ENTITIES
+                ):
                     raise VocabError(f"{source}: entity {name!r} has the id {index!r}.")
                 if not _is_text(name):
-                    raise VocabError(f"{source}: the name {name!r} is no valid text.")
+                    raise VocabError(f"{source}: the name {name!r} is not valid text.")
             self.size = max(names.values()) + 1
         self.names = names
 
     def indexed(self) -> "EntityVocab":
-        """The same vocabulary in the form that travels with an encoder."""
+        """The same vocabulary as an ``EntityIndex``, the form that is saved with encoders."""
         return self if isinstance(self.names, EntityIndex) else EntityVocab(self.index)
 
     @property
@@ -59,7 +61,7 @@ class EntityVocab:
 
     @property
     def unk_id(self) -> int:
-        """The id of [UNK]. Raises VocabError where the vocabulary has none."""
+        """The id of [UNK]. Raises VocabError if the vocabulary lacks it."""
         if UNK not in self.names:
             raise VocabError(f"The entity vocabulary has no {UNK} entity.")
         return self.names[UNK]
@@ -81,7 +83,7 @@ class EntityVocab:
     def find(self, name: str, language: str | None = None) -> int | None:
         """The id of a title, of ``lang:title``, or of a title in ``language``; else None.
 
-        Underscores count as spaces, as in links. Special entities are not found by name.
+        Underscores count as spaces, as in links. Names of special entities return None.
         """
         if not name:
             return None
@@ -94,26 +96,25 @@ class EntityVocab:
         return None
 
     def name_of(self, index: int, language: str | None = None) -> str | None:
-        """A name of the entity with an id: of several the one in ``language``, or else the first;
-        None where there is none."""
+        """A name of an id: that in ``language``, or else the first; None if the id is unknown."""
         if isinstance(self.names, EntityIndex):
             names = self.names.names_of(index)
         else:
-            names = [name for name, found in self.names.items() if found == index]
-        own = (name for name in names if language and name.startswith(f"{language}:"))
-        return next(own, names[0] if names else None)
+            names = [name for name, other in self.names.items() if other == index]
+        in_language = (name for name in names if language and name.startswith(f"{language}:"))
+        return next(in_language, names[0] if names else None)
 
     @classmethod
     def specials_only(cls) -> "EntityVocab":
-        """[PAD], [UNK], [MASK], [MASK2]: for encoders that have seen no entities."""
+        """[PAD], [UNK], [MASK], [MASK2]: for encoders trained without entities."""
         return cls({PAD: 0, UNK: 1, MASK: 2, MASK2: 3})
 
     @classmethod
     def from_file(cls, path: Path) -> "EntityVocab":
         """Read ``entity_vocab.json`` (name -> id), JSON lines (``{"id", "entities": [[title,
-        language], ...]}``) or ``title<TAB>count`` lines, whose number is the id.
+        language], ...]}``) or ``title<TAB>count`` lines, in which the line number is the id.
 
-        The format is told from the content, not from the name.
+        The format is detected from the content, not from the name.
         """
         try:
             text = path.read_text(encoding="utf-8-sig")
@@ -123,15 +124,15 @@ class EntityVocab:
             raise VocabError(f"{path} is empty.")
         source = str(path)
         if text.lstrip().startswith("{"):
-            whole = _as_object(text, source)
-            if whole is not None and not isinstance(whole.get("entities"), list):
-                return cls(whole, source)
+            data = _as_object(text, source)
+            if data is not None and not isinstance(data.get("entities"), list):
+                return cls(data, source)
             return cls(_collect(_json_lines(text, source), source), source)
         return cls(_collect(_tsv(text, source), source), source)
 
 
 def _is_text(name: str) -> bool:
-    """Not half of a surrogate pair, which JSON can write and no file holds."""
+    """Whether there is no unpaired surrogate: JSON can express it, UTF-8 files cannot."""
     try:
         name.encode("utf8")
     except UnicodeEncodeError:
@@ -140,15 +141,15 @@ def _is_text(name: str) -> bool:
 
 
 def _as_object(text: str, source: str) -> dict[str, Any] | None:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-            raise VocabError(f"{source}: {twice!r} is there twice.")
-        return found
+    def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        data = dict(pairs)
+        if len(data) < len(pairs):
+            [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+            raise VocabError(f"{source}: {name!r} occurs twice.")
+        return data
 
     try:
-        value = json.loads(text, object_pairs_hook=once)
+        value = json.loads(text, object_pairs_hook=unique_keys)
     except json.JSONDecodeError:
         return None
     except VocabError:
@@ -164,7 +165,7 @@ _Entry = tuple[int, str, int]  # line number, name, id
 
 
 def _json_lines(text: str, source: str) -> Iterator[_Entry]:
-    for number, line in enumerate(text.split("\n"), 1):  # a title may hold other line breaks
+    for number, line in enumerate(text.split("\n"), 1):  # titles may contain other line breaks
         if not line.strip():
             continue
         try:

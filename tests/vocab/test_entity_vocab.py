@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from spacy_luke.errors import VocabError
-from spacy_luke.vocab.entities import EntityVocab
+from spacy_luke.vocab.entity_vocab import EntityVocab
 
 SPECIALS = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}
 TSV = "[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nTokyo\t9\nNew York City\t7\n"
