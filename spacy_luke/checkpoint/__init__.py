@@ -1,1 +1,1 @@
-"""Published files to models: the only floor that knows foreign weight names."""
+"""Published files to models. Only this folder knows the names of published weights."""

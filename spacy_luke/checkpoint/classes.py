@@ -1,8 +1,7 @@
 """The published classes: one row each.
 
-A row says which tensors a file of the class has beside the encoder, and which component reads it
-with which settings. Everything else in the package takes the names of classes from here, so that a
-new class is a new row.
+A row lists the tensors of the class's head, the component that reads it, and the component's
+settings. All other modules take the names of classes from here, so a new class is a new row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,21 +20,21 @@ from .names import (
 
 Shape = tuple[int, ...]
 Size = int | str | tuple[int, str]
-"""A number, a field of ``LukeConfig``, or so many times that field."""
+"""A number, a field of ``LukeConfig``, or a multiple (factor, field)."""
 ANY = -1
 """A size that is not checked, for example the number of labels."""
 
 
 @dataclass(frozen=True)
 class PublishedClass:
-    """A class that ``architectures`` of a ``config.json`` may name.
+    """A class that ``architectures`` of a ``config.json`` may contain.
 
-    head: the tensors without which a file of the class is incomplete -> their sizes.
-    sign: a tensor by which the class is known if ``config.json`` does not name it.
-    task: its ``task`` in ``tokenizer_config.json``, from which ``transformers``' tokenizer knows
-        what to mark; empty if there is nothing to mark.
-    component: the factory of the component that reads it; empty if none can.
-    settings: the component's settings with which it works as published.
+    head: the required tensors -> their sizes.
+    sign: a tensor that identifies the class if ``config.json`` does not name it.
+    task: ``task`` in ``tokenizer_config.json``. It tells ``transformers``' tokenizer which spans to
+        mark; empty if none.
+    component: the factory of the component that reads it; empty if there is none.
+    settings: the component's settings that reproduce the published model.
     """
 
     name: str
@@ -47,12 +46,12 @@ class PublishedClass:
 
     @property
     def n_states(self) -> int:
-        """How many states a row of its classifier of entities reads; 0 for a class without one."""
+        """How many states form an input of its entity classifier; 0 without such a classifier."""
         *_, size = self.head.get(CLASSIFIER_WEIGHT, (0,))
         return size[0] if isinstance(size, tuple) else 0
 
     def shapes(self, config: LukeConfig) -> dict[str, Shape]:
-        """The tensors of the head of a model with this configuration -> their shapes."""
+        """Tensor -> shape, of the head of a model with this configuration."""
 
         def resolved(size: Size) -> int:
             factor, name = size if isinstance(size, tuple) else (1, size)
@@ -62,14 +61,14 @@ class PublishedClass:
 
 
 def _classifier(n_states: int, bias: bool = True) -> dict[str, tuple[Size, ...]]:
-    """A linear layer with a row for each label. bias: whether all files have one."""
+    """A linear layer with one row per label. bias: whether it is required."""
     head: dict[str, tuple[Size, ...]] = {CLASSIFIER_WEIGHT: (ANY, (n_states, "hidden_size"))}
     return {**head, CLASSIFIER_BIAS: (ANY,)} if bias else head
 
 
 def _masked_head(names: Mapping[str, str], size: str, n_classes: str) -> dict[str, tuple[str, ...]]:
-    """names: those of ``WORD_HEAD`` or ``ENTITY_HEAD``. size: of the rows of the table that the
-    head is tied to. n_classes: how many rows that has."""
+    """names: ``WORD_HEAD`` or ``ENTITY_HEAD``. size, n_classes: width and number of rows of the
+    embedding table that the head is tied to."""
     shapes = {
         "dense.weight": (size, "hidden_size"),
         "dense.bias": (size,),
@@ -81,7 +80,7 @@ def _masked_head(names: Mapping[str, str], size: str, n_classes: str) -> dict[st
 
 
 def _marked(scorer: str) -> dict[str, Any]:
-    """The settings with which a scorer asks as the official code does."""
+    """Settings of a scorer that reproduce the official code: marker pieces."""
     model = {"@architectures": f"spacy-luke.{scorer}.v1", "mode": "markers"}
     return {"model": {**model, "max_mention_pieces": 30}}
 
@@ -134,7 +133,7 @@ PHRASES = PublishedClass(
     head={PHRASE_WEIGHT: ("hidden_size", "hidden_size"), PHRASE_BIAS: ("hidden_size",)},
     settings={"phrases": True, "vector_hooks": True, "model": {"spaces": "words"}},
 )
-# Heads that classify words or texts and read no entities.
+# Heads that classify words or texts and do not use entities.
 _WITHOUT_ENTITIES = (
     PublishedClass("LukeForSequenceClassification", component=""),
     PublishedClass("LukeForTokenClassification", component=""),
@@ -143,14 +142,14 @@ _WITHOUT_ENTITIES = (
 
 CLASSES = (
     *(ENTITY_TYPING, ENTITY_PAIRS, ENTITY_SPANS, QUESTIONS, SPAN_QUESTIONS, PHRASES),
-    *(MASKED_LM, BARE_MODEL),  # after those that may hold its heads, too
+    *(MASKED_LM, BARE_MODEL),  # after classes whose files may contain its heads, too
     *_WITHOUT_ENTITIES,
 )
 _BY_NAME = {row.name: row for row in CLASSES}
 
 
 def class_named(name: str) -> PublishedClass:
-    """The row of a class; for an unknown one a row without a head, which ``luke`` reads."""
-    if name.startswith("UCTopic"):  # there are several
+    """The row of a class. An unknown class gets a row without a head, read by ``luke``."""
+    if name.startswith("UCTopic"):  # the class exists under several names
         return PHRASES
     return _BY_NAME.get(name) or PublishedClass(name)

@@ -1,4 +1,4 @@
-"""Give a checkpoint another entity vocabulary: prune, extend, or begin anew."""
+"""Replace the entity vocabulary of a checkpoint: prune, extend or re-initialise it."""
 
 from dataclasses import replace
 
@@ -24,16 +24,19 @@ def with_entities(
     fallback: Checkpoint | None = None,
     language: str | None = None,
 ) -> Checkpoint:
-    """The checkpoint with a table for other entities.
+    """The checkpoint with another entity table.
 
-    An entity that both vocabularies name keeps its row (and its bias in the masked-entity head)
-    exactly; others have those of ``fallback`` where it names them, and else are drawn from
-    normal(0, ``initializer_range``), their bias zero.
+    An entity in both vocabularies keeps its row, and its bias in the masked-entity head, exactly.
+    Other entities get the row and bias of ``fallback``, if it contains them, else a row drawn from
+    normal(0, ``initializer_range``) and a bias of zero.
 
-    size: width of the table; 0: as it is. Another width starts all rows, and the projection to the
-    hidden size, anew. keep: False re-initialises every row but those of the special entities.
-    language: of names that do not say theirs, to find them in a multilingual vocabulary. Raises
-    CheckpointError where ``fallback`` has rows of another width.
+    size: width of the table; 0 keeps it. Another width re-initialises all rows and the projection
+        to the hidden size.
+    keep: if false, only the special entities keep their rows.
+    language: prefix for names without a language, to find them in a multilingual vocabulary.
+
+    Raises CheckpointError if ``fallback`` belongs to another kind of encoder, or its table has
+    another width.
     """
     config = checkpoint.config
     width = size or config.entity_emb_size
@@ -41,12 +44,12 @@ def with_entities(
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn((n_rows, width), generator=generator) * config.initializer_range
     weights = dict(checkpoint.weights)
-    decoder = f"{ENTITY_PREDICTIONS}decoder.weight"  # one that is no copy of the former table
+    decoder = f"{ENTITY_PREDICTIONS}decoder.weight"  # present only if it is not tied to the table
     heads = {name: x for name, x in checkpoint.others.items() if name != decoder}
     if decoder in checkpoint.others:
         LOGGER.warning(
-            "%s has a decoder of its own for its entities; it does not fit another table and is "
-            "left out.",
+            "%s has an entity decoder that is not tied to its table. It does not fit the new table "
+            "and is left out.",
             checkpoint.source.name,
         )
     bias = torch.zeros(n_rows)
@@ -64,7 +67,7 @@ def with_entities(
                 dtype = torch.promote_types(dtype, fallback.others[_BIAS].dtype)
             elif fallback is not None:
                 LOGGER.warning(
-                    "%s has no masked-entity head: its entities get a bias of zero in that of %s.",
+                    "%s has no masked-entity head: in that of %s, its entities get a bias of zero.",
                     fallback.source.name,
                     checkpoint.source.name,
                 )
@@ -88,13 +91,14 @@ def with_entities(
 
 
 def _check_same_kind(one: Checkpoint, other: Checkpoint) -> None:
-    """Rows of a table mean something to the encoder they were trained with, and to its kin."""
+    """Check two encoders' sizes: rows of a table are valid only for the encoder trained with them,
+    and for encoders trained from it."""
     for key in ("hidden_size", "num_hidden_layers", "vocab_size"):
         values = getattr(one.config, key), getattr(other.config, key)
         if values[0] != values[1]:
             raise CheckpointError(
                 f"{other.source.name} has {key} {values[1]}, {one.source.name} has {values[0]}: "
-                "its entities mean nothing to another encoder."
+                "entities of one kind of encoder are invalid in another."
             )
 
 
@@ -106,12 +110,12 @@ def _take_rows(
     all_names: bool,
     language: str | None,
 ) -> None:
-    """Copy the rows and biases of the entities that a source names: all of them, or the special."""
-    theirs = source.weights[ENTITY_TABLE].cpu()
-    if theirs.shape[1] != table.shape[1]:
+    """Copy rows and biases of a source's entities: of all, or only of the special ones."""
+    source_table = source.weights[ENTITY_TABLE].cpu()
+    if source_table.shape[1] != table.shape[1]:
         raise CheckpointError(
-            f"{source.source.name} has entities of {theirs.shape[1]} numbers; here they have "
-            f"{table.shape[1]}."
+            f"{source.source.name} has entity embeddings of size {source_table.shape[1]}; size "
+            f"{table.shape[1]} is needed."
         )
     rows = (
         shared_rows(entities, source.entities, language)
@@ -122,8 +126,8 @@ def _take_rows(
             if x in source.entities
         }
     )
-    to = torch.tensor(list(rows), dtype=torch.int64)
-    at = torch.tensor(list(rows.values()), dtype=torch.int64)
-    table[to] = theirs[at]
+    targets = torch.tensor(list(rows), dtype=torch.int64)
+    sources = torch.tensor(list(rows.values()), dtype=torch.int64)
+    table[targets] = source_table[sources]
     if _BIAS in source.others:
-        bias[to] = source.others[_BIAS].cpu()[at].float()
+        bias[targets] = source.others[_BIAS].cpu()[sources].float()

@@ -1,5 +1,6 @@
-"""Directories of the official repository: ``metadata.json`` instead of ``config.json``, head names
-of their own, no tokenizer, and (fine-tuned ones) a cut entity table without a vocabulary."""
+"""Directories of the official repository. They have ``metadata.json`` instead of ``config.json``,
+other names of heads, and no tokenizer. Fine-tuned ones have a pruned entity table without a
+vocabulary."""
 
 from pathlib import Path
 from typing import Any
@@ -9,21 +10,21 @@ from ..json_file import read_object
 from ..vocab.entity_vocab import MASK, MASK2, PAD, EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .classes import BARE_MODEL, CLASSES
-from .config import is_bert
 from .hub import resolve
 from .names import CLASSIFIER_WEIGHT, Weights
+from .network_config import is_bert
 from .read_tokenizer import TOKENIZER_FILES, read_tokenizer
 
 METADATA = "metadata.json"
 _WORDS = "embeddings.word_embeddings.weight"
 _ENTITIES = "entity_embeddings.entity_embeddings.weight"
-# Pieces that fine-tuning appended to the word table, by their number, under our names.
+# Number of pieces that fine-tuning appended to the word table -> our names for them.
 _MARKERS = {
     1: ("<ent>",),
     2: ("<ent>", "<ent2>"),
     3: ("<highlight>", "<placeholder>", "<ent>"),
 }
-_CUT = (PAD, MASK, MASK2)  # the rows of a cut entity table
+_PRUNED = (PAD, MASK, MASK2)  # the rows of a pruned entity table
 
 
 def is_legacy(directory: Path) -> bool:
@@ -31,12 +32,13 @@ def is_legacy(directory: Path) -> bool:
 
 
 def read_metadata(directory: Path) -> dict[str, Any]:
-    """``model_config`` of ``metadata.json`` as a configuration. Raises CheckpointError."""
+    """``model_config`` of ``metadata.json`` in the form of a ``config.json``. Raises
+    CheckpointError."""
     path = directory / METADATA
-    found = read_object(path).get("model_config")
-    if not isinstance(found, dict):
-        raise CheckpointError(f"{path} has no readable model_config: it is {found!r}.")
-    raw = dict(found)
+    model_config = read_object(path).get("model_config")
+    if not isinstance(model_config, dict):
+        raise CheckpointError(f"{path}: model_config is {model_config!r}, not an object.")
+    raw = dict(model_config)
     hidden = raw.setdefault("hidden_size", 768)
     if not isinstance(hidden, int) or isinstance(hidden, bool) or hidden < 1:
         raise CheckpointError(f"{path}: hidden_size is {hidden!r}; expected a number from 1.")
@@ -44,14 +46,15 @@ def read_metadata(directory: Path) -> dict[str, Any]:
     if raw.get("entity_emb_size") is None:
         raw["entity_emb_size"] = hidden
     if not is_bert(raw):
-        # Written as BERT's default; the official reader overrides it too, or all positions shift.
+        # The file has BERT's default. The official reader overrides it, too: it shifts all
+        # positions.
         raw["pad_token_id"] = 1
     return raw
 
 
 def fit(raw: dict[str, Any], tensors: Weights) -> None:
-    """Complete a configuration from the tensors, in place: fine-tuning changed the tables' sizes
-    and left no word about its head. tensors: under their published names."""
+    """Complete a configuration in place: fine-tuning changed the sizes of tables, and the file does
+    not name the class of the head. tensors: under their published names."""
     for key, name in (("vocab_size", _WORDS), ("entity_vocab_size", _ENTITIES)):
         if name in tensors:
             raw[key] = len(tensors[name])
@@ -66,9 +69,9 @@ def _architecture(raw: dict[str, Any], tensors: Weights) -> str:
 
 
 def read_pieces(directory: Path, raw: dict[str, Any]) -> PieceTokenizer:
-    """The tokenizer of the encoder that the model began as, with the markers that were appended.
+    """The tokenizer of the original encoder, with the marker pieces that fine-tuning appended.
 
-    Its files may lie in the directory; else they are those of ``bert_model_name``.
+    It is read from the directory if it has tokenizer files, else from ``bert_model_name``.
     """
     if any((directory / name).exists() for name in TOKENIZER_FILES):
         pieces = read_tokenizer(directory)
@@ -78,8 +81,8 @@ def read_pieces(directory: Path, raw: dict[str, Any]) -> PieceTokenizer:
             pieces = read_tokenizer(resolve(name, weights=False))
         except CheckpointError as err:
             raise CheckpointError(
-                f"{directory} has no tokenizer, and that of its bert_model_name {name!r} could not "
-                f"be had ({err}) Put the tokenizer files of {name!r} into the directory."
+                f"{directory} has no tokenizer, and that of its bert_model_name {name!r} cannot be "
+                f"loaded ({err}) Copy the tokenizer files of {name!r} into the directory."
             ) from err
     first = len(pieces)
     markers = _MARKERS.get(int(raw["vocab_size"]) - first, ())
@@ -87,10 +90,10 @@ def read_pieces(directory: Path, raw: dict[str, Any]) -> PieceTokenizer:
     return pieces
 
 
-def cut_vocabulary(raw: dict[str, Any]) -> EntityVocab | None:
-    """The vocabulary of a table that fine-tuning cut to [PAD], [MASK] and, for two entities,
-    [MASK2]; None where the table is not cut."""
+def pruned_vocabulary(raw: dict[str, Any]) -> EntityVocab | None:
+    """The vocabulary of a table that fine-tuning pruned to [PAD], [MASK] and, for pairs, [MASK2];
+    None if the table was not pruned."""
     n_rows = int(raw.get("entity_vocab_size", 0))
     if n_rows not in (2, 3):
         return None
-    return EntityVocab({name: i for i, name in enumerate(_CUT[:n_rows])})
+    return EntityVocab({name: i for i, name in enumerate(_PRUNED[:n_rows])})

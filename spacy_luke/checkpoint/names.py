@@ -1,8 +1,8 @@
 """Published weight names and ours: one reversible table.
 
-Published names are those of the LUKE, BERT and RoBERTa files, without the leading ``luke.``,
-``bert.`` or ``roberta.``. A published tensor is either renamed, or one of several that stand
-one above the other in a tensor of ours.
+Published names are those of LUKE, BERT and RoBERTa files, without the prefix ``luke.``, ``bert.``
+or ``roberta.``. One of our parameters is either a renamed published tensor, or several published
+tensors stacked along the first axis.
 """
 
 import re
@@ -12,7 +12,7 @@ import torch
 
 Weights = dict[str, torch.Tensor]
 
-# Heads. The masked ones: the parameters of ``model.heads.MaskedHead``, and their published names.
+# Parameters of ``model.heads.MaskedHead`` -> their published names.
 WORD_HEAD = {
     "dense.weight": "lm_head.dense.weight",
     "dense.bias": "lm_head.dense.bias",
@@ -27,7 +27,7 @@ ENTITY_HEAD = {
     "norm.bias": "entity_predictions.transform.LayerNorm.bias",
     "bias": "entity_predictions.bias",
 }
-# BERT's masked-word head, which is the same function.
+# BERT's masked-word head computes the same function.
 _BERT_WORD_HEAD = {
     "cls.predictions.transform.dense.": "lm_head.dense.",
     "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
@@ -37,9 +37,9 @@ CLASSIFIER_WEIGHT, CLASSIFIER_BIAS = "classifier.weight", "classifier.bias"
 CLASSIFIER, POOLER, ENTITY_PREDICTIONS = "classifier.", "pooler.", "entity_predictions."
 PHRASE_WEIGHT, PHRASE_BIAS = "mlp.dense.weight", "mlp.dense.bias"  # UCTopic's
 MASKED_HEADS = ("lm_head.", ENTITY_PREDICTIONS)
-# What stands behind the model's prefix; heads stand without one.
+# Names that follow the model's prefix. Heads have no prefix.
 BODY = ("embeddings.", "entity_embeddings.", "encoder.", POOLER)
-# Decoders share the weights of a table; some files hold them twice.
+# Decoders share the weights of a table. Some files contain both.
 TIED = {
     "lm_head.decoder.weight": "embeddings.word_embeddings.weight",
     "lm_head.decoder.bias": "lm_head.bias",
@@ -75,32 +75,36 @@ EXTRA_QUERIES = tuple(f"attention.self.{name}_query" for name in ("w2e", "e2w", 
 _LAYER = re.compile(r"^encoder\.layer\.(\d+)\.(.+)$")
 _OUR_LAYER = re.compile(r"^layers\.(\d+)\.(.+)$")
 _PREFIXES = ("luke.", "bert.", "roberta.")
-_OTHER_HEADS = {"typing.": CLASSIFIER, **_BERT_WORD_HEAD}  # of the official repository
+_OTHER_HEADS = {"typing.": CLASSIFIER, **_BERT_WORD_HEAD}  # names in the official repository
 
 
 def strip_prefix(names: Iterable[str]) -> dict[str, str]:
-    """file name -> name without the model's prefix, and today's names of LayerNorm and heads."""
+    """Name in a file -> name without prefix, with the current names of LayerNorm and heads."""
     result = {}
     for name in names:
         short = next((name[len(p) :] for p in _PREFIXES if name.startswith(p)), name)
         short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", short)
         short = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
-        theirs = next((x for x in _OTHER_HEADS if short.startswith(x)), "")
-        result[name] = _OTHER_HEADS[theirs] + short[len(theirs) :] if theirs else short
+        old = next((x for x in _OTHER_HEADS if short.startswith(x)), "")
+        result[name] = _OTHER_HEADS[old] + short[len(old) :] if old else short
     return result
 
 
-def by_short_name(found: Weights) -> Weights:
+def by_short_name(tensors: Weights) -> Weights:
     """Tensors of a file under the names of :func:`strip_prefix`."""
-    return {short: found[name] for name, short in strip_prefix(found).items()}
+    return {short: tensors[name] for name, short in strip_prefix(tensors).items()}
 
 
 def sources(name: str) -> tuple[str, ...]:
-    """The published tensors that make up our parameter ``name``, in order."""
+    """The published tensors of which our parameter ``name`` consists, in order.
+
+    ``layers.0.qkv.bias`` -> ``encoder.layer.0.attention.self.query.bias``, ``...key.bias``,
+    ``...value.bias``.
+    """
     module, _, kind = name.rpartition(".")
-    found = _OUR_LAYER.match(module)
-    if found:
-        layer, part = found.groups()
+    match = _OUR_LAYER.match(module)
+    if match:
+        layer, part = match.groups()
         parts = _STACKED_IN_LAYER.get(part) or (_reverse(_RENAMED_IN_LAYER).get(part),)
         if None in parts:
             return ()
@@ -110,17 +114,17 @@ def sources(name: str) -> tuple[str, ...]:
 
 
 def to_ours(published: Mapping[str, torch.Tensor], names: Iterable[str]) -> Weights:
-    """The parameters ``names`` from published tensors. All of them must be there."""
+    """Our parameters ``names`` from published tensors. Raises KeyError if one is missing."""
     result: Weights = {}
     for name in names:
         parts = [published[source] for source in sources(name)]
-        # A lone tensor stays where it lies: mapped from its file, until it is written to.
+        # A renamed tensor is not copied: it stays memory-mapped until it is modified.
         result[name] = torch.cat(parts) if len(parts) > 1 else parts[0]
     return result
 
 
 def to_published(ours: Mapping[str, torch.Tensor]) -> Weights:
-    """Undo :func:`to_ours`, bit for bit."""
+    """The exact inverse of :func:`to_ours`."""
     result: Weights = {}
     for name, tensor in ours.items():
         parts = sources(name)
@@ -130,13 +134,13 @@ def to_published(ours: Mapping[str, torch.Tensor]) -> Weights:
 
 
 def is_extra_query(published: str) -> bool:
-    """Is this one of the three projections that entity-aware attention adds?"""
-    found = _LAYER.match(published)
-    return bool(found and found.group(2).rpartition(".")[0] in EXTRA_QUERIES)
+    """Whether the tensor is one of the three query projections of entity-aware attention."""
+    match = _LAYER.match(published)
+    return bool(match and match.group(2).rpartition(".")[0] in EXTRA_QUERIES)
 
 
 def plain_query(published: str) -> str:
-    """The name of the ``query`` tensor that an extra query starts from."""
+    """The name of the ``query`` tensor from which an extra query is initialised."""
     return re.sub(r"self\.\w+_query\.", "self.query.", published)
 
 

@@ -1,4 +1,4 @@
-"""A directory of published files to everything a model needs."""
+"""Read a directory of published files."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +13,8 @@ from ..report import LOGGER
 from ..vocab.entity_vocab import FILE_NAMES, EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from . import legacy
+from .check_heads import check_heads
 from .classes import CLASSES
-from .config import LUKE_TYPES, network_config
-from .heads import check_heads
 from .names import (
     POOLER,
     Weights,
@@ -26,25 +25,26 @@ from .names import (
     to_ours,
     to_published,
 )
+from .network_config import LUKE_TYPES, network_config
 from .read_tokenizer import read_tokenizer
 from .source import Source, describe
 from .warm_start import add_entities
 from .weight_files import file_of, read_config, read_weights, weight_files
 
-# What a file may hold beside the network.
+# Prefixes of tensors outside the network.
 _HEADS = {name.partition(".")[0] + "." for row in CLASSES for name in row.head}
 _OTHERS = (POOLER, *_HEADS, "cls_entity_predictions.", "embeddings.position_ids")
-# Modules that are ours alone, and start fresh.
+# Modules that published files lack. They are initialised at random.
 _OURS = ("word_embeddings.shapes.", "entity_embeddings.labels.")
 
 
 @dataclass
 class Checkpoint:
-    """What a directory of published files holds.
+    """The content of a directory of published files.
 
-    weights: the network's parameters under our names. others: tensors of heads, and what else
-    the network does not use, under their published names. is_luke: False where a plain encoder
-    was turned into a LUKE.
+    weights: the network's parameters, under our names.
+    others: tensors that the network does not use, such as heads, under their published names.
+    is_luke: false if a plain encoder was turned into a LUKE.
     """
 
     config: LukeConfig
@@ -61,23 +61,23 @@ def read_checkpoint(
 ) -> Checkpoint:
     """Read a LUKE, or a plain BERT / RoBERTa / XLM-R encoder turned into one.
 
-    entity_aware: replaces the file's ``use_entity_aware_attention``. name: what the directory
-    was asked for as, for the record; by default its own.
+    entity_aware: replaces the file's ``use_entity_aware_attention``.
+    name: the name to record as the source, for example on the hub; defaults to the directory's.
 
-    Raises CheckpointError, ConfigError or VocabError, naming the file and what is wrong.
+    Raises CheckpointError, ConfigError or VocabError, with the file and the reason.
     """
     with reading(str(directory)):
         return _read(directory, entity_aware, name)
 
 
 def _read(directory: Path, entity_aware: bool | None, name: str) -> Checkpoint:
-    old, raw = legacy.is_legacy(directory), _raw_config(directory)
+    is_legacy, raw = legacy.is_legacy(directory), _raw_config(directory)
     if entity_aware is not None:
         raw["use_entity_aware_attention"] = entity_aware
-    file = directory / (legacy.METADATA if old else "config.json")
+    file = directory / (legacy.METADATA if is_legacy else "config.json")
     config = network_config(raw, file)
     is_luke = raw["model_type"] in LUKE_TYPES
-    pieces = legacy.read_pieces(directory, raw) if old else read_tokenizer(directory)
+    pieces = legacy.read_pieces(directory, raw) if is_legacy else read_tokenizer(directory)
     if len(pieces) > config.vocab_size:
         raise CheckpointError(
             f"{directory}: the tokenizer has ids up to {len(pieces) - 1}, but {file.name} has "
@@ -87,7 +87,8 @@ def _read(directory: Path, entity_aware: bool | None, name: str) -> Checkpoint:
     source.name = directory.name if not name or Path(name).is_dir() else name
     source.architecture = _architecture(raw, directory)
     if is_luke:
-        entities = _entity_vocab(directory, config, legacy.cut_vocabulary(raw) if old else None)
+        pruned = legacy.pruned_vocabulary(raw) if is_legacy else None
+        entities = _entity_vocab(directory, config, pruned)
     else:
         entities = EntityVocab.specials_only()
         add_entities(published, config, pieces, directory)
@@ -99,15 +100,17 @@ def _read(directory: Path, entity_aware: bool | None, name: str) -> Checkpoint:
             if other.endswith((".weight", ".bias")):
                 _check_precision(tensor, other, directory)
         check_heads(others, source.architecture, config, directory)
-    else:  # it will be written as what it has become
+    else:  # the form of the file is not kept, because it will be written as a LUKE
         source = Source(source.name, source.sha256, source.architecture)
-        others = {k: v for k, v in others.items() if not k.startswith("cls.")}  # next sentences
+        others = {
+            k: v for k, v in others.items() if not k.startswith("cls.")
+        }  # BERT's head of next sentences
     weights = _match(encoder, config, directory)
     return Checkpoint(config, weights, others, pieces, entities, source, is_luke)
 
 
 def published_class(directory: Path) -> str:
-    """The name of the class of the head that a directory holds, empty where it does not say. Raises
+    """The name of the published class, empty if the files do not name it. Raises
     CheckpointError."""
     return _architecture(_raw_config(directory), directory)
 
@@ -132,8 +135,8 @@ def _architecture(raw: dict[str, Any], directory: Path) -> str:
 def load_into(model: LukeModel, checkpoint: Checkpoint, take: bool = False) -> None:
     """Load the weights into a network of the same sizes. Raises CheckpointError.
 
-    What is ours alone (word shapes, entity labels) keeps the values it has. take: the network
-    takes the tensors themselves, without a copy.
+    Modules that published files lack (word shapes, entity labels) are not changed. take: assign the
+    tensors without copying them.
     """
     missing, unexpected = model.load_state_dict(checkpoint.weights, strict=False, assign=take)
     missing = [name for name in missing if not name.startswith(_OURS)]
@@ -144,8 +147,8 @@ def load_into(model: LukeModel, checkpoint: Checkpoint, take: bool = False) -> N
 
 
 def _split(published: Weights, config: LukeConfig) -> tuple[Weights, Weights]:
-    """What the network does not use, and what it does. Where attention is plain, the extra
-    queries of a file are not used."""
+    """Tensors that the network does not use, and those that it uses. Plain attention does not use
+    the extra queries of a file."""
     plain = not config.use_entity_aware_attention
     prefixes = (*_OTHERS, "cls.") if config.kind == "bert" else _OTHERS
     others: Weights = {}
@@ -157,7 +160,7 @@ def _split(published: Weights, config: LukeConfig) -> tuple[Weights, Weights]:
 
 
 def _fill_extra_queries(published: Weights, config: LukeConfig) -> list[str]:
-    """Extra queries that a file lacks start as copies of ``query``; returns their names."""
+    """Initialise missing extra queries as copies of ``query``. Returns their names."""
     filled = []
     for name in _shapes(config):
         for source in sources(name):
@@ -169,8 +172,8 @@ def _fill_extra_queries(published: Weights, config: LukeConfig) -> list[str]:
 
 
 def with_extra_queries(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint with entity-aware attention, whose queries start as copies of ``query`` where
-    it has none (Yamada et al. 2020, section 3.2)."""
+    """The checkpoint with entity-aware attention. Missing extra queries are initialised as copies
+    of ``query`` (Yamada et al. 2020, section 3.2)."""
     config = replace(checkpoint.config, use_entity_aware_attention=True)
     published = to_published(checkpoint.weights)
     _fill_extra_queries(published, config)
@@ -178,11 +181,11 @@ def with_extra_queries(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
-    """Our parameters from published tensors; every tensor is used and every name is filled."""
+    """Our parameters from published tensors. Raises CheckpointError if names or shapes differ."""
     shapes = _shapes(config)
-    wanted = {source: name for name in shapes for source in sources(name)}
-    missing = sorted(set(wanted) - set(published))
-    unknown = sorted(set(published) - set(wanted))
+    ours = {source: name for name in shapes for source in sources(name)}
+    missing = sorted(set(ours) - set(published))
+    unknown = sorted(set(published) - set(ours))
     if missing or unknown:
         raise CheckpointError(
             f"{file_of(directory, *missing, *unknown)}: "
@@ -193,22 +196,22 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
             )
             + "."
         )
-    for source, name in wanted.items():
+    for source, name in ours.items():
         _check_precision(published[source], source, directory)
         expected = list(shapes[name])
         expected[0] //= len(sources(name))
         if list(published[source].shape) != expected:
             raise CheckpointError(
                 f"{file_of(directory, source)}: {source} has the shape "
-                f"{list(published[source].shape)}; config.json makes it {expected}."
+                f"{list(published[source].shape)}; expected {expected} by config.json."
             )
-    _warn_of_doubles(published, directory)
+    _warn_if_rounded(published, directory)
     weights = {name: tensor.float() for name, tensor in to_ours(published, shapes).items()}
     for name, tensor in weights.items():
         if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
             bad = next(x for x in sources(name) if not torch.isfinite(published[x].float()).all())
             raise CheckpointError(
-                f"{file_of(directory, bad)}: {bad} holds values that are no numbers."
+                f"{file_of(directory, bad)}: {bad} contains NaN or infinite values."
             )
     return weights
 
@@ -216,22 +219,22 @@ def _match(published: Weights, config: LukeConfig, directory: Path) -> Weights:
 def _check_precision(tensor: torch.Tensor, name: str, directory: Path) -> None:
     if not tensor.is_floating_point():
         raise CheckpointError(
-            f"{file_of(directory, name)}: {name} is in {tensor.dtype}; weights are floating-point."
+            f"{file_of(directory, name)}: {name} has dtype {tensor.dtype}; expected floating point."
         )
 
 
-def _warn_of_doubles(published: Weights, directory: Path) -> None:
-    lost = [
+def _warn_if_rounded(published: Weights, directory: Path) -> None:
+    rounded = [
         name
         for name, tensor in published.items()
         if tensor.dtype == torch.float64 and not torch.equal(tensor.float().double(), tensor)
     ]
-    if lost:
+    if rounded:
         LOGGER.warning(
             "%s: %d tensors in float64 are rounded to float32: %s.",
             directory,
-            len(lost),
-            _list(lost, 3),
+            len(rounded),
+            _list(rounded, 3),
         )
 
 
@@ -246,28 +249,27 @@ def _shapes(config: LukeConfig) -> dict[str, torch.Size]:
     }
 
 
-def _entity_vocab(
-    directory: Path, config: LukeConfig, guess: EntityVocab | None = None
-) -> EntityVocab:
-    """guess: what the table must hold where no file says it, or the file is of a larger table."""
+def _entity_vocab(directory: Path, config: LukeConfig, pruned: EntityVocab | None) -> EntityVocab:
+    """The vocabulary of a directory's files. pruned: used instead of a missing file, and of a file
+    of the table before it was pruned."""
     for name in FILE_NAMES:
         if (directory / name).exists():
             vocab = EntityVocab.from_file(directory / name)
-            if guess is not None and len(vocab) != config.entity_vocab_size:
-                return guess
+            if pruned is not None and len(vocab) != config.entity_vocab_size:
+                return pruned
             if len(vocab) != config.entity_vocab_size:
                 raise CheckpointError(
                     f"{directory / name} has ids up to {len(vocab) - 1}, but config.json has "
                     f"entity_vocab_size {config.entity_vocab_size}."
                 )
             return vocab
-    if guess is not None:
-        return guess
+    if pruned is not None:
+        return pruned
     raise CheckpointError(
         f"{directory} has no entity vocabulary: expected one of {', '.join(FILE_NAMES)}."
     )
 
 
-def _list(names: list[str], most: int = 8) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _list(names: list[str], limit: int = 8) -> str:
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

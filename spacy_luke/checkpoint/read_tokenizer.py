@@ -1,7 +1,7 @@
-"""The tokenizer files of a checkpoint directory to a :class:`PieceTokenizer`.
+"""Read the tokenizer files of a checkpoint directory as a :class:`PieceTokenizer`.
 
-All that ``transformers`` calls these files, their fields and their special pieces is known here and
-in ``write_tokenizer.py`` alone.
+Only this module and ``write_tokenizer.py`` know the names that ``transformers`` uses for these
+files, their fields and special pieces.
 """
 
 import json
@@ -18,9 +18,9 @@ from ..vocab.entity_vocab import FILE_NAMES as ENTITY_FILES
 from ..vocab.pieces import SPECIALS, PieceTokenizer, RustModel, check_ids, take_prefix_space
 from ..vocab.sentencepiece import MODEL_FILE, SentencePieceModel
 
-# The order in which transformers gives ids to names that the vocabulary lacks.
+# The order in which transformers assigns ids to names that the vocabulary lacks.
 _ROLES = ("bos", "eos", "sep", "pad", "cls", "mask")
-_FURTHER = "additional_special_tokens"
+_ADDITIONAL = "additional_special_tokens"
 _OTHERS = ("tokenizer.json", "vocab.json", "vocab.txt")
 TOKENIZER_FILES = (MODEL_FILE, *_OTHERS)
 MARKERS = ("<ent>", "<ent2>")
@@ -28,27 +28,27 @@ _NAMES = {
     "bracket": dict(zip(SPECIALS, ("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]"))),
     "angle": dict(zip(SPECIALS, ("<s>", "</s>", "<mask>", "<pad>", "<unk>"))),
 }
-# Text of several scripts, a ligature and an unassigned character: a tokenizer that cannot encode it
-# (unknown pieces without an id, a damaged character map) is found out when it is read.
+# Text with several scripts, a ligature and an unassigned character. It is encoded once at loading,
+# which detects missing ids of unknown pieces and damaged character maps.
 _PROBE = "The caf\u00e9 of T\u014dky\u014d, \u6771\u4eac 12\u00bd \ufb01 \U0001f600 \u0378"
 
 
 def read_tokenizer(path: Path) -> PieceTokenizer:
     """Read the tokenizer files of a checkpoint directory.
 
-    Looks for ``tokenizer.json``, then ``vocab.json`` with ``merges.txt`` (byte-level BPE),
-    then ``sentencepiece.bpe.model`` (Unigram, with the ids of XLM-R and mLUKE), then
-    ``vocab.txt`` (WordPiece). Raises CheckpointError naming the file that is missing or damaged and
-    the field, and VocabError if a special piece is absent.
+    Uses ``tokenizer.json``, else ``vocab.json`` with ``merges.txt`` (byte-level BPE), else
+    ``sentencepiece.bpe.model`` (Unigram, with the ids of XLM-R and mLUKE), else ``vocab.txt``
+    (WordPiece). Raises CheckpointError, with file and field, if a file is missing or damaged, and
+    VocabError if a special piece is missing.
     """
     config = _read_config(path)
     pieces = _read_pieces(path, config)
     added = {**pieces.listed, **_added_ids(path, pieces, config)}
     ids = {**pieces.vocabulary, **added}
     names = _special_names(config, "[CLS]" in ids and not pieces.sentencepiece)
-    further = _further_names(path, config)
+    additional = _additional_names(path, config)
     if pieces.sentencepiece:
-        _give_ids(path, [*(names[role] for role in _ROLES), *further], ids)
+        _assign_ids(path, [*(names[role] for role in _ROLES), *additional], ids)
     special_ids = {}
     for role in SPECIALS:
         if names[role] not in ids:
@@ -56,19 +56,19 @@ def read_tokenizer(path: Path) -> PieceTokenizer:
                 f"The tokenizer in {path} has no {names[role]} piece (its {role} piece)."
             )
         special_ids[role] = ids[names[role]]
-    hidden = {*(names[role] for role in SPECIALS), *added, *(ids.keys() & further)}
-    found = {name: ids[name] for name in sorted(hidden)}
+    hidden = {*(names[role] for role in SPECIALS), *added, *(ids.keys() & additional)}
+    all_added = {name: ids[name] for name in sorted(hidden)}
     with reading(str(pieces.file)):
         model = pieces.make(hidden)
         model.encode([_PROBE])
-    return PieceTokenizer(model, special_ids, found, pieces.prefix_space, _settings(path))
+    return PieceTokenizer(model, special_ids, all_added, pieces.prefix_space, _settings(path))
 
 
-class _Pieces(NamedTuple):
-    """The file that has the pieces, and what it says.
+class _PieceFile(NamedTuple):
+    """A file of pieces and its content.
 
-    vocabulary: ids of pieces that may be found in text. listed: ids of further ones.
-    make: from the names of pieces that are not to be found in text to what finds the others.
+    vocabulary: name -> id of pieces that may be matched in text. listed: of other pieces.
+    make: builds the model, given the names of pieces that must not be matched in text.
     """
 
     file: Path
@@ -79,57 +79,56 @@ class _Pieces(NamedTuple):
     sentencepiece: bool = False
 
 
-def _read_pieces(path: Path, config: dict[str, Any]) -> _Pieces:
+def _read_pieces(path: Path, config: dict[str, Any]) -> _PieceFile:
     """The pieces of the first of these files that exists."""
-    model, whole, vocab, lines = (path / name for name in (MODEL_FILE, *_OTHERS))
-    # MLukeTokenizer reads this one; a tokenizer.json beside it lacks some of its character map.
+    model, tokenizer, vocab, vocab_txt = (path / name for name in (MODEL_FILE, *_OTHERS))
+    # MLukeTokenizer reads this file. A tokenizer.json beside it has an incomplete character map.
     if config.get("tokenizer_class") == "MLukeTokenizer" and model.exists():
         return _sentencepiece(model)
-    if whole.exists():
-        data = read_object(whole)
-        _check_pieces(data, whole)
-        return _rust(whole, data, config)
+    if tokenizer.exists():
+        data = read_object(tokenizer)
+        _check_pieces(data, tokenizer)
+        return _rust(tokenizer, data, config)
     if vocab.exists() and (path / "merges.txt").exists():
         return _rust(vocab, _byte_level_bpe(vocab, path / "merges.txt"), config)
     if model.exists():
         return _sentencepiece(model)
-    if lines.exists():
-        return _rust(lines, _wordpiece(lines, config), config)
+    if vocab_txt.exists():
+        return _rust(vocab_txt, _wordpiece(vocab_txt, config), config)
     raise CheckpointError(
         f"No tokenizer in {path}: expected tokenizer.json, vocab.json with merges.txt, "
         f"{MODEL_FILE}, or vocab.txt."
     )
 
 
-def _rust(file: Path, data: dict[str, Any], config: dict[str, Any]) -> _Pieces:
-    """data: what ``tokenizer.json`` says, or would say. Unigram lists its pieces in order of their
-    ids."""
+def _rust(file: Path, data: dict[str, Any], config: dict[str, Any]) -> _PieceFile:
+    """data: in the form of ``tokenizer.json``."""
     with reading(f"{file}: added_tokens"):
         listed = {token["content"]: token["id"] for token in data.get("added_tokens") or []}
     check_ids(listed, f"{file}: added_tokens")
     with reading(f"{file}: pre_tokenizer"):
         prefix_space = take_prefix_space(data, config.get("add_prefix_space"))
     vocab = data["model"]["vocab"]
-    if isinstance(vocab, list):
+    if isinstance(vocab, list):  # Unigram lists (piece, score) in the order of the ids
         vocab = {piece: i for i, (piece, _) in enumerate(vocab)}
-    return _Pieces(file, vocab, listed, partial(RustModel, data), prefix_space)
+    return _PieceFile(file, vocab, listed, partial(RustModel, data), prefix_space)
 
 
-def _sentencepiece(file: Path) -> _Pieces:
+def _sentencepiece(file: Path) -> _PieceFile:
     with reading(str(file)):
         model = SentencePieceModel(file.read_bytes(), str(file))
-    return _Pieces(file, model.vocabulary(), model.unmatched, model.without, sentencepiece=True)
+    return _PieceFile(file, model.vocabulary(), model.unmatched, model.without, sentencepiece=True)
 
 
 def _check_pieces(data: dict[str, Any], file: Path) -> None:
-    """Raise CheckpointError unless ``model.vocab`` of a ``tokenizer.json`` gives every piece an id
-    of its own: the library would drop all but one piece of an id when it is saved."""
+    """Raise CheckpointError if ``model.vocab`` of a ``tokenizer.json`` is invalid, or two pieces
+    have one id: the library would save only one of them."""
     model = data.get("model")
     if not isinstance(model, dict):
         raise CheckpointError(f"{file}: model is {_short(model)}; expected an object.")
     vocab = model.get("vocab")
     if isinstance(vocab, dict):
-        _check_own_ids(vocab, f"{file}: model.vocab")
+        _check_unique_ids(vocab, f"{file}: model.vocab")
     elif not isinstance(vocab, list) or not all(
         isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) for entry in vocab
     ):
@@ -143,13 +142,13 @@ def _check_pieces(data: dict[str, Any], file: Path) -> None:
         )
 
 
-def _check_own_ids(vocab: dict[str, Any], where: str) -> None:
-    check_ids(vocab, where)
+def _check_unique_ids(vocab: dict[str, Any], location: str) -> None:
+    check_ids(vocab, location)
     owners: dict[int, str] = {}
     for piece, index in vocab.items():
         if owners.setdefault(index, piece) != piece:
             raise CheckpointError(
-                f"{where}: {piece!r} and {owners[index]!r} have the same id {index}."
+                f"{location}: {piece!r} and {owners[index]!r} have the same id {index}."
             )
 
 
@@ -160,77 +159,77 @@ def _short(value: Any) -> str:
 
 def _settings(path: Path) -> dict[str, Any]:
     """Plain values of ``tokenizer_config.json`` that do not name other files."""
-    found = _read_optional(path / "tokenizer_config.json")
+    config = _read_optional(path / "tokenizer_config.json")
     plain = (str, int, float, bool, type(None))
     return {
         key: value
-        for key, value in found.items()
+        for key, value in config.items()
         if isinstance(value, plain) and not key.endswith(("_file", "name_or_path"))
     }
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """``tokenizer_config.json``, and ``special_tokens_map.json`` for what it does not name."""
+    """``tokenizer_config.json``, completed by ``special_tokens_map.json``."""
     config = _read_optional(path / "tokenizer_config.json")
-    named = _read_optional(path / "special_tokens_map.json")
-    merged = {**named, **{key: value for key, value in config.items() if value is not None}}
-    further = config.get(_FURTHER) or named.get(_FURTHER) or []
-    if not isinstance(further, list):
+    token_map = _read_optional(path / "special_tokens_map.json")
+    merged = {**token_map, **{key: value for key, value in config.items() if value is not None}}
+    additional = config.get(_ADDITIONAL) or token_map.get(_ADDITIONAL) or []
+    if not isinstance(additional, list):
         file = path / (
-            "tokenizer_config.json" if config.get(_FURTHER) else "special_tokens_map.json"
+            "tokenizer_config.json" if config.get(_ADDITIONAL) else "special_tokens_map.json"
         )
-        raise CheckpointError(f"{file}: {_FURTHER} is {_short(further)}; expected a list.")
-    return {**merged, _FURTHER: further}
+        raise CheckpointError(f"{file}: {_ADDITIONAL} is {_short(additional)}; expected a list.")
+    return {**merged, _ADDITIONAL: additional}
 
 
-def _added_ids(path: Path, pieces: _Pieces, config: dict[str, Any]) -> dict[str, int]:
-    """Ids that other files list; ``added_tokens.json`` has precedence."""
+def _added_ids(path: Path, pieces: _PieceFile, config: dict[str, Any]) -> dict[str, int]:
+    """Ids in other files; ``added_tokens.json`` takes precedence."""
     with reading(f"{path / 'tokenizer_config.json'}: added_tokens_decoder"):
         decoder = config.get("added_tokens_decoder", {})
         decoded = {token["content"]: int(index) for index, token in decoder.items()}
-    further = _read_optional(path / "added_tokens.json")
+    listed = _read_optional(path / "added_tokens.json")
     owners = {index: piece for piece, index in pieces.vocabulary.items()}
-    for file, found in (
+    for file, ids in (
         (pieces.file.name, pieces.listed),
         ("tokenizer_config.json", decoded),
-        ("added_tokens.json", further),
+        ("added_tokens.json", listed),
     ):
-        check_ids(found, str(path / file))
-        for piece, index in found.items():
+        check_ids(ids, str(path / file))
+        for piece, index in ids.items():
             if owners.setdefault(index, piece) != piece:
                 raise CheckpointError(
                     f"{path / file}: {piece!r} has the id {index} of {owners[index]!r}."
                 )
-    return {**decoded, **further}
+    return {**decoded, **listed}
 
 
-def _further_names(path: Path, config: dict[str, Any]) -> list[str]:
-    """Additional special pieces as configured, and the markers that mLUKE's tokenizer adds."""
-    names = list(config[_FURTHER])
+def _additional_names(path: Path, config: dict[str, Any]) -> list[str]:
+    """Configured additional special pieces, and the markers that mLUKE's tokenizer adds."""
+    names = list(config[_ADDITIONAL])
     kind = config.get("tokenizer_class")
     if kind == "MLukeTokenizer" or not kind and any((path / x).exists() for x in ENTITY_FILES):
         names += [config.get(f"entity_token_{i}", name) for i, name in enumerate(MARKERS, 1)]
     return [name for name in map(_content, names) if name]
 
 
-def _give_ids(path: Path, names: Iterable[str], ids: dict[str, int]) -> None:
-    """As transformers does, names without an id get the next ones; here, only if
-    ``config.json`` says that the network has rows for them."""
-    rows = _read_optional(path / "config.json").get("vocab_size")
+def _assign_ids(path: Path, names: Iterable[str], ids: dict[str, int]) -> None:
+    """Assign the next ids to names without one, as transformers does, but only if the network has
+    rows for them according to ``config.json``."""
+    n_rows = _read_optional(path / "config.json").get("vocab_size")
     for name in names:
-        following = max(ids.values()) + 1
-        if name not in ids and (not isinstance(rows, int) or following < rows):
-            ids[name] = following
+        next_id = max(ids.values()) + 1
+        if name not in ids and (not isinstance(n_rows, int) or next_id < n_rows):
+            ids[name] = next_id
 
 
 def _content(token: Any) -> str | None:
-    """The string of a piece, which may be an AddedToken, serialised."""
+    """The string of a piece, given as a string or a serialised AddedToken."""
     token = token.get("content") if isinstance(token, dict) else token
     return token if isinstance(token, str) else None
 
 
 def _special_names(config: dict[str, Any], brackets: bool) -> dict[str, str]:
-    """The strings of the special pieces: as configured, else by the family's habit."""
+    """The strings of the special pieces: as configured, else the usual ones of BERT or RoBERTa."""
     names = dict(_NAMES["bracket" if brackets else "angle"])
     names |= {"bos": names["cls"], "eos": names["sep"]}
     for role in names:
@@ -239,7 +238,7 @@ def _special_names(config: dict[str, Any], brackets: bool) -> dict[str, str]:
 
 
 def _byte_level_bpe(vocab: Path, merges: Path) -> dict[str, Any]:
-    _check_own_ids(read_object(vocab), str(vocab))
+    _check_unique_ids(read_object(vocab), str(vocab))
     with reading(f"{vocab} or {merges}"):
         tokenizer = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -248,7 +247,7 @@ def _byte_level_bpe(vocab: Path, merges: Path) -> dict[str, Any]:
 
 
 def _wordpiece(file: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """A line per id; of a piece that occurs twice the last line counts, as in transformers."""
+    """One line per id. If a piece occurs twice, the last line counts, as in transformers."""
     with reading(str(file)):
         tokenizer = Tokenizer(models.WordPiece.from_file(str(file), unk_token="[UNK]"))
     with reading(str(file.with_name("tokenizer_config.json"))):

@@ -1,4 +1,4 @@
-"""What a file said beside the network's weights: enough to write the same file again."""
+"""The form of a published file: what is needed to write the same file again."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,13 +15,16 @@ from .weight_files import file_of
 
 @dataclass
 class Source:
-    """Where an encoder was read from, and in what form.
+    """The origin of an encoder and the form of its files.
 
-    name: on the hub, or of the directory, without its path. sha256: of its weight files, one after
-    the other. architecture: the published class. prefix: what stands before the names of the
-    encoder's tensors. renamed: name -> name in the file, where more than the prefix differs.
-    tied: decoders the file holds that are copies of a table. filled: projections it lacks, which
-    start as copies of ``query``. dtypes: tensors kept in another precision than float32.
+    name: on the hub, or of the directory (without its path).
+    sha256: of its concatenated weight files.
+    architecture: the published class.
+    prefix: of the names of the encoder's tensors.
+    renamed: name -> name in the file, if they differ by more than the prefix.
+    tied: decoders in the file that are copies of a table.
+    filled: extra queries that the file lacks; they were initialised as copies of ``query``.
+    dtypes: name -> dtype, of tensors that are not float32.
     """
 
     name: str = ""
@@ -38,30 +41,33 @@ class Source:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Source":
-        """Raises CheckpointError for anything but what :meth:`to_dict` gives."""
+        """The inverse of :meth:`to_dict`. Raises CheckpointError if the values are damaged."""
         try:
             return cls(**values)
         except TypeError as err:
             raise CheckpointError(f"The record of an encoder's source is damaged: {err}.") from err
 
 
-def describe(found: Weights, files: Sequence[Path], directory: Path) -> tuple[Weights, Source]:
-    """Tensors of a file under their names without prefix, copies of tables left out; and how to
-    come back. Raises CheckpointError where two tensors have one name."""
+def describe(tensors: Weights, files: Sequence[Path], directory: Path) -> tuple[Weights, Source]:
+    """Returns a file's tensors under their names without prefix, without copies of tables, and the
+    description with which :func:`as_in_file` restores the file.
+
+    Raises CheckpointError if two tensors have the same name without prefix.
+    """
     source = Source(sha256=sha256_of(*files))
-    short = strip_prefix(found)
-    words = next((x for x in found if x.endswith("embeddings.word_embeddings.weight")), "")
+    short = strip_prefix(tensors)
+    words = next((x for x in tensors if x.endswith("embeddings.word_embeddings.weight")), "")
     source.prefix = words[: -len("embeddings.word_embeddings.weight")] if words else ""
     published: Weights = {}
     addresses: set[int] = set()
-    for name, tensor in found.items():
+    for name, tensor in tensors.items():
         if tensor.numel() and tensor.data_ptr() in addresses:
-            tensor = tensor.clone()  # safetensors writes no two names for one memory
+            tensor = tensor.clone()  # safetensors cannot write shared memory
         addresses.add(tensor.data_ptr())
         key = short[name]
         if key in published:
             raise CheckpointError(
-                f"{file_of(directory, key)}: the weights hold {key} under two names."
+                f"{file_of(directory, key)}: the weights contain {key} under two names."
             )
         published[key] = tensor
         if _full(key, source.prefix) != name:
@@ -77,10 +83,10 @@ def describe(found: Weights, files: Sequence[Path], directory: Path) -> tuple[We
 
 
 def untrained_queries(published: Weights, source: Source) -> list[str]:
-    """The extra queries, where the file has none and all still equal ``query``; else nothing.
+    """The extra queries, if the file lacks them and all still equal ``query``; else an empty list.
 
-    Without them plain attention gives the same answers (Yamada et al. 2020, section 3.2). Were some
-    written and others not, a reader would have to draw those."""
+    These are not written: plain attention computes the same without them (Yamada et al. 2020,
+    section 3.2). All or none are written, because readers initialise missing ones at random."""
     extra = [name for name in published if is_extra_query(name)]
     filled = set(source.filled)
     same = all(
@@ -91,13 +97,13 @@ def untrained_queries(published: Weights, source: Source) -> list[str]:
 
 
 def as_in_file(published: Weights, source: Source) -> Weights:
-    """Undo :func:`describe`: what the file held, under its names and in its precision.
+    """The inverse of :func:`describe`: the file's tensors under its names and in its precision.
 
-    Projections that the file lacks stay out until one is trained; a tensor whose values the file's
-    precision cannot hold stays in float32.
+    Extra queries that the file lacks are left out until one of them is trained. A tensor whose
+    values the file's precision cannot represent stays in float32.
     """
-    left_out = set(untrained_queries(published, source))
-    tensors = {name: x for name, x in published.items() if name not in left_out}
+    omitted = set(untrained_queries(published, source))
+    tensors = {name: x for name, x in published.items() if name not in omitted}
     for copy in source.tied:
         if TIED[copy] in tensors:
             tensors[copy] = tensors[TIED[copy]].clone()

@@ -1,4 +1,4 @@
-"""A plain BERT, RoBERTa or XLM-R encoder becomes a LUKE that has seen no entities."""
+"""Turn a plain BERT, RoBERTa or XLM-R encoder into a LUKE whose entities are untrained."""
 
 from pathlib import Path
 
@@ -21,14 +21,16 @@ def add_entities(
     pieces: PieceTokenizer,
     directory: Path,
 ) -> None:
-    """Add the entity tables to the tensors of a plain encoder, in place. Raises CheckpointError
-    where one is missing; directory: of what file, for the error.
+    """Add the entity embeddings to the tensors of a plain encoder, in place.
 
-    [MASK] and [MASK2] start as the word [MASK], [UNK] as the word [UNK], [PAD] as zeros;
-    entity positions as word positions (counted from 0), type and LayerNorm as the words'.
+    [MASK] and [MASK2] are initialised from the piece [MASK], [UNK] from the piece [UNK], [PAD] with
+    zeros, entity positions from word positions (counted from 0), type embeddings and LayerNorm from
+    those of words.
+
+    directory: for messages. Raises CheckpointError if a tensor is missing.
     """
-    needed = [_WORDS, _POSITIONS, *(f"embeddings.{name}" for name in _COPIED)]
-    missing = [name for name in needed if name not in published]
+    required = [_WORDS, _POSITIONS, *(f"embeddings.{name}" for name in _COPIED)]
+    missing = [name for name in required if name not in published]
     if missing:
         raise CheckpointError(
             f"{file_of(directory, *missing)} lacks weights of a plain encoder: "

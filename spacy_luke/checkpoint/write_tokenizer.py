@@ -1,4 +1,4 @@
-"""A piece tokenizer back to the files of a checkpoint directory."""
+"""Write a piece tokenizer to the files of a checkpoint directory."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from ..vocab.pieces import SPECIALS, PieceTokenizer
 from ..vocab.sentencepiece import MODEL_FILE, SentencePieceModel
 from .read_tokenizer import MARKERS
 
-# The classes of transformers that read what is written here, if the source names none.
+# Classes of transformers that read the written files, if the source does not name one.
 _CLASSES = {"BPE": "LukeTokenizer", "WordPiece": "BertTokenizer", "Unigram": "XLMRobertaTokenizer"}
 _ANY_CLASS = "PreTrainedTokenizerFast"
 
@@ -16,11 +16,11 @@ _ANY_CLASS = "PreTrainedTokenizerFast"
 def write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:
     """Write files that :func:`.read_tokenizer.read_tokenizer` reads as the same tokenizer.
 
-    ``tokenizer_config.json`` and ``tokenizer.json``, and beside them the older files of the kind:
-    ``vocab.json`` and ``merges.txt``, or ``vocab.txt``. A tokenizer that came from
-    ``sentencepiece.bpe.model`` goes back to that file and ``added_tokens.json`` instead, which is
-    what transformers' tokenizers of mLUKE and XLM-R read: a ``tokenizer.json`` cannot hold the
-    whole of such a model."""
+    Writes ``tokenizer_config.json`` and ``tokenizer.json``, and the older files of the same kind:
+    ``vocab.json`` and ``merges.txt``, or ``vocab.txt``. A tokenizer from
+    ``sentencepiece.bpe.model`` is written to that file and ``added_tokens.json``, which
+    transformers' tokenizers of mLUKE and XLM-R read: a ``tokenizer.json`` cannot contain all of
+    such a model."""
     names = {index: name for name, index in tokenizer.added.items()}
     specials = {role: names[tokenizer.special_ids[role]] for role in SPECIALS}
     if isinstance(tokenizer.model, SentencePieceModel):
@@ -29,8 +29,8 @@ def write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:
     data = tokenizer.to_dict()["tokenizer"]
     data["added_tokens"] = [_added(name, index) for index, name in sorted(names.items())]
     model = data["model"]
-    data["post_processor"] = _surround(specials, tokenizer.special_ids, model["type"])
-    if model["type"] == "Unigram":  # where special pieces were hidden from the text
+    data["post_processor"] = _post_processor(specials, tokenizer.special_ids, model["type"])
+    if model["type"] == "Unigram":  # undo ``vocab.pieces._unigram``
         hidden = {f" {name} ": name for name in names.values()}
         model["vocab"] = [[hidden.get(piece, piece), score] for piece, score in model["vocab"]]
     config = {**tokenizer.settings, **_names(specials)}
@@ -49,11 +49,11 @@ def write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:
         write_object(folder / "vocab.json", vocab)
         merges = (x if isinstance(x, str) else " ".join(x) for x in model["merges"])
         (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]), "utf8")
-        further = {name: i for i, name in names.items() if name not in vocab}
-        write_object(folder / "added_tokens.json", further)
+        added = {name: i for i, name in names.items() if name not in vocab}
+        write_object(folder / "added_tokens.json", added)
     elif model["type"] == "WordPiece":
-        # A line per id. For an id without a piece (of two equal lines the first has none) it is a
-        # string that no text has, or all ids after it would shift.
+        # One line per id. An id without a piece (of two equal lines, the first has none) gets a
+        # string that occurs in no text, so that later ids do not shift.
         pieces = {i: piece for piece, i in model["vocab"].items()}
         lines = [pieces.get(i, names.get(i, f" {i}")) for i in range(max(pieces) + 1)]
         (folder / "vocab.txt").write_text("\n".join([*lines, ""]), "utf8")
@@ -66,17 +66,17 @@ def _write_sentencepiece(
     names: dict[int, str],
     specials: dict[str, str],
 ) -> None:
-    further = {name: index for index, name in sorted(names.items()) if index >= model.n_ids}
-    kind = "MLukeTokenizer" if set(MARKERS) <= set(further) else "XLMRobertaTokenizer"
+    added = {name: index for index, name in sorted(names.items()) if index >= model.n_ids}
+    kind = "MLukeTokenizer" if set(MARKERS) <= set(added) else "XLMRobertaTokenizer"
     config: dict[str, Any] = {**settings, "tokenizer_class": kind, **_names(specials)}
-    config["additional_special_tokens"] = [x for x in further if x not in specials.values()]
+    config["additional_special_tokens"] = [x for x in added if x not in specials.values()]
     (folder / MODEL_FILE).write_bytes(model.raw)
-    write_object(folder / "added_tokens.json", further)
+    write_object(folder / "added_tokens.json", added)
     write_object(folder / "tokenizer_config.json", config)
 
 
-def _surround(names: dict[str, str], ids: dict[str, int], kind: str) -> dict[str, Any]:
-    """What puts special pieces around a text, for those who read the file: we do it ourselves."""
+def _post_processor(names: dict[str, str], ids: dict[str, int], kind: str) -> dict[str, Any]:
+    """The post-processor that adds special pieces, for other readers: ours ignores it."""
     ends: dict[str, Any] = {role: [names[role], ids[role]] for role in ("sep", "cls")}
     if kind == "WordPiece":
         return {"type": "BertProcessing", **ends}

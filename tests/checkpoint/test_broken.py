@@ -177,11 +177,11 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
     ),
     "not a number": (
         number(TABLE, float("nan")),
-        (WEIGHTS, "entity_embeddings.weight", "no numbers"),
+        (WEIGHTS, "entity_embeddings.weight", "NaN or infinite"),
     ),
     "infinity": (
         number("luke.encoder.layer.0.attention.self.key.weight", float("inf")),
-        (WEIGHTS, "attention.self.key.weight", "no numbers"),
+        (WEIGHTS, "attention.self.key.weight", "NaN or infinite"),
     ),
     "an index that points outside": (
         sharded({"x": "../part.safetensors"}),
@@ -220,7 +220,7 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
     ),
     "a number too large for float32": (
         weights(lambda x: {**x, TABLE: torch.full(x[TABLE].shape, 1e300, dtype=torch.float64)}),
-        (WEIGHTS, "entity_embeddings.entity_embeddings.weight", "no numbers"),
+        (WEIGHTS, "entity_embeddings.entity_embeddings.weight", "NaN or infinite"),
     ),
     "a missing tensor of a part": (
         in_parts(lambda x: {k: v for k, v in x.items() if k != TABLE}),
@@ -230,7 +230,7 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
         pickled("pytorch_model.bin", {"x": Payload()}),
         ("pytorch_model.bin", "pickle"),
     ),
-    "a pickle that is no mapping": (pickled("pytorch_model.bin", [1]), ("pytorch_model.bin",)),
+    "a pickle that is not a mapping": (pickled("pytorch_model.bin", [1]), ("pytorch_model.bin",)),
     "no masked-entity head": (
         weights(lambda x: {k: v for k, v in x.items() if "entity_predictions" not in k}),
         (WEIGHTS, "missing", "LukeForMaskedLM", "entity_predictions.bias"),
@@ -245,7 +245,7 @@ BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
     ),
     "a head that is not a number": (
         number("lm_head.dense.weight", float("nan")),
-        (WEIGHTS, "lm_head.dense.weight", "no numbers"),
+        (WEIGHTS, "lm_head.dense.weight", "NaN or infinite"),
     ),
     "a misshapen pooler": (
         weights(lambda x: {**x, "luke.pooler.dense.weight": torch.zeros(3, 3)}),

@@ -8,8 +8,8 @@ import torch
 
 import spacy_luke
 from spacy_luke.checkpoint.classes import ANY, CLASSES, class_named
-from spacy_luke.checkpoint.config import network_config
 from spacy_luke.checkpoint.names import CLASSIFIER_BIAS, by_short_name
+from spacy_luke.checkpoint.network_config import network_config
 
 SIZES = {
     "vocab_size": 50,

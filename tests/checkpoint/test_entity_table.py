@@ -97,5 +97,5 @@ def test_lite_becomes_full_and_lite_again(luke):
 
 def test_rows_of_another_width_are_refused(luke):
     wide = with_entities(luke, vocab("Tokyo"), size=8)
-    with pytest.raises(CheckpointError, match="8 numbers; here they have 16"):
+    with pytest.raises(CheckpointError, match="size 8; size 16 is needed"):
         with_entities(luke, vocab("Tokyo", "Kobe"), fallback=wide)

@@ -53,7 +53,7 @@ def test_a_name_with_bin_weights_is_found_too(cache, luke_dir):
 
 @pytest.mark.parametrize("name", ["some/other", "bert-of-nobody", "bad name/!", "a--b/c..d"])
 def test_a_name_that_is_nowhere_is_one_clear_error(cache, name):
-    with pytest.raises(CheckpointError, match="no directory here and could not be had") as error:
+    with pytest.raises(CheckpointError, match="is not a directory and cannot be loaded") as error:
         resolve(name)
     assert repr(name) in str(error.value)
 
@@ -64,5 +64,5 @@ def test_a_path_that_is_missing_is_not_looked_up(cache, name, monkeypatch):
         raise AssertionError("the hub was asked")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", never)
-    with pytest.raises(CheckpointError, match="There is no directory"):
+    with pytest.raises(CheckpointError, match="The encoder's directory"):
         resolve(name)

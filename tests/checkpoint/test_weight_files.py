@@ -91,7 +91,7 @@ def test_a_pickle_in_disguise_is_refused_and_never_run(written, directory, tenso
 def test_other_objects_than_tensors_are_refused(directory, tensors):
     for content in ([1, 2], {"step": 3}, torch.zeros(2)):
         as_bin(directory, content)
-        with pytest.raises(CheckpointError, match=r"pytorch_model\.bin is no mapping"):
+        with pytest.raises(CheckpointError, match=r"pytorch_model\.bin is not a mapping"):
             read_weights(directory)
 
 

@@ -76,7 +76,7 @@ def test_a_decoder_that_fits_no_other_table_is_told(make_checkpoint, caplog):
     with caplog.at_level("WARNING", logger="spacy.luke"):
         spacy.util.logger.propagate = True
         found = with_entities(checkpoint, lite(checkpoint.entities))
-    assert "decoder of its own" in caplog.text
+    assert "entity decoder that is not tied" in caplog.text
     assert "entity_predictions.decoder.weight" not in found.others
 
 

@@ -9,7 +9,7 @@ from ..model.config import LukeConfig
 LUKE_TYPES = ("luke", "mluke")
 PLAIN_TYPES = ("bert", "roberta", "xlm-roberta")
 
-# What an absent key means: files leave out what equals the defaults of their model type.
+# Values of absent keys: files omit values that equal the defaults of their model type.
 _DEFAULTS: dict[str, Any] = {
     "hidden_size": 768,
     "num_hidden_layers": 12,
@@ -36,28 +36,28 @@ _PLAIN_DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 def is_bert(raw: dict[str, Any]) -> bool:
-    """Whether a LUKE began as a BERT. The official code asks for "roberta" in ``bert_model_name``
-    (luke/model.py); where no such name is given, ``transformers`` takes all for RoBERTas."""
+    """Whether a LUKE was initialised from BERT. The official code looks for "roberta" in
+    ``bert_model_name`` (luke/model.py). Without that key, ``transformers`` assumes RoBERTa."""
     name = str(raw.get("bert_model_name") or "").lower()
     return "bert" in name and "roberta" not in name
 
 
-def network_config(raw: dict[str, Any], where: Path) -> LukeConfig:
+def network_config(raw: dict[str, Any], file: Path) -> LukeConfig:
     """The configuration of a LUKE, or of the LUKE that a plain encoder becomes.
 
-    A plain encoder gets entity embeddings as wide as its hidden size and four special
-    entities. where: the file that it is, for messages. Raises CheckpointError for another kind of
-    model and ConfigError for a setting the network does not have.
+    A plain encoder gets four special entities, and entity embeddings of its hidden size. file: for
+    messages. Raises CheckpointError for another model type and ConfigError for a setting that the
+    network does not support.
     """
     model_type = raw.get("model_type")
     if model_type not in LUKE_TYPES + PLAIN_TYPES:
         raise CheckpointError(
-            f"{where}: model_type is {model_type!r}; supported are "
+            f"{file}: model_type is {model_type!r}; supported are "
             f"{', '.join(LUKE_TYPES + PLAIN_TYPES)}."
         )
     for key, only in (("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
         if raw.get(key, only) != only:
-            raise ConfigError(f"{where}: {key} is {raw[key]!r}; only {only!r} is supported.")
+            raise ConfigError(f"{file}: {key} is {raw[key]!r}; only {only!r} is supported.")
     values = dict(_DEFAULTS)
     if model_type in LUKE_TYPES:
         values.update(_LUKE_DEFAULTS)
@@ -67,11 +67,11 @@ def network_config(raw: dict[str, Any], where: Path) -> LukeConfig:
         values["kind"] = "bert" if model_type == "bert" else "roberta"
         values["entity_vocab_size"] = 4
         values["entity_emb_size"] = raw.get("hidden_size", values["hidden_size"])
-    kind = values.pop("kind")  # ours: a key of that name in the file is not
+    kind = values.pop("kind")  # not a published key: a file's key of that name must not replace it
     values.update({key: raw[key] for key in values if raw.get(key) is not None})
     values["kind"] = kind
     values["extra"] = {key: value for key, value in raw.items() if key not in values}
     try:
         return LukeConfig.from_dict(values)
     except ConfigError as err:
-        raise ConfigError(f"{where}: {err}") from err
+        raise ConfigError(f"{file}: {err}") from err
