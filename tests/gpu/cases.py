@@ -259,6 +259,10 @@ def pretraining(encoder: Path, folder: Path) -> None:
     from tests.pretraining.world import make_world
 
     make_world(folder, encoder, n=24)
-    values = {"phases": [[1, 1e-3, True], [1, 1e-3, False]], "evaluate_every": 1, "deterministic": True}
+    values = {
+        "phases": [[1, 1e-3, True], [1, 1e-3, False]],
+        "evaluate_every": 1,
+        "deterministic": True,
+    }
     assert torch.cuda.is_available()
     run(folder, encoder, folder / "out", {**values, "precision": "bf16"})

@@ -69,7 +69,7 @@ def test_a_vector_does_not_depend_on_other_entities_or_on_links(uctopic):
     every = nlp.get_pipe("luke")(doc)._.luke.entity_vectors.copy()
     doc.ents = [Span(doc, doc.ents[1].start, doc.ents[1].end, "Y")]
     alone = nlp.get_pipe("luke")(doc)._.luke
-    assert np.abs(alone.entity_vectors[0] - every[1]).max() < 1e-6
+    assert np.abs(alone.entity_vectors[0] - every[1]).max() < 5e-6
     assert alone.token_vectors.shape == (len(doc), 32)
 
 
