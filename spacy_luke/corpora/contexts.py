@@ -16,6 +16,7 @@ from spacy.util import minibatch, registry
 
 from ..annotations.annotated import all_annotated_labels
 from ..errors import ConfigError
+from ..validation import Count, Factor, check_settings
 from .parts import cut, join
 
 Array = np.ndarray
@@ -39,10 +40,10 @@ class Context(NamedTuple):
 @registry.batchers("spacy-luke.mix_contexts.v1")
 def mix_contexts(
     batcher: Batcher,
-    sentence: float = 0.5,
-    neighbours: float = 0.25,
-    document: float = 0.25,
-    max_words: int = 400,
+    sentence: Factor = 0.5,
+    neighbours: Factor = 0.25,
+    document: Factor = 0.25,
+    max_words: Count = 400,
     join_sentences: bool = True,
 ) -> Batcher:
     """Make a batcher that cuts or joins each document anew in every epoch.
@@ -61,15 +62,11 @@ def mix_contexts(
 
     Raises ConfigError if a share is negative, all are 0, or ``max_words`` is below 1.
     """
-    shares = {"sentence": sentence, "neighbours": neighbours, "document": document}
-    for name, share in shares.items():
-        if share < 0:
-            raise ConfigError(f"mix_contexts.{name} is {share}; it must not be negative.")
-    if not any(shares.values()):
+    arguments = {k: v for k, v in locals().items() if k != "batcher"}
+    check_settings("mix_contexts", mix_contexts, arguments)
+    if not sentence + neighbours + document:
         raise ConfigError("mix_contexts: sentence, neighbours and document are all 0.")
-    if max_words < 1:
-        raise ConfigError(f"mix_contexts.max_words is {max_words}; it must be at least 1.")
-    return ContextMixer(batcher, list(shares.values()), max_words, join_sentences)
+    return ContextMixer(batcher, [sentence, neighbours, document], max_words, join_sentences)
 
 
 class ContextMixer:
