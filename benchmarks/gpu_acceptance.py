@@ -1,4 +1,4 @@
-"""What a first GPU has to prove, in one call of less than ten minutes.
+"""What a first GPU has to prove, in one call that is meant to take less than ten minutes.
 
     python -m benchmarks.gpu_acceptance                    # on a GPU
     python -m benchmarks.gpu_acceptance --tiny --emulate   # a rehearsal without one

@@ -67,8 +67,7 @@ def pretrain_cli(
         ),
     ] = False,
     deterministic: Annotated[
-        bool,
-        typer.Option(help="On a GPU, resume with the same bits, too; slower."),
+        bool, typer.Option(help="The same weights bit for bit when resumed on a GPU; slower.")
     ] = False,
     gradient_checkpointing: Annotated[bool, typer.Option(help="Less memory, more time.")] = False,
     seed: Annotated[int, typer.Option(help="Of order, masks, dropout and fresh weights.")] = 0,

@@ -111,7 +111,7 @@ class LukeShim(PyTorchShim):
         self._renew_id()
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the module. If it is absent, it goes to the device when it comes (:meth:`set`)."""
+        """Move the module. If there is none yet, :meth:`set` will put it on that device."""
         gpu = device_type == "gpu"
         self._device = torch.device("cuda", device_id) if gpu else torch.device(device_type)
         if self._model is not None:

@@ -29,7 +29,7 @@ def make_checkpoints(folder: Path) -> None:
 
 
 def run_emulated(
-    command: list[str], root: Path = ROOT, timeout: float = 600
+    command: list[str], root: Path = ROOT, timeout: float = 1800
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python ...`` with the package and the tests of a clone's root."""
     return subprocess.run(

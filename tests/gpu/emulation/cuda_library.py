@@ -6,12 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("cuda.cpp")
+SOURCE = Path(__file__).resolve().with_name("cuda.cpp")
+BUILT = SOURCE.parents[3] / "build" / "emulated-cuda"
 COMPILER = "g++"
 
 
@@ -29,9 +29,10 @@ def build() -> Path:
     """
     source = SOURCE.read_bytes()
     name = f"emulated-cuda-{version('torch')}-{hashlib.sha256(source).hexdigest()[:12]}.so"
-    library = Path(tempfile.gettempdir()) / name
+    library = BUILT / name
     if not library.exists():
         torch = _torch_folder()
+        BUILT.mkdir(parents=True, exist_ok=True)
         built = library.with_suffix(f".{os.getpid()}")
         command = [COMPILER, "-std=c++20", "-O1", "-shared", "-fPIC", str(SOURCE)]
         command += [f"-I{torch / 'include'}", f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
