@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakMethod
 
 from spacy.tokens import Doc, Span
 
@@ -42,10 +42,14 @@ def doc_key(doc: Doc) -> DocKey:
 
 
 class VectorSource:
-    """Computes a document's vectors when asked, and again when its entities changed."""
+    """Computes a document's vectors when asked, and again when its entities changed.
+
+    compute: a method of a component. A document does not keep its pipeline: once that is gone, only
+    vectors that were computed are known.
+    """
 
     def __init__(self, compute: Compute) -> None:
-        self._compute = compute
+        self._method = WeakMethod(compute)
         self._key: DocKey | None = None
         self._data: LukeDocData | None = None
         self._spans: dict[tuple[int, ...], Any] = {}
@@ -58,6 +62,15 @@ class VectorSource:
             self.store(doc, self._compute(doc, list(doc.ents)))
         assert self._data is not None
         return self._data
+
+    def _compute(self, doc: Doc, ents: list[Span]) -> LukeDocData:
+        compute = self._method()
+        if compute is None:
+            raise InputError(
+                "The pipeline of this document's vectors is gone, and they were not computed "
+                "before. Keep the pipeline, or set eager = true for its luke component."
+            )
+        return compute(doc, ents)
 
     def span_vector(self, span: Span) -> Any:
         """The vector of a span that is no entity: as one entity more."""

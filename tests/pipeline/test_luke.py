@@ -1,8 +1,10 @@
+import gc
 import json
 import pickle
 import shutil
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from spacy_luke.errors import InputError
+from spacy_luke.pipeline.doc_data import vectors_of
 from tests.pipeline.conftest import ANNOTATED, WORDS
 
 
@@ -265,3 +268,16 @@ def test_hooks_of_an_empty_document_give_zeros_and_of_a_copy_a_clear_error(luke_
     assert not np.asarray(nlp("").vector).any()
     with pytest.raises(InputError, match="keep_vectors"):
         _ = nlp("Ada").copy().vector
+
+
+def test_a_document_does_not_keep_its_pipeline(luke_dir):
+    nlp = make_luke(luke_dir, vector_hooks=True)
+    network = ref(nlp.get_pipe("luke").model.shims[0].module.network)
+    seen, unseen = nlp("Ada Lovelace"), nlp("in London")
+    before = seen._.luke.token_vectors
+    del nlp
+    gc.collect()
+    assert network() is None
+    assert seen._.luke.token_vectors is before
+    with pytest.raises(InputError, match="The pipeline of this document's vectors is gone"):
+        vectors_of(unseen)
