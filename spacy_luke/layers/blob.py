@@ -32,7 +32,10 @@ class Blob:
     texts: dict[str, Any] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        return save(self._tensors(), metadata=self._header())
+        """The same for the same content, in any process."""
+        data = save(self._tensors(), metadata=self._header())
+        length = int.from_bytes(data[:8], "little")
+        return b"".join([_beginning(data[8 : 8 + length]), memoryview(data)[8 + length :]])
 
     def to_file(self, path: Path) -> None:
         """The file is replaced, never written over: open pipelines may be reading from it."""
@@ -99,14 +102,22 @@ class Blob:
 
 
 def _align(source: Path, target: Path) -> None:
-    """Copy the file, its header filled up with spaces (as the format allows), so that tensors begin
-    at a multiple of 64 bytes, where torch allocates them too. Mapped from anywhere else, the same
-    weights give other last bits."""
+    """Copy the file, with the beginning that all of ours have."""
     with source.open("rb") as old, target.open("wb") as new:
-        length = int.from_bytes(old.read(8), "little")
-        header = old.read(length) + b" " * (-(8 + length) % _ALIGNMENT)
-        new.write(len(header).to_bytes(8, "little") + header)
+        new.write(_beginning(old.read(int.from_bytes(old.read(8), "little"))))
         shutil.copyfileobj(old, new, 1 << 20)
+
+
+def _beginning(header: bytes) -> bytes:
+    """The length of the header and the header itself, with metadata in one order (the library's is
+    random), and filled up with spaces (as the format allows), so that tensors begin at a multiple
+    of 64 bytes, where torch allocates them too. Mapped from anywhere else, the same weights give
+    other last bits."""
+    values = json.loads(header)
+    values["__metadata__"] = dict(sorted(values["__metadata__"].items()))
+    header = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf8")
+    header += b" " * (-(8 + len(header)) % _ALIGNMENT)
+    return len(header).to_bytes(8, "little") + header
 
 
 def _check(kind: str, header: dict[str, str], source: str) -> None:

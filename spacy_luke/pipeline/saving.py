@@ -7,6 +7,7 @@ from spacy.pipeline import TrainablePipe
 from thinc.api import Config
 
 from ..errors import ConfigError
+from ..files import remove_folder
 from ..layers.encoder import ENCODER, module_of, shim_of
 from ..layers.encoder_files import FOLDER, apart
 
@@ -17,14 +18,20 @@ class KeepsEncoderApart(TrainablePipe):
     are."""
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the component to a directory. Raises ConfigError, before it writes, if its pipeline
-        is saved there and has a listener without an upstream."""
+        """Write the component to a directory. If it listens to another one, an encoder that an
+        earlier save left there is removed. Raises ConfigError, before it writes, if its pipeline is
+        saved there and has a listener without an upstream."""
         check_upstreams(Path(path))
-        for node in self.model.walk():
-            if node.name == ENCODER and shim_of(node).module is not None:
+        exclude = tuple(exclude)
+        encoders = [node for node in self.model.walk() if node.name == ENCODER]
+        for node in encoders:
+            if shim_of(node).module is not None:
                 module_of(node)  # settings that were changed at loading take effect
-        with apart(Path(path) / FOLDER):
+        folder = Path(path) / FOLDER
+        with apart(folder):
             super().to_disk(path, exclude=exclude)
+        if not encoders and "model" not in exclude and folder.is_dir():
+            remove_folder(folder)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "KeepsEncoderApart":
         """Read the component from a directory."""
