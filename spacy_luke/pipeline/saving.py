@@ -1,6 +1,7 @@
 """Components keep their encoder in files of its own, and are saved only if they can be loaded."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from spacy.pipeline import TrainablePipe
@@ -30,8 +31,9 @@ class KeepsEncoderApart(TrainablePipe):
         folder = Path(path) / FOLDER
         with apart(folder):
             super().to_disk(path, exclude=exclude)
-        if not encoders and "model" not in exclude and folder.is_dir():
-            remove_folder(folder)
+        if not encoders and "model" not in exclude:
+            with suppress(FileNotFoundError):  # another process may save to the same place
+                remove_folder(folder)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "KeepsEncoderApart":
         """Read the component from a directory."""
