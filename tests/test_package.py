@@ -173,7 +173,8 @@ eg = Example.from_dict(doc, {{"entities": [(0, 3, "PER")]}})
 nlp.initialize(lambda: [eg])
 nlp.update([eg])
 nlp.to_disk({str(tmp_path)!r})
-spacy.load({str(tmp_path)!r})("Ada lives in Tokyo")._.luke.token_vectors
+nlp = spacy.load({str(tmp_path)!r})
+nlp("Ada lives in Tokyo")._.luke.token_vectors
 assert not any(m.split(".")[0] in ("transformers", "spacy_transformers") for m in sys.modules)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
