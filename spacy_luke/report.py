@@ -1,11 +1,11 @@
-"""Where counted losses are told: a child of spaCy's logger, so ``spacy train`` shows warnings, and
-everything with ``--verbose``."""
+"""The package's logger. It is a child of spaCy's, so ``spacy train`` shows its warnings, and all of
+its messages with ``--verbose``."""
 
 import logging
 
 LOGGER = logging.getLogger("spacy.luke")
 
 
-def tell(lost: int, message: str, *args: object) -> None:
-    """Warn of what is lost; where nothing is, say so to those who ask."""
-    LOGGER.log(logging.WARNING if lost else logging.INFO, message, *args)
+def log_lost(n_lost: int, message: str, *args: object) -> None:
+    """Log at WARNING if anything was lost, else at INFO."""
+    LOGGER.log(logging.WARNING if n_lost else logging.INFO, message, *args)

@@ -63,19 +63,19 @@ def entity_table_cli(
     """
     from ..layers.encoder import module_of
     from ..pipeline import entity_store as store
-    from ..pipeline.card import refresh
+    from ..pipeline.model_card import refresh
 
     msg = Printer()
     try:
         check_free(out)
         nlp = load_pipeline(pipeline) if form is None else _in_form(pipeline, form, component)
-        node = store.encoder_of(nlp, component)
+        node = store.find_encoder(nlp, component)
         before = len(module_of(node).entities)
         titles = _titles_of(nlp, node)
         if source is not None:
             other = _checkpoint_of(source)
             vocab = editing.joined(other.entities, module_of(node).entities)
-            store.set_entities(node, vocab, other)
+            store.replace_entities(node, vocab, other)
         if keep is not None:
             names = _names(keep, titles)
             kept = editing.keep_entities(module_of(node).entities, names, nlp.vocab.lang or None)
@@ -86,11 +86,11 @@ def entity_table_cli(
                     f"{len(kept.missing)} names of {keep} are not in the vocabulary, "
                     f"{kept.missing[0]!r} first."
                 )
-            store.set_entities(node, kept.vocab)
+            store.replace_entities(node, kept.vocab)
         if lite:
-            store.set_entities(node, editing.lite(module_of(node).entities))
+            store.replace_entities(node, editing.lite(module_of(node).entities))
         if anew:
-            store.draw_anew(node, seed)
+            store.reinitialize_entities(node, seed)
         if add is not None:
             mentions = list(_mentions(add, nlp, titles))
             known = len(module_of(node).entities)
@@ -111,10 +111,10 @@ def _checkpoint_of(source: str) -> Any:
     from ..checkpoint.hub import resolve
     from ..checkpoint.read import read_checkpoint
     from ..layers.encoder import module_of, to_checkpoint
-    from ..pipeline.entity_store import encoder_of
+    from ..pipeline.entity_store import find_encoder
 
     if (Path(source) / "meta.json").is_file():
-        return to_checkpoint(module_of(encoder_of(load_pipeline(Path(source)))))
+        return to_checkpoint(module_of(find_encoder(load_pipeline(Path(source)))))
     return read_checkpoint(resolve(source), name=source)
 
 
@@ -141,21 +141,21 @@ def _names(path: Path, titles: dict[str, str]) -> list[str]:
 
 
 def _mentions(path: Path, nlp: Language, titles: dict[str, str]) -> Iterator[Any]:
-    from ..pipeline.entity_store import Mention
+    from ..pipeline.entity_store import TitledMention
 
     if path.suffix == ".spacy":
         for doc in DocBin().from_disk(path).get_docs(nlp.vocab):
             for ent in doc.ents:
                 if ent.kb_id_:
                     name = titles.get(ent.kb_id_, ent.kb_id_)
-                    yield Mention(name, doc, ent.start, ent.end)
+                    yield TitledMention(name, doc, ent.start, ent.end)
         return
     for number, entry in enumerate(srsly.read_jsonl(path), start=1):
         title = entry.get("title") if isinstance(entry, dict) else None
         text = entry.get("description") or title if title else None
         if not isinstance(title, str) or not isinstance(text, str):
             raise CorpusError(f'{path}, record {number}: expected {{"title", "description"}}.')
-        yield Mention(title, *_written(title, text, nlp))
+        yield TitledMention(title, *_written(title, text, nlp))
 
 
 def _written(title: str, text: str, nlp: Language) -> tuple[Any, int, int]:
@@ -175,13 +175,13 @@ def _in_form(path: Path, form: str, component: str) -> Language:
     """The pipeline with another form of a component's entity table. Raises ConfigError for one
     unknown."""
     from ..layers.encoder import ENCODER, EntityTable
-    from ..pipeline.entity_store import encoder_of
+    from ..pipeline.entity_store import find_encoder
 
     forms = get_args(EntityTable)
     if form not in forms:
         raise ConfigError(f"--form is {form!r}; use one of {', '.join(forms)}.")
     nlp = load_pipeline(path)
-    node = encoder_of(nlp, component)
+    node = find_encoder(nlp, component)
     pipes: list[tuple[str, Any]] = [(x, y) for x, y in nlp.pipeline if hasattr(y, "model")]
     name, pipe = next((x, y) for x, y in pipes if any(z is node for z in y.model.walk()))
     place = "" if pipe.model.name == ENCODER else ".encoder"

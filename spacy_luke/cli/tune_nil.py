@@ -8,7 +8,14 @@ import typer
 from wasabi import Printer
 
 from ..errors import LukeError
-from ..pipeline.nil_bias import Score, bias_values, choose, save_bias, score_biases, tuned
+from ..pipeline.nil_bias import (
+    Score,
+    bias_values,
+    choose,
+    component_with_bias,
+    save_bias,
+    score_biases,
+)
 from . import app
 from .loading import load_examples, load_pipeline, use_device
 from .saving import update_pipeline
@@ -38,7 +45,7 @@ def tune_nil_cli(
         values = bias_values(low, high, step)
         use_device(gpu_id)
         nlp = load_pipeline(pipeline)
-        tuned(nlp, component)
+        component_with_bias(nlp, component)
         scores = score_biases(nlp, component, load_examples(dev, nlp), values)
         best = choose(scores)
         print_scores(scores, best, msg)

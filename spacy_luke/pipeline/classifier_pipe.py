@@ -28,31 +28,31 @@ from ..layers.task_layer import (
 )
 from ..report import LOGGER
 from ..validation import ComponentSettings, Name, Probability
-from .card import record
 from .class_loss import Targets
-from .saving import KeepsEncoderApart
+from .model_card import record
+from .saving import SavesEncoderApart
 
 PUBLISHED_MODES = ("full", "markers")
-"""The modes that published classifiers were trained in, of candidate spans and of given spans."""
+"""The modes that published classifiers were trained in: of candidate spans, of given spans."""
 
 
-class Settings(TypedDict):
-    """The settings that all classifying components have."""
+class ClassifierSettings(TypedDict):
+    """The settings of all components that classify spans."""
 
     labels: list[Name]
     spans_key: Name | None
     threshold: Probability
 
 
-class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
-    """A component whose model, a task layer, answers a query about documents with scores.
+class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
+    """A component whose model, a task layer, computes the scores of a query.
 
-    A subclass says how documents become a query, what gold classes its rows have, what the loss is,
-    and in which order the classifier has the classes; and it writes annotations
-    (``set_annotations``, as in all spaCy components). ``docs/adding_a_task.md`` leads through one.
+    A subclass makes the query from documents, gives the gold classes of its rows, the loss and the
+    order of the classes, and writes annotations (``set_annotations``, as in all spaCy components).
+    ``docs/adding_a_task.md`` shows a complete one.
 
-    cfg: the settings, with the labels among them; each is validated whenever it is set. limits: how
-    much of the training data cannot be predicted, by reason, once initialised.
+    cfg: the settings, labels included; each is validated whenever it is set.
+    limits: counts of gold annotations that cannot be predicted, by reason; set by ``initialize``.
     """
 
     architecture: ClassVar[str] = ""
@@ -60,13 +60,14 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
     node: ClassVar[str] = ""
     """The name of that model's node."""
     layer: ClassVar[Layer] = "ents"
-    """The layer of annotation that it learns: documents may say that theirs is not complete."""
+    """The layer of annotation that is learned; a document may declare that its layer is not
+    complete."""
     out_of_reach: ClassVar[tuple[str, ...]] = ()
-    """The reasons in ``limits`` for which gold cannot be learned at all."""
-    settings: ClassVar[type] = Settings
-    """Annotates what ``cfg`` may hold."""
+    """The reasons in ``limits`` for which a gold annotation cannot be learned at all."""
+    settings: ClassVar[type] = ClassifierSettings
+    """A typed dictionary of the settings in ``cfg``."""
     published_nil: ClassVar[str] = ""
-    """The class of a published checkpoint that is not a label."""
+    """The class of published checkpoints that means "none of the labels"."""
 
     def __init__(
         self, vocab: Vocab, model: Model, name: str, scorer: Callable | None, **cfg: Any
@@ -82,10 +83,10 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         self.limits: dict[str, int] = {}
         self._n_updates = 0
 
-    # What a subclass says
+    # For subclasses
 
     def _classes(self) -> list[Any]:
-        """The classes in the classifier's order: the labels, and what else it tells apart."""
+        """All classes in the order of the classifier's rows: the labels, and any others."""
         raise NotImplementedError
 
     def _query(self, docs: Sequence[Doc]) -> Query:
@@ -96,7 +97,7 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         raise NotImplementedError
 
     def _loss(self, query: Query, scores: Scores, targets: Targets) -> tuple[float, Scores]:
-        """The loss, and its gradient in the place of the scores."""
+        """The loss, and its gradient for every score."""
         raise NotImplementedError
 
     def _labels_of(self, doc: Doc) -> Iterable[str]:
@@ -106,7 +107,7 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
     def _find_limits(
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
     ) -> dict[str, int]:
-        """Count, and log, what of the training data cannot be predicted, by reason."""
+        """Count and log the gold annotations that cannot be predicted, by reason."""
         return {}
 
     def _before_update(self, query: Query, targets: Targets) -> Query:
@@ -115,7 +116,7 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
 
     @property
     def _gold_key(self) -> str | None:
-        """The spans group that the entities are in, or None for ``Doc.ents``."""
+        """The name of the spans group with the gold entities, or None for ``Doc.ents``."""
         return self.cfg["spans_key"]
 
     # Labels
@@ -133,10 +134,10 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         return True
 
     def add_label(self, label: str) -> int:
-        """Add a label; a trained component keeps what it knows of the others.
+        """Add a label; a trained classifier keeps its rows of the other classes.
 
-        Returns 1, or 0 if the label was there. Raises ConfigError for what cannot be a label, as
-        the published name of the class that is none.
+        Returns 1, or 0 if the component has the label. Raises ConfigError for a value that cannot
+        be a label, such as ``published_nil``.
         """
         old = self._classes()
         if not self._append(label):
@@ -161,21 +162,27 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         if not has_head(self.model):
             return
         head, named = head_of(self.model), self._classes()
-        if head.classes is None and head.n_classes == len(named):  # saved without names
+        if head.classes is None and head.n_classes == len(named):  # an older file without names
             head.classes = named
         if head.classes != named:
             learned = head.n_classes if head.classes is None else head.classes
             raise ConfigError(
                 f"{self.name} has learned other classes than its settings name: {learned}, not "
-                f"{named}. Settings that say which classes there are (labels, and such as "
-                "pair_order, symmetric and multi_label) cannot be changed after nlp.initialize(), "
-                "but by add_label."
+                f"{named}. Settings that determine the classes (labels, pair_order, symmetric, "
+                "multi_label) cannot be changed after nlp.initialize(); labels can be added with "
+                "add_label."
             )
+
+    def _unknown_labels(self, labels: Sequence[str]) -> ConfigError:
+        return ConfigError(
+            f"{self.name}: labels {labels} are in the data but not in the component; add them with "
+            "add_label, or initialise with all of the training data."
+        )
 
     # Prediction and training
 
     def predict(self, docs: Iterable[Doc]) -> tuple[Query, Scores]:
-        """The query that the documents make, and its scores; documents are not changed."""
+        """The query of the documents, and its scores; documents are not changed."""
         self._check_classes()
         query = self._query(list(docs))
         return query, self._scores(query)
@@ -192,7 +199,7 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
         """Learn from a batch. A batch without rows has zero loss but still notifies a shared
-        encoder."""
+        encoder. Raises TrainingError if the loss or a gradient is NaN or infinite."""
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
@@ -226,7 +233,7 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Change the weights, while no other thread predicts with them."""
+        """Take the optimizer's step while no other thread predicts with the encoder."""
         with encoder_of(self.model).lock.writing():
             super().finish_update(sgd)
 
@@ -244,11 +251,12 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         nlp: Language | None = None,
         labels: list[str] | None = None,
     ) -> None:
-        """Collect labels, read the encoder's weights, and report what cannot be predicted.
+        """Collect labels, read the encoder's weights, and count what cannot be predicted.
 
-        labels: the labels, instead of those in the data. Without either, those of a published
-        classifier of this task; if it has none, ConfigError is raised. So it is if nothing of the
-        gold annotation can be predicted.
+        labels: used instead of the labels in the data. If both are missing, the labels of the
+        checkpoint's classifier are used.
+
+        Raises ConfigError if there are no labels at all, and if no gold annotation can be learned.
         """
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         names = set(labels or ())
@@ -262,8 +270,8 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
         record(nlp, self.name, self.limits)
 
     def _check_reach(self) -> None:
-        """Raise ConfigError if nothing of the gold annotation can be learned: a training would end
-        with a score of 0."""
+        """Raise ConfigError if no gold annotation can be learned: the training would end with a
+        score of 0."""
         gold = self.limits.get("gold", 0)
         lost = {x: n for x in self.out_of_reach if (n := self.limits.get(x, 0))}
         if gold and sum(lost.values()) >= gold:
@@ -274,48 +282,49 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
             )
 
     def _annotated(self, examples: Iterable[Example]) -> Iterator[Example]:
-        """The examples in which the layer of this component is annotated."""
+        """The examples whose references have this component's layer annotated."""
         return (eg for eg in examples if is_annotated(eg.reference, self.layer))
 
     def _initialize_classes(self, names: set[str]) -> None:
-        """Take the labels of the data, or those of a published classifier, and draw or read the
-        classifier. The encoder has its weights."""
+        """Set the labels (those of the data, or of a published classifier) and initialise the
+        classifier, from the checkpoint if possible. The encoder's weights have been read."""
         if not names and not self.labels:
             names = self._published_labels()
         for label in sorted(names):
             self._append(label)
         if not self.labels:
-            under = f" under {self._gold_key!r}" if self._gold_key else ""
+            group = f" in the spans group {self._gold_key!r}" if self._gold_key else ""
             raise ConfigError(
-                f"{self.name}: no labels. The training data has none{under}, and the encoder no "
-                "published classifier of this task. Labels may also be given as "
+                f"{self.name}: no labels. The training data has none{group}, and the encoder's "
+                "checkpoint has no classifier for this task. Labels can also be set in "
                 f"[initialize.components.{self.name}] labels."
             )
         classes = self._classes()
         initialize_head(self.model, len(classes))
         head_of(self.model).classes = classes
-        found = load_published_head(self.model, classes)
-        if found:
-            LOGGER.info("%s: classifier rows read from the checkpoint: %s.", self.name, found)
-            self._warn_of_mode()
+        read = load_published_head(self.model, classes)
+        if read:
+            LOGGER.info("%s: classifier rows read from the checkpoint: %s.", self.name, read)
+            self._check_mode()
 
     def _published_labels(self) -> set[str]:
         published = published_labels(self.model)
         if published and self.published_nil in set(self._classes()) - set(published):
             raise ConfigError(
                 f"{self.name}: the published classifier has no class {self.published_nil!r}, "
-                "and one of our own would be guessed. In id2label of its config.json, give "
+                "and an untrained one would be wrong. In id2label of its config.json, give "
                 f"that name to the class that means none of the labels {published}."
             )
         return set(published) - {self.published_nil}
 
-    def _warn_of_mode(self) -> None:
+    def _check_mode(self) -> None:
+        """Log a warning if the model's mode is not the mode of published classifiers."""
         mode = scorer_of(self.model).mode
         if mode not in PUBLISHED_MODES:
             LOGGER.warning(
-                "%s: the checkpoint's classifier was trained in mode %s, and here mode is %s: "
-                "until it is trained again its answers are not those of the checkpoint. Set mode, "
-                "or use 'spacy luke import'.",
+                "%s: the checkpoint's classifier was trained in mode %s, and the component's mode "
+                "is %s: predictions differ from those of the checkpoint until it is trained again. "
+                "Set mode, or use 'spacy luke import'.",
                 self.name,
                 " or ".join(PUBLISHED_MODES),
                 mode,
@@ -324,8 +333,10 @@ class ClassifierPipe(KeepsEncoderApart, Generic[Query, Scores]):
     # Files
 
     def from_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":
-        """Read the component from a directory. Raises ConfigError if its model has learned other
-        classes than its settings name."""
+        """Read the component from a directory.
+
+        Raises ConfigError if its model has learned other classes than its settings name.
+        """
         super().from_disk(path, exclude=exclude)
         self._check_loaded(exclude)
         return self

@@ -1,7 +1,8 @@
-"""Scored candidate spans to entities, for a whole batch at once."""
+"""Choose entities from scored candidate spans, for a whole batch at once."""
 
 import numpy as np
 
+from ..inputs.alignment import ranges
 from ..ties import TOLERANCE, levels, likeliest
 
 Array = np.ndarray
@@ -17,16 +18,18 @@ def decode(
     flat: bool,
     blocked: Array | None = None,
 ) -> tuple[Array, Array, Array]:
-    """Choose a label for every candidate; drop NIL; in flat mode drop what overlaps.
+    """Choose a label for every candidate and drop NIL; in flat mode also drop overlaps.
 
     Returns, in document order, the accepted rows of ``logits``, their classes and the classes'
-    probabilities, each (n,).
+    probabilities, each (n_accepted,).
 
-    logits: (n, n_classes), NIL last. starts, ends: (n,) token ranges counted through the
-    batch; of_doc: (n,) their documents. nil_bias is taken off the NIL logit before anything else.
-    threshold: least probability of the label. In flat mode candidates are accepted by their largest
-    logit if none of their tokens is taken yet (the published procedure); ties go to the earlier,
-    then to the shorter span. blocked: (n_tokens,) tokens no entity may cover.
+    logits: (n, n_classes), NIL last. starts, ends: (n,) token ranges, tokens counted over the
+        batch. of_doc: (n,) their documents.
+    nil_bias: subtracted from the NIL logit first.
+    threshold: least probability of the label.
+    flat: accept candidates in the order of their largest logits, each if none of its tokens is
+        taken (the published procedure); ties go to the earlier, then to the shorter span.
+    blocked: (n_tokens,) tokens no entity may cover, in flat mode.
     """
     logits = np.array(logits, dtype=np.float64)
     if not len(logits) or logits.shape[1] < 2:
@@ -44,16 +47,16 @@ def decode(
         rows = order[select_disjoint(starts[order], ends[order], blocked)]
     rows = rows[np.lexsort((-top[rows], ends[rows], starts[rows]))]
     if len(rows):  # a suggester may propose a span twice
-        again = (np.diff(starts[rows]) == 0) & (np.diff(ends[rows]) == 0)
-        rows = rows[np.concatenate([[True], ~again])]
+        repeated = (np.diff(starts[rows]) == 0) & (np.diff(ends[rows]) == 0)
+        rows = rows[np.concatenate([[True], ~repeated])]
     return rows, best[rows], probability[rows]
 
 
 def select_disjoint(starts: Array, ends: Array, blocked: Array | None = None) -> Array:
-    """Indices of the spans that a greedy pass in the given order accepts.
+    """Indices of the spans that a greedy pass in the given order accepts, ascending.
 
-    Works in rounds instead of a loop over spans: a span that comes first among all that share
-    one of its tokens is accepted; what it overlaps is dropped.
+    Works in rounds instead of a loop over spans: each round accepts every span that is the first
+    among all remaining spans on each of its tokens, and drops the spans that overlap it.
     """
     if not len(starts):
         return np.zeros(0, dtype=np.int64)
@@ -61,27 +64,23 @@ def select_disjoint(starts: Array, ends: Array, blocked: Array | None = None) ->
     free = np.ones(n_tokens, dtype=bool)
     if blocked is not None:
         free[: len(blocked)] = ~blocked[:n_tokens]
-    left = np.arange(len(starts))
+    remaining = np.arange(len(starts))
     accepted = []
-    while len(left):
-        covered = np.concatenate([[0], np.cumsum(free)])
-        whole = covered[ends[left]] - covered[starts[left]] == ends[left] - starts[left]
-        left = left[whole]
-        lengths = ends[left] - starts[left]
-        stops = np.cumsum(lengths)
-        tokens = np.arange(stops[-1] if len(stops) else 0) + np.repeat(
-            starts[left] - (stops - lengths), lengths
-        )
+    while len(remaining):
+        # Spans [0, 2), [1, 3), [3, 4) of free tokens T T T T: n_free is 0 1 2 3 4.
+        n_free = np.concatenate([[0], np.cumsum(free)])
+        lengths = ends[remaining] - starts[remaining]
+        remaining = remaining[n_free[ends[remaining]] - n_free[starts[remaining]] == lengths]
+        if not len(remaining):
+            break
+        lengths = ends[remaining] - starts[remaining]  # 2 2 1
+        tokens = ranges(starts[remaining], ends[remaining])  # 0 1 1 2 3
+        span_of_token = np.repeat(remaining, lengths)  # 0 0 1 1 2
         first = np.full(n_tokens, len(starts), dtype=np.int64)
-        np.minimum.at(first, tokens, np.repeat(left, lengths))
-        # A span wins its round if it is the first on all of its tokens.
-        lost = np.repeat(left, lengths) != first[tokens]
-        wins = left[np.add.reduceat(lost, stops - lengths) == 0] if len(left) else left
-        accepted.append(wins)
-        lengths = ends[wins] - starts[wins]
-        stops = np.cumsum(lengths)
-        tokens = np.arange(stops[-1] if len(stops) else 0) + np.repeat(
-            starts[wins] - (stops - lengths), lengths
-        )
-        free[tokens] = False
+        np.minimum.at(first, tokens, span_of_token)  # 0 0 1 2
+        overlapped = span_of_token != first[tokens]  # F F T F F: span 1 has to wait
+        n_overlapped = np.add.reduceat(overlapped, np.cumsum(lengths) - lengths)
+        winners = remaining[n_overlapped == 0]
+        accepted.append(winners)
+        free[ranges(starts[winners], ends[winners])] = False
     return np.sort(np.concatenate(accepted)) if accepted else np.zeros(0, dtype=np.int64)

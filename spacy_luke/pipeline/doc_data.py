@@ -1,9 +1,8 @@
-"""``Doc._.luke`` and ``Span._.luke_vector``: vectors made on first access.
+"""``Doc._.luke`` and ``Span._.luke_vector``: vectors that are computed on first access.
 
-What computes them is remembered beside the document, not in it: vectors are transient, and
-stay behind in serialisation, unless the component's ``keep_vectors`` stores them in
-``user_data``. Copies made by ``Span.as_doc`` or ``Doc.from_docs`` have none until a pipeline
-sees them.
+Vectors and what computes them are kept outside the document, so they are not serialised with it.
+The component's ``keep_vectors`` stores them in ``Doc.user_data`` instead. Copies made by
+``Span.as_doc`` or ``Doc.from_docs`` have no vectors until a pipeline processes them.
 """
 
 import zlib
@@ -32,9 +31,9 @@ class LukeDocData:
 
 
 def doc_key(doc: Doc) -> DocKey:
-    """What the vectors of a document depend on: its tokens and its entities.
+    """A key of everything that a document's vectors depend on: its tokens and its entities.
 
-    A flat tuple of whole numbers, the same in every process.
+    A flat tuple of integers, the same in every process.
     """
     tokens = zlib.crc32(doc.to_array(["ORTH", "SPACY"]).tobytes())
     ents = ((ent.start, ent.end, ent.label, ent.kb_id) for ent in doc.ents)
@@ -42,10 +41,10 @@ def doc_key(doc: Doc) -> DocKey:
 
 
 class VectorSource:
-    """Computes a document's vectors when asked, and again when its entities changed.
+    """Computes a document's vectors on first access, and again if its entities have changed.
 
-    compute: a method of a component. A document does not keep its pipeline: once that is gone, only
-    vectors that were computed are known.
+    compute: a method of a component. A document does not keep its pipeline: after the pipeline is
+    deleted, only vectors that were computed before are available.
     """
 
     def __init__(self, compute: Compute) -> None:
@@ -73,7 +72,7 @@ class VectorSource:
         return compute(doc, ents)
 
     def span_vector(self, span: Span) -> Any:
-        """The vector of a span that is no entity: as one entity more."""
+        """The vector of a span that is not an entity: it is encoded as an additional entity."""
         self.data(span.doc)
         key = (span.start, span.end, span.label, span.kb_id)
         if key not in self._spans:
@@ -86,12 +85,12 @@ _SOURCES: WeakKeyDictionary[Doc, VectorSource] = WeakKeyDictionary()
 
 
 def attach(doc: Doc, source: VectorSource) -> None:
-    """Say where a document's vectors come from."""
+    """Set the source of a document's vectors."""
     _SOURCES[doc] = source
 
 
 def install_extensions() -> None:
-    """Add the extensions; called when a component that fills them is made."""
+    """Register the extensions; called when a ``luke`` component is constructed."""
     if not Doc.has_extension("luke"):
         Doc.set_extension("luke", getter=_doc_data)
     if not Span.has_extension("luke_vector"):
@@ -99,7 +98,7 @@ def install_extensions() -> None:
 
 
 def _doc_data(doc: Doc) -> LukeDocData | None:
-    """None where no luke component has seen the document and no vectors were kept."""
+    """None if no luke component has processed the document and it has no stored vectors."""
     source = _SOURCES.get(doc)
     if source is not None:
         return source.data(doc)
@@ -110,18 +109,18 @@ def _doc_data(doc: Doc) -> LukeDocData | None:
 
 
 def vectors_of(doc: Doc) -> LukeDocData:
-    """The vectors of a document. Raises InputError where it has none."""
+    """The vectors of a document. Raises InputError if it has none."""
     data = _doc_data(doc)
     if data is None:
         raise InputError(
-            "No luke component has processed this document here; vectors travel with documents "
-            "only where the component's keep_vectors is true."
+            "No luke component has processed this document in this process; vectors are saved "
+            "with a document only if the component's keep_vectors is true."
         )
     return data
 
 
 def keep(doc: Doc, data: LukeDocData, to_numpy: Callable[[Any], Any]) -> None:
-    """Store vectors in ``user_data``, where ``DocBin`` and pickling keep them."""
+    """Store vectors in ``user_data``, which ``DocBin`` and pickling save."""
     doc.user_data[STORED] = {
         "key": list(doc_key(doc)),
         "token_vectors": to_numpy(data.token_vectors),
@@ -133,13 +132,13 @@ def _span_vector(span: Span) -> Any:
     doc = span.doc
     data = vectors_of(doc)
     for i, ent in enumerate(doc.ents):
-        alike = (span.label, span.kb_id) in ((ent.label, ent.kb_id), (0, 0))
-        if (ent.start, ent.end) == (span.start, span.end) and alike:
+        same_range = (ent.start, ent.end) == (span.start, span.end)
+        if same_range and (span.label, span.kb_id) in ((ent.label, ent.kb_id), (0, 0)):
             return data.entity_vectors[i]
     source = _SOURCES.get(doc)
     if source is None:
         raise InputError(
-            "Only the vectors of this document's entities were kept (keep_vectors); any other "
-            "span needs its luke component here."
+            "Only the vectors of this document's entities were stored (keep_vectors). To get the "
+            "vector of another span, process the document with a luke component."
         )
     return source.span_vector(span)

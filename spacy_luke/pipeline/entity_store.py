@@ -1,4 +1,4 @@
-"""The entities that an encoder knows: prune them, add others' or one's own."""
+"""Change the entity table of an encoder: prune it, or add entities."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,8 +17,8 @@ from ..vocab.entity_vocab import MASK, MASK2, PAD, UNK, EntityVocab
 from .masked_entities import mention_features
 
 
-class Mention(NamedTuple):
-    """An entity of one's own where it is written: token range [start, end) of a document."""
+class TitledMention(NamedTuple):
+    """A mention of the entity ``title``: the token range [start, end) of a document."""
 
     title: str
     doc: Doc
@@ -26,25 +26,26 @@ class Mention(NamedTuple):
     end: int
 
 
-def encoder_of(nlp: Language, name: str = "") -> Any:
-    """The encoder node of a component that has one of its own. Raises ConfigError where there is
-    none, or several and no name."""
-    found = {}
+def find_encoder(nlp: Language, name: str = "") -> Any:
+    """The encoder node of the component ``name``, or of the only component that has its own
+    encoder. Raises ConfigError if there is none, or if there are several and no name is given."""
+    encoders = {}
     for pipe_name, pipe in nlp.pipeline:
         model: Any = getattr(pipe, "model", None)
         for node in model.walk() if hasattr(model, "walk") else ():
             if node.name == ENCODER:
-                found[pipe_name] = node
-    if name and name not in found:
-        raise ConfigError(f"{name!r} has no LUKE encoder of its own; these have: {list(found)}.")
-    if not name and len(found) != 1:
-        raise ConfigError(f"{len(found)} components have an encoder {list(found)}: name one.")
-    return found[name or next(iter(found))]
+                encoders[pipe_name] = node
+    names = list(encoders)
+    if name and name not in encoders:
+        raise ConfigError(f"{name!r} has no LUKE encoder of its own; these have: {names}.")
+    if not name and len(encoders) != 1:
+        raise ConfigError(f"{len(encoders)} components have an encoder {names}: name one.")
+    return encoders[name or names[0]]
 
 
-def set_entities(node: Any, vocab: EntityVocab, fallback: Checkpoint | None = None) -> None:
-    """Give an encoder the rows of other entities: its own where it knows them, exactly; else those
-    of ``fallback``. Raises ConfigError where neither has a row for an entity."""
+def replace_entities(node: Any, vocab: EntityVocab, fallback: Checkpoint | None = None) -> None:
+    """Give an encoder the entities of ``vocab``: its own rows unchanged if it has them, else those
+    of ``fallback``. Raises ConfigError if neither has a row for an entity."""
     checkpoint = to_checkpoint(module_of(node))
     known = [checkpoint.entities] + ([fallback.entities] if fallback else [])
     absent = [x for x in vocab.names if not any(x in entities for entities in known)]
@@ -53,34 +54,38 @@ def set_entities(node: Any, vocab: EntityVocab, fallback: Checkpoint | None = No
     set_encoder(node, with_entities(checkpoint, vocab, fallback=fallback))
 
 
-def draw_anew(node: Any, seed: int = 0) -> None:
-    """Re-initialise the rows of all entities but the special ones, from normal(0,
-    ``initializer_range``), their biases from zero."""
+def reinitialize_entities(node: Any, seed: int = 0) -> None:
+    """Re-initialise the rows of all entities except the special ones from normal(0,
+    ``initializer_range``), and their biases with zeros."""
     checkpoint = to_checkpoint(module_of(node))
     set_encoder(node, with_entities(checkpoint, checkpoint.entities, seed=seed, keep=False))
 
 
-def add_entities(node: Any, mentions: Sequence[Mention], language: str | None = None) -> list[str]:
-    """Add entities of one's own, or replace the rows of known ones. language: in which to look up
-    titles without one.
+def add_entities(
+    node: Any, mentions: Sequence[TitledMention], language: str | None = None
+) -> list[str]:
+    """Add entities, or replace the rows of existing ones, from mentions of them.
 
-    An entity's row is what the masked-entity head would look for at its mentions, each hidden
-    behind [MASK]: the mean of the head's features (Yamada et al. 2020, section 3.2: a row is scored
-    by its product with them), as long as the rows of other entities are on average; its bias is
-    theirs on average. Returns the titles, in order of appearance.
+    A row is the mean of the masked-entity head's features at the entity's mentions, each hidden
+    behind [MASK] (the head scores a row by its product with these features: Yamada et al. 2020,
+    section 3.2). It is scaled to the mean length of the other rows, and its bias is the mean of the
+    other biases.
 
-    Raises ConfigError where the encoder came without a masked-entity head, and InputError for a
-    mention without pieces.
+    language: used to look up titles that name no language. Returns the titles, in order of
+    appearance.
+
+    Raises ConfigError if the encoder's checkpoint has no masked-entity head, and InputError for a
+    special entity or a mention without pieces.
     """
     checkpoint = to_checkpoint(module_of(node))
-    refused = sorted({x.title for x in mentions} & {PAD, UNK, MASK, MASK2})
-    if refused:
-        raise InputError(f"{refused[0]} is a special entity, which no description can replace.")
+    specials = sorted({x.title for x in mentions} & {PAD, UNK, MASK, MASK2})
+    if specials:
+        raise InputError(f"{specials[0]} is a special entity, which cannot be replaced.")
     mentions = _under_one_title(mentions, checkpoint.entities, language)
     features = _mean_features(node, checkpoint, mentions)
     names = dict(checkpoint.entities.names.items())
-    before = len(checkpoint.entities)
-    rows, n_rows = {}, before
+    n_old = len(checkpoint.entities)
+    rows, n_rows = {}, n_old
     for title in features:
         known = checkpoint.entities.find(title, language)
         rows[title] = n_rows if known is None else known
@@ -88,27 +93,27 @@ def add_entities(node: Any, mentions: Sequence[Mention], language: str | None = 
             names[title], n_rows = n_rows, n_rows + 1
     grown = with_entities(checkpoint, EntityVocab(names))
     table, bias = grown.weights[ENTITY_TABLE], grown.others[ENTITY_HEAD["bias"]]
-    # Also rows without a name.
-    table[:before] = checkpoint.weights[ENTITY_TABLE].cpu()
-    bias[:before] = checkpoint.others[ENTITY_HEAD["bias"]].cpu()
-    taken = {names[x] for x in special(grown.entities)} | {*rows.values()}
-    others = sorted({*names.values()} - taken)
+    # with_entities copies rows by name, and some rows have none.
+    table[:n_old] = checkpoint.weights[ENTITY_TABLE].cpu()
+    bias[:n_old] = checkpoint.others[ENTITY_HEAD["bias"]].cpu()
+    excluded = {names[x] for x in special(grown.entities)} | {*rows.values()}
+    others = sorted({*names.values()} - excluded)
     if others:
-        length, level = table[others].norm(dim=1).mean(), bias[others].mean()
+        mean_length, mean_bias = table[others].norm(dim=1).mean(), bias[others].mean()
     else:
-        length, level = table[grown.entities.mask_id].norm(), bias.new_zeros(())
+        mean_length, mean_bias = table[grown.entities.mask_id].norm(), bias.new_zeros(())
     for title, vector in features.items():
-        table[rows[title]] = vector / vector.norm().clamp(min=1e-9) * length
-        bias[rows[title]] = level
+        table[rows[title]] = vector / vector.norm().clamp(min=1e-9) * mean_length
+        bias[rows[title]] = mean_bias
     set_encoder(node, grown)
     return list(features)
 
 
 def _under_one_title(
-    mentions: Sequence[Mention], entities: EntityVocab, language: str | None
-) -> list[Mention]:
-    """Mentions of one entity under the title that came first: two names of one row, or two
-    spellings of a new one."""
+    mentions: Sequence[TitledMention], entities: EntityVocab, language: str | None
+) -> list[TitledMention]:
+    """Give all mentions of one entity the title of its first mention. Titles mean one entity if
+    they name one row of the table, or if they differ in underscores only."""
     first: dict[int | str, str] = {}
     result = []
     for mention in mentions:
@@ -119,14 +124,14 @@ def _under_one_title(
 
 
 def _mean_features(
-    node: Any, checkpoint: Checkpoint, mentions: Sequence[Mention]
+    node: Any, checkpoint: Checkpoint, mentions: Sequence[TitledMention]
 ) -> dict[str, torch.Tensor]:
     """title -> the mean of the masked-entity head's features, (entity size,)."""
     spans = [x.doc[x.start : x.end] for x in mentions]
-    features, seen = mention_features(node, checkpoint, spans)
-    sums: dict[str, list[torch.Tensor]] = {mention.title: [] for mention in mentions}
-    for mention, vector, is_seen in zip(mentions, features, seen.tolist()):
-        if not is_seen:
+    features, encoded = mention_features(node, checkpoint, spans)
+    by_title: dict[str, list[torch.Tensor]] = {mention.title: [] for mention in mentions}
+    for mention, vector, is_encoded in zip(mentions, features, encoded.tolist()):
+        if not is_encoded:
             raise InputError(f"A mention of {mention.title!r} has no pieces.")
-        sums[mention.title].append(vector)
-    return {title: torch.stack(found).mean(0) for title, found in sums.items()}
+        by_title[mention.title].append(vector)
+    return {title: torch.stack(vectors).mean(0) for title, vectors in by_title.items()}

@@ -1,4 +1,4 @@
-"""What the components share that classify the entities of a document."""
+"""The base of components that classify given entities, or pairs of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
@@ -18,25 +18,25 @@ from .classifier_pipe import ClassifierPipe
 Array = np.ndarray
 
 MAX_WORDS = 8192
-"""Of the documents that are scored at a time, if there are several."""
+"""Words of documents that are scored together; a longer document is scored alone."""
 
-NOT_GIVEN = (
-    "Nothing predicted them there: train with the corpus reader spacy-luke.PresetEntsCorpus.v1, "
-    "which gives the predicted side gold entities, or name the component that predicts them in "
-    "[training] annotating_components."
+_ADVICE = (
+    "The predicted documents need entities: train with the corpus reader "
+    "spacy-luke.PresetEntsCorpus.v1, which gives them the gold entities, or name the component "
+    "that predicts entities in [training] annotating_components."
 )
 
 
-def given(by_doc: Sequence[Sequence[Span]]) -> GivenSpans:
-    """The spans of each document of a batch, flat."""
+def given_spans(by_doc: Sequence[Sequence[Span]]) -> GivenSpans:
+    """The spans of each document of a batch as one flat table."""
     flat = [span for spans in by_doc for span in spans]
     table = np.asarray([(span.start, span.end) for span in flat], dtype=np.int64).reshape(-1, 2)
     of_doc = np.repeat(np.arange(len(by_doc)), [len(spans) for spans in by_doc])
     return GivenSpans(table, of_doc, [span.label_ for span in flat])
 
 
-class OfEntities(Protocol):
-    """A query about given entities."""
+class GivenQuery(Protocol):
+    """A query about given entities: what all queries of the components below have."""
 
     @property
     def docs(self) -> Sequence[Doc]: ...
@@ -50,80 +50,81 @@ class OfEntities(Protocol):
         ...
 
 
-EntityQuery = TypeVar("EntityQuery", bound=OfEntities)
+GivenQueryT = TypeVar("GivenQueryT", bound=GivenQuery)
 
 
-class EntityTask(ClassifierPipe[EntityQuery, ClassScores]):
-    """A component that consumes entities.
+class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
+    """A component that classifies entities, or pairs of them, which the documents already have.
 
-    A subclass also says how a query is cut by documents, and counts its limits.
+    A subclass also gives the part of a query for some of its documents, and counts its limits.
 
-    n_unanswered: how many rows got no answer so far, because they have no pieces or are too long.
+    n_unscored: the number of rows, over all predictions so far, that were not scored, because they
+        have no pieces or are longer than a window.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.n_unanswered = 0
-        self._warned = False
-        self._reported = False
+        self.n_unscored = 0
+        self._warned_of_no_entities = False
+        self._warned_of_unscored = False
 
-    def _part(self, query: EntityQuery, low: int, high: int) -> EntityQuery:
-        """The query about the documents [low, high) of a batch."""
+    def _part(self, query: GivenQueryT, low: int, high: int) -> GivenQueryT:
+        """The part of a query that is about its documents [low, high)."""
         raise NotImplementedError
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
-        """Count, and log, what cannot be predicted, and as ``gold`` what there is. The entities are
-        those of the predicted sides."""
+        """Count and log the gold annotations that cannot be predicted, by reason, and all gold
+        annotations as ``gold``. The predicted sides have entities."""
         return {}
 
-    def predict(self, docs: Iterable[Doc]) -> tuple[EntityQuery, ClassScores]:
-        """The query that the documents make, and its scores; documents are not changed."""
+    def predict(self, docs: Iterable[Doc]) -> tuple[GivenQueryT, ClassScores]:
+        """The query of the documents, and its scores; documents are not changed."""
         query, scores = super().predict(docs)
         of_doc = query.of_doc
-        n_lost = len(of_doc) - len(scores.rows)
-        self.n_unanswered += n_lost
-        if n_lost and not self._reported:
-            self._reported = True
+        n_unscored = len(of_doc) - len(scores.rows)
+        self.n_unscored += n_unscored
+        if n_unscored and not self._warned_of_unscored:
+            self._warned_of_unscored = True
             LOGGER.warning(
-                "%s: %d of %d questions have no pieces or are longer than a window, and get no "
-                "answer (documents of this batch, counted from 0: %s). This is said once; the "
-                "component's n_unanswered counts on.",
+                "%s: %d of %d rows are not scored, because they have no pieces or are longer than "
+                "a window (documents of this batch, counted from 0: %s). This warning is logged "
+                "once; the component's n_unscored has the total.",
                 self.name,
-                n_lost,
+                n_unscored,
                 len(of_doc),
                 ", ".join(map(str, np.unique(np.delete(of_doc, scores.rows))[:5].tolist())),
             )
         return query, scores
 
-    def _scores(self, query: EntityQuery) -> ClassScores:
-        """A batch may be all that ``nlp.pipe`` buffers, and the states of its words are needed
-        until its last row: groups of documents bound them."""
+    def _scores(self, query: GivenQueryT) -> ClassScores:
+        """Score groups of documents one after the other: word states are kept until the last row
+        of a group is scored, and ``nlp.pipe`` may pass very large batches."""
         groups = list(_groups(query.docs))
         if len(groups) < 2:
             return self.model.predict(query)
-        rows, logits, n = [], [], 0
+        rows, logits, n_rows = [], [], 0
         for low, high in groups:
             part = self._part(query, low, high)
             scores = self.model.predict(part)
-            rows.append(scores.rows + n)
+            rows.append(scores.rows + n_rows)
             logits.append(scores.logits)
-            n += len(part.of_doc)
+            n_rows += len(part.of_doc)
         return ClassScores(np.concatenate(rows), self.model.ops.xp.concatenate(logits))
 
     def _loss(
-        self, query: EntityQuery, scores: ClassScores, targets: Targets
+        self, query: GivenQueryT, scores: ClassScores, targets: Targets
     ) -> tuple[float, ClassScores]:
         classes, known = (x[scores.rows] for x in targets)
         if self.cfg["multi_label"]:
-            value, d_logits = binary_loss(self.model.ops, scores.logits, classes, known)
+            loss, d_logits = binary_loss(self.model.ops, scores.logits, classes, known)
         else:
-            value, d_logits = single_loss(self.model.ops, scores.logits, classes)
-        return value, scores._replace(logits=d_logits)
+            loss, d_logits = single_loss(self.model.ops, scores.logits, classes)
+        return loss, scores._replace(logits=d_logits)
 
-    def _before_update(self, query: EntityQuery, targets: Targets) -> EntityQuery:
-        if not len(query.spans) and not self._warned:
-            self._warned = True
-            LOGGER.warning("%s: a batch without any entity. %s", self.name, NOT_GIVEN)
+    def _before_update(self, query: GivenQueryT, targets: Targets) -> GivenQueryT:
+        if not len(query.spans) and not self._warned_of_no_entities:
+            self._warned_of_no_entities = True
+            LOGGER.warning("%s: a batch without any entity. %s", self.name, _ADVICE)
         return query
 
     def _find_limits(
@@ -133,19 +134,20 @@ class EntityTask(ClassifierPipe[EntityQuery, ClassScores]):
         preset = any(
             spans_of(eg.predicted, key) for eg in as_in_training(nlp, self.name, get_examples())
         )
-        # Entities of a component that learns beside this one are not known yet: then the limits
-        # are those of gold entities.
+        # A component that is trained in the same run does not predict entities yet: the limits are
+        # counted with gold entities then.
         gold = not preset or entities_are_learned(nlp, self.name, key)
         examples = self._annotated(get_examples())
         limits = self._count_limits(as_in_training(nlp, self.name, examples, gold=gold))
         annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
         if limits.get("gold") and not preset and not annotating:
-            LOGGER.warning("%s: no document of the data has entities. %s", self.name, NOT_GIVEN)
+            LOGGER.warning("%s: no document of the data has entities. %s", self.name, _ADVICE)
         return limits
 
 
 def _groups(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:
-    """[low, high) of neighbouring documents of at most MAX_WORDS words together, or one of more."""
+    """Ranges [low, high) of consecutive documents of at most MAX_WORDS words in total, or of one
+    longer document."""
     start, n_words = 0, 0
     for i, doc in enumerate(docs):
         if i > start and n_words + len(doc) > MAX_WORDS:

@@ -16,9 +16,10 @@ Array = np.ndarray
 class GoldSpans:
     """Gold spans on the predicted side's tokens.
 
-    docs, starts, ends: (n,); labels: n strings. n_misaligned: (n_docs,) gold spans that do not
-    fit the predicted tokens. missing: for each document, (n_tokens,) True where the reference
-    has no annotation, or one that does not fit; None where all is known.
+    docs, starts, ends: (n,); labels: n strings.
+    n_misaligned: (n_docs,) gold spans that do not fit the predicted tokens.
+    missing: per document (n_tokens,), True if the reference has no annotation of the token, or one
+        that does not fit; None if all tokens are annotated.
     """
 
     docs: Array
@@ -31,7 +32,7 @@ class GoldSpans:
 
 def gold_spans(examples: Sequence[Example], spans_key: str | None) -> GoldSpans:
     """Read gold from ``Doc.ents`` (spans_key None) or from a spans group. A document whose entities
-    are not annotated has none, and nothing of it is known."""
+    are not annotated has no gold spans, and all of its tokens are missing."""
     rows: list[tuple[int, int, int]] = []
     labels: list[str] = []
     misaligned = np.zeros(len(examples), dtype=np.int64)
@@ -44,13 +45,13 @@ def gold_spans(examples: Sequence[Example], spans_key: str | None) -> GoldSpans:
             gold = list(eg.reference.ents)
             missing.append(_missing(eg))
         else:
-            there = spans_key in eg.reference.spans
-            gold = list(eg.reference.spans[spans_key]) if there else []
-            missing.append(None if there else np.ones(len(eg.predicted), dtype=bool))
+            has_group = spans_key in eg.reference.spans
+            gold = list(eg.reference.spans[spans_key]) if has_group else []
+            missing.append(None if has_group else np.ones(len(eg.predicted), dtype=bool))
         aligned = eg.get_aligned_spans_y2x(gold, allow_overlap=spans_key is not None)
         misaligned[i] = len(gold) - len(aligned)
         if misaligned[i]:
-            missing[i] = _also_unfit(eg, gold, missing[i])
+            missing[i] = _with_misaligned(eg, gold, missing[i])
         rows.extend((i, span.start, span.end) for span in aligned)
         labels.extend(span.label_ for span in aligned)
     table = np.asarray(rows, dtype=np.int64).reshape(-1, 3)
@@ -58,13 +59,15 @@ def gold_spans(examples: Sequence[Example], spans_key: str | None) -> GoldSpans:
 
 
 def match_gold(docs: Array, spans: Array, gold: GoldSpans, doc_lengths: Sequence[int]) -> Array:
-    """(n_candidates,) the gold span equal to each candidate, or -1.
+    """(n_candidates,) the index of the gold span that equals each candidate, or -1.
 
-    docs: (n_candidates,), spans: (n_candidates, 2). Equal candidates match the same gold span.
+    docs: (n_candidates,); spans: (n_candidates, 2) token ranges. Equal candidates match the same
+    gold span.
     """
     if not len(gold.docs):
         return np.full(len(docs), -1, dtype=np.int64)
-    # Odd suggesters propose ends past the document: keys must stay distinct for those too.
+    # Each span gets a number of its own. Suggesters may propose ends beyond the document, so the
+    # width has to exceed those too.
     width = max(max(doc_lengths, default=0), int(spans.max(initial=0))) + 1
 
     def key(doc: Array, start: Array, end: Array) -> Array:
@@ -72,34 +75,37 @@ def match_gold(docs: Array, spans: Array, gold: GoldSpans, doc_lengths: Sequence
 
     keys = key(gold.docs, gold.starts, gold.ends)
     order = np.argsort(keys, kind="stable")
-    wanted = key(docs, spans[:, 0], spans[:, 1])
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    return np.where(keys[order[at]] == wanted, order[at], -1)
+    candidate_keys = key(docs, spans[:, 0], spans[:, 1])
+    nearest = order[np.minimum(np.searchsorted(keys[order], candidate_keys), len(keys) - 1)]
+    return np.where(keys[nearest] == candidate_keys, nearest, -1)
 
 
 def touches_missing(docs: Array, spans: Array, missing: Sequence[Array | None]) -> Array:
     """(n_candidates,) whether a candidate has a token without annotation. docs: ascending."""
+    # A candidate [1, 3) in a document of missing F F T: counts 0 0 0 1, so counts[3] > counts[1].
     result = np.zeros(len(docs), dtype=bool)
     bounds = np.searchsorted(docs, np.arange(len(missing) + 1)).tolist()
     for i, tokens in enumerate(missing):
         if tokens is not None:
-            mine = slice(bounds[i], bounds[i + 1])
+            of_doc = slice(bounds[i], bounds[i + 1])
             counts = np.concatenate([[0], np.cumsum(tokens)])
-            inside = np.clip(spans[mine], 0, len(tokens))
-            result[mine] = counts[inside[:, 1]] > counts[inside[:, 0]]
+            clipped = np.clip(spans[of_doc], 0, len(tokens))
+            result[of_doc] = counts[clipped[:, 1]] > counts[clipped[:, 0]]
     return result
 
 
 def _missing(eg: Example) -> Array | None:
+    """(n_tokens,) whether a token's ``ENT_IOB`` is not annotated; None if all are annotated."""
     if eg.reference.has_annotation("ENT_IOB", require_complete=True):
         return None
-    # None: the parts of a token disagree.
+    # The value None: several reference tokens align to this one, and they differ.
     values = eg.get_aligned("ENT_IOB")
     return np.asarray([value in (0, None) for value in values], dtype=bool)
 
 
-def _also_unfit(eg: Example, gold: Sequence[Span], missing: Array | None) -> Array:
-    """Tokens that a gold span touches without fitting are not known to be none."""
+def _with_misaligned(eg: Example, gold: Sequence[Span], missing: Array | None) -> Array:
+    """Also mark the tokens under gold spans that do not fit: it is not known whether they belong to
+    an entity of the predicted tokens."""
     missing = np.zeros(len(eg.predicted), dtype=bool) if missing is None else missing
     for span in gold:
         if not eg.get_aligned_spans_y2x([span]):

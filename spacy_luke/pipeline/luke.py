@@ -1,4 +1,4 @@
-"""``luke``: contextual vectors of words and entities, and the encoder others listen to."""
+"""``luke``: contextual vectors of words and entities, and an encoder that listeners share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +19,6 @@ from ..layers.transformer_data import WordStates
 from ..layers.upstream import Upstream
 from ..model.encoder import AttentionPattern
 from ..validation import ComponentSettings
-from .card import record
 from .doc_data import (
     LukeDocData,
     VectorSource,
@@ -29,7 +28,8 @@ from .doc_data import (
     vectors_of,
 )
 from .masked_entities import Ranked, rank_entities
-from .saving import KeepsEncoderApart
+from .model_card import record
+from .saving import SavesEncoderApart
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -70,17 +70,17 @@ def make_luke(
     """Construct the component.
 
     model: ``spacy-luke.LukeEncoder.v1``.
-    attention: ``full``, as published, or ``probe``, where words do not see entities.
-    unknown_entity: what an entity outside the entity vocabulary enters as.
+    attention: ``full``, as published, or ``probe``, in which words do not see entities.
+    unknown_entity: the row used for an entity that is not in the entity vocabulary.
     link_by_text: look up an entity without a ``kb_id_`` by its text.
-    eager: compute vectors in the pipeline, batched, instead of on first access.
-    keep_vectors: store vectors in ``Doc.user_data``, so that they survive serialisation and
+    eager: compute vectors in the pipeline, in batches, instead of on first access.
+    keep_vectors: store vectors in ``Doc.user_data``, so that they are serialised and returned from
         other processes (implies eager).
     vector_hooks: make ``Span.vector``, ``Token.vector``, ``Doc.vector`` and ``similarity``
         read these vectors.
-    phrases: vectors of entities are phrase vectors (UCTopic, Li et al. 2022): each entity is asked
-        about alone, as [MASK], and its state goes through the checkpoint's head ``mlp.dense`` and
-        tanh. For checkpoints that have that head.
+    phrases: vectors of entities are phrase vectors (UCTopic, Li et al. 2022): each entity is
+        encoded alone, as [MASK], and its state goes through the checkpoint's head ``mlp.dense`` and
+        tanh. Only for checkpoints with that head.
     """
     return Luke(
         nlp.vocab,
@@ -107,8 +107,8 @@ class LukeSettings(TypedDict):
     titles: dict[str, str]
 
 
-class Luke(KeepsEncoderApart):
-    """Serves vectors of words and of ``Doc.ents``, and its encoder to listeners."""
+class Luke(SavesEncoderApart):
+    """Computes vectors of words and of ``Doc.ents``, and shares its encoder with listeners."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Luke(KeepsEncoderApart):
     # Vectors
 
     def predict(self, docs: Iterable[Doc]) -> list[LukeDocData] | None:
-        """Vectors of the documents' tokens and entities; None where they are made on access."""
+        """Vectors of the documents' tokens and entities; None if they are computed on access."""
         docs = list(docs)
         if not (self.cfg["eager"] or self.cfg["keep_vectors"]):
             return None
@@ -191,36 +191,38 @@ class Luke(KeepsEncoderApart):
         )
 
     def entity_id(self, span: Span) -> int:
-        """The row of the entity table that a span enters as.
+        """The row of the entity table that is the input for a span.
 
-        Its ``kb_id_``, or the title that the QID table has for it, or (as a setting) the text of
-        one without a ``kb_id_``, if that is in the entity vocabulary; else [MASK] or [UNK].
+        The row of its ``kb_id_``, else of the title that ``titles`` has for it, else (if
+        ``link_by_text`` is set and it has no ``kb_id_``) of its text. If none of these is in the
+        entity vocabulary, the row of [MASK] or [UNK], as ``unknown_entity`` says.
         """
         vocab = module_of(self.model).entities
-        # Of the pipeline that the document is from: this component may come from another one. A
-        # document without a language has that of the component.
+        # The document's language goes first: this component may be sourced from a pipeline of
+        # another language.
         language = span.doc.vocab.lang or self.vocab.lang or None
         names = [span.kb_id_, self.cfg["titles"].get(span.kb_id_, "")]
         if self.cfg["link_by_text"] and not span.kb_id_:
             names.append(span.text)
         for name in names:
-            found = vocab.find(name, language)
-            if found is not None:
-                return found
+            row = vocab.find(name, language)
+            if row is not None:
+                return row
         return vocab.unk_id if self.cfg["unknown_entity"] == "[UNK]" else vocab.mask_id
 
     def masked_entities(self, mentions: Sequence[Span], n: int = 10) -> list[Ranked]:
         """For each mention the ``n`` most probable entities of the vocabulary, by the masked-entity
         head: (title, probability), best first.
 
-        Each is asked about as in pretraining: its entity is hidden behind [MASK], its words are
-        not. Several of one document are asked about together. Nothing is found for a mention
-        without pieces, or longer than a window. Many spans a call are cheaper than many calls.
-        Raises ConfigError where the encoder came without that head, or ``n`` is below 1.
+        As in pretraining, the entity is hidden behind [MASK], and its words are not. All mentions
+        of a document are encoded together. A mention without pieces, or longer than a window, gets
+        an empty list. One call with many mentions is faster than many calls.
+
+        Raises ConfigError if the encoder's checkpoint has no such head, or if ``n`` is below 1.
         """
         return rank_entities(self.model, mentions, n)
 
-    # Listeners, by the names that spaCy calls
+    # Listeners; spaCy uses these names
 
     @property
     def listener_map(self) -> dict[str, list[Model]]:
@@ -245,7 +247,7 @@ class Luke(KeepsEncoderApart):
         return self.upstream.remove(listener, component_name)
 
     def find_listeners(self, component: Any) -> None:
-        """Connect the listeners of a later component that want this one, or any."""
+        """Connect the listeners of a later component that name this one, or any (``*``)."""
         self.upstream.find(component, self.name)
 
     # Training
@@ -258,10 +260,10 @@ class Luke(KeepsEncoderApart):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Open the encoder for the listeners' gradients; it has no loss of its own.
+        """Let this batch's gradients of the listeners reach the encoder. There is no loss.
 
-        Stock listeners are served word states here. Ours ask for themselves, and only while
-        this component takes part in the update.
+        Stock listeners get their word states here. Our listeners run the encoder themselves, with
+        gradients only if this component takes part in the update.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -274,28 +276,28 @@ class Luke(KeepsEncoderApart):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Take the step, once for all listeners (see :class:`.upstream.Upstream`)."""
+        """Take the optimizer's step, once for all listeners (see :class:`.upstream.Upstream`)."""
         self.upstream.finish(sgd)
 
     def use_params(self, params: dict) -> Iterator[None]:
-        """Use other weights until the generator is resumed, as spaCy does. A step that is still
-        owed is one of the present weights."""
+        """Use other weights until the generator is resumed, as in spaCy. A deferred step is taken
+        first, with the present weights."""
         self.upstream.settle()
         with self.model.use_params(params):
             yield
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the component to a directory, after a step that is still owed."""
+        """Write the component to a directory. A deferred step is taken first."""
         self.upstream.settle()
         super().to_disk(path, exclude=exclude)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The component as bytes, after a step that is still owed."""
+        """Serialise the component to bytes. A deferred step is taken first."""
         self.upstream.settle()
         return super().to_bytes(exclude=exclude)
 
     def get_loss(self, examples: Any, scores: Any) -> tuple[float, float]:
-        """An encoder has no loss of its own."""
+        """An encoder has no loss: both values are 0."""
         return 0.0, 0.0
 
     def initialize(
@@ -307,8 +309,8 @@ class Luke(KeepsEncoderApart):
     ) -> None:
         """Read the encoder's weights.
 
-        titles: identifier (a QID, say) -> title, for entities whose ``kb_id_`` is not itself a
-        title of the entity vocabulary.
+        titles: identifier (such as a QID) -> title, for entities whose ``kb_id_`` is not a title of
+            the entity vocabulary.
         """
         if titles is not None:
             self.cfg["titles"] = dict(titles)
@@ -358,6 +360,6 @@ def _has_vector(item: Any) -> bool:
 
 
 def _similarity(one: Any, other: Any) -> float:
-    """Cosine similarity; 0 where either vector is all zeros."""
+    """Cosine similarity; 0 if either vector is all zeros."""
     norms = _norm(one) * _norm(other)
     return float((one.vector * other.vector).sum()) / norms if norms else 0.0

@@ -1,4 +1,4 @@
-"""``luke_entity_typing``: a set of types with scores for each entity that is given."""
+"""``luke_entity_typing``: a set of types with scores for each given entity."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,17 +22,16 @@ from ..annotations.types import (
     with_ancestors,
     without_ancestors,
 )
-from ..errors import ConfigError
 from ..layers.entity_scorer import NETWORK, EntityQuery
 from ..layers.given_spans import ClassScores
 from ..layers.task_layer import fits
 from ..metrics.entity_typing import typing_score
 from ..metrics.relations import common_places
-from ..report import tell
+from ..report import log_lost
 from ..ties import TOLERANCE, likeliest
 from .class_loss import Targets
-from .classifier_pipe import Settings
-from .entity_task import EntityTask, given
+from .classifier_pipe import ClassifierSettings
+from .entity_task import EntityTask, given_spans
 
 Array = np.ndarray
 Place = tuple[int, int]
@@ -77,10 +76,11 @@ def make_luke_entity_typing(
     """Construct an entity typing component.
 
     model: ``spacy-luke.EntityScorer.v1``.
-    spans_key: type the spans of this group; by default ``Doc.ents``.
-    multi_label: any number of types, each with a probability of its own; else exactly one.
-    threshold: least probability of a type (with ``multi_label``; 0.5 is the published logit 0).
-    ancestors: labels are paths, and ``/person/artist`` implies ``/person``, in gold and predicted.
+    spans_key: the spans group to type; by default ``Doc.ents``.
+    multi_label: any number of types per entity, each with its own probability; else exactly one.
+    threshold: least probability of a type, if ``multi_label`` is set (published: 0.5, logit 0).
+    ancestors: labels are paths, and ``/person/artist`` implies ``/person``, in gold and predicted
+        types.
     """
     return LukeEntityTyping(
         nlp.vocab,
@@ -101,13 +101,13 @@ class TypingQuery(EntityQuery):
     by_doc: list[list[Span]]
 
 
-class TypingSettings(Settings):
+class TypingSettings(ClassifierSettings):
     multi_label: bool
     ancestors: bool
 
 
 class LukeEntityTyping(EntityTask[TypingQuery]):
-    """Say what kinds of things given entities are."""
+    """Predict the types of given entities."""
 
     architecture = "spacy-luke.EntityScorer.v1"
     node = NETWORK
@@ -135,14 +135,15 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
 
     def _query(self, docs: Sequence[Doc]) -> TypingQuery:
         spans = [spans_of(doc, self.cfg["spans_key"]) for doc in docs]
-        return TypingQuery(docs, given(spans), spans)
+        return TypingQuery(docs, given_spans(spans), spans)
 
     def _part(self, query: TypingQuery, low: int, high: int) -> TypingQuery:
         spans = query.by_doc[low:high]
-        return TypingQuery(query.docs[low:high], given(spans), spans)
+        return TypingQuery(query.docs[low:high], given_spans(spans), spans)
 
     def _learned(self, types: dict[str, float]) -> dict[str, float]:
-        """What a span's gold types teach: with ancestors all they imply, or the one below."""
+        """The gold types of a span that are learned: with ``ancestors`` also the implied ones or,
+        if only one type is learned, the most specific."""
         if not self.cfg["ancestors"]:
             return types
         return with_ancestors(types) if self.cfg["multi_label"] else without_ancestors(types)
@@ -153,15 +154,15 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         """Write ``Span._.types``; a span that was not scored gets an empty set."""
         query, values = scores
         probabilities = self._probabilities(values)
-        flat = [span for spans in query.by_doc for span in spans]
-        for span in flat:
+        all_spans = [span for spans in query.by_doc for span in spans]
+        for span in all_spans:
             set_types(span, {})
-        keep = probabilities >= self.cfg["threshold"] - TOLERANCE
+        chosen = probabilities >= self.cfg["threshold"] - TOLERANCE
         if not self.cfg["multi_label"]:
-            keep = np.arange(len(self.labels)) == likeliest(probabilities)[:, None]
-        for row, probability, kept in zip(values.rows.tolist(), probabilities, keep):
-            types = {self.labels[i]: float(probability[i]) for i in np.flatnonzero(kept)}
-            set_types(flat[row], with_ancestors(types) if self.cfg["ancestors"] else types)
+            chosen = np.arange(len(self.labels)) == likeliest(probabilities)[:, None]
+        for row, probability, is_chosen in zip(values.rows.tolist(), probabilities, chosen):
+            types = {self.labels[i]: float(probability[i]) for i in np.flatnonzero(is_chosen)}
+            set_types(all_spans[row], with_ancestors(types) if self.cfg["ancestors"] else types)
 
     def _probabilities(self, values: ClassScores) -> Array:
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
@@ -173,22 +174,19 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
     # Training
 
     def _targets(self, examples: Sequence[Example], query: TypingQuery) -> Targets:
-        """Known are spans of which some, or no, types are annotated."""
+        """Known are the spans whose types are annotated, also those annotated with no type."""
         classes = {name: i for i, name in enumerate(self.labels)}
         targets = np.zeros((len(query.spans), len(classes)), dtype=np.float32)
         known = np.zeros(len(targets), dtype=bool)
         row = 0
         for eg, spans in zip(examples, query.by_doc):
-            gold, common = self._gold(eg), common_places(eg, eg.predicted)
+            gold, place_of = self._gold(eg), common_places(eg, eg.predicted)
             for span in spans:
-                types = gold.get(common((span.start_char, span.end_char)))
+                types = gold.get(place_of((span.start_char, span.end_char)))
                 known[row] = types is not None
                 for name in types or ():
                     if name not in classes:
-                        raise ConfigError(
-                            f"{self.name}: the type {name!r} is in the data but not in the "
-                            "component; add it with add_label, or initialise with all of the data."
-                        )
+                        raise self._unknown_labels([name])
                     targets[row, classes[name]] = 1.0
                 row += 1
         if not self.cfg["multi_label"]:
@@ -197,35 +195,35 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         return targets, known
 
     def _gold(self, eg: Example) -> dict[Place, dict[str, float]]:
-        """What a gold span is compared by -> its types."""
+        """The place of a gold span, comparable with those of predicted spans -> its types."""
         if not is_annotated(eg.reference, self.layer):
             return {}
-        common = common_places(eg, eg.reference)
+        place_of = common_places(eg, eg.reference)
         return {
-            common((span.start_char, span.end_char)): self._learned(get_types(span))
+            place_of((span.start_char, span.end_char)): self._learned(get_types(span))
             for span in spans_of(eg.reference, self.cfg["spans_key"])
             if has_types(span)
         }
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
-        """Count the typed gold spans that are not scored, or of which not all is learned."""
+        """Count and log the typed gold spans that are not scored, or not learned completely."""
         counts = dict.fromkeys(("gold", "no entity", "too long", "several types"), 0)
         for batch in minibatch(examples, 64):
             examples = list(batch)
             query = self._query([eg.predicted for eg in examples])
             fit = iter(fits(self.model, query).tolist())
             for eg, spans in zip(examples, query.by_doc):
-                gold, common = self._gold(eg), common_places(eg, eg.predicted)
-                shown = {common((x.start_char, x.end_char)): next(fit) for x in spans}
+                gold, place_of = self._gold(eg), common_places(eg, eg.predicted)
+                place_fits = {place_of((x.start_char, x.end_char)): next(fit) for x in spans}
                 counts["gold"] += len(gold)
-                counts["no entity"] += len(set(gold) - set(shown))
-                counts["too long"] += sum(not shown.get(place, True) for place in gold)
+                counts["no entity"] += len(set(gold) - set(place_fits))
+                counts["too long"] += sum(not place_fits.get(place, True) for place in gold)
                 if not self.cfg["multi_label"]:
                     counts["several types"] += sum(len(types) > 1 for types in gold.values())
-        tell(
+        log_lost(
             sum(counts.values()) - counts["gold"],
-            "%s: of %d gold spans with types %d are no entity of the documents and %d are longer "
-            "than a window: these cannot be predicted; %d have several types, of which one is "
+            "%s: %d gold spans have types. %d are not entities of the documents and %d are longer "
+            "than a window: these cannot be predicted. %d have several types, of which one is "
             "learned.",
             self.name,
             *counts.values(),

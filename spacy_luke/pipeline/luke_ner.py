@@ -1,4 +1,4 @@
-"""``luke_ner``: entities as spans, each scored as an entity input."""
+"""``luke_ner``: finds entities by scoring candidate spans as entity inputs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -11,7 +11,6 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model, NumpyOps
 from thinc.types import Ragged
 
-from ..errors import ConfigError
 from ..layers.span_network import NIL, SpanQuery, SpanScores
 from ..layers.span_scorer import SCORER
 from ..metrics.ner import luke_ner_score
@@ -19,9 +18,9 @@ from ..report import LOGGER
 from ..validation import Name
 from .as_in_training import as_in_training
 from .class_loss import Targets
-from .classifier_pipe import ClassifierPipe, Settings
+from .classifier_pipe import ClassifierPipe, ClassifierSettings
 from .decoding import decode
-from .ents import entity_tokens, set_entities
+from .ents import entity_tokens, set_doc_ents
 from .gold import gold_spans, match_gold, touches_missing
 from .span_limits import report_limits
 from .span_loss import span_loss
@@ -76,16 +75,16 @@ def make_luke_ner(
     overwrite: bool,
     scorer: Callable | None,
 ) -> "LukeNER":
-    """Construct a span NER component.
+    """Construct a named entity component.
 
     model: ``spacy-luke.SpanScorer.v1``.
-    suggester: candidate spans; any registered spaCy suggester.
-    spans_key: the spans group written (and, in nested mode, read as gold).
-    nested: write only the spans group, where spans may overlap; else also ``Doc.ents``.
+    suggester: proposes candidate spans; any registered spaCy suggester.
+    spans_key: the spans group that is written and, in nested mode, read as gold.
+    nested: write only the spans group, in which spans may overlap; else also ``Doc.ents``.
     threshold: least probability of a written span.
-    nil_bias: taken off the logit of "no entity"; ``spacy luke tune-nil`` chooses it.
-    overwrite: replace existing entities; if false they stay and new ones fill the gaps. Tokens that
-        were blocked (``Doc.set_ents``) stay without an entity either way.
+    nil_bias: subtracted from the logit of "no entity"; ``spacy luke tune-nil`` chooses it.
+    overwrite: replace existing entities; if false, they are kept, and new entities are added where
+        they do not overlap. Blocked tokens (``Doc.set_ents``) never get an entity.
     """
     return LukeNER(
         nlp.vocab,
@@ -101,7 +100,7 @@ def make_luke_ner(
     )
 
 
-class NERSettings(Settings):
+class NERSettings(ClassifierSettings):
     spans_key: Name  # type: ignore[misc]
     nested: bool
     nil_bias: float
@@ -114,7 +113,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     architecture = "spacy-luke.SpanScorer.v1"
     node = SCORER
     settings = NERSettings
-    out_of_reach = ("misaligned", "unsuggested", "unaskable")
+    out_of_reach = ("misaligned", "unsuggested", "too long")
     published_nil = NIL
 
     def __init__(
@@ -145,7 +144,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
 
     @property
     def _nil(self) -> int:
-        """The class of "no entity": the last."""
+        """The number of the class "no entity": the last."""
         return len(self.labels)
 
     @property
@@ -167,12 +166,13 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     # Prediction
 
     def set_annotations(self, docs: Iterable[Doc], scores: tuple[SpanQuery, SpanScores]) -> None:
-        """Write entities (flat mode) and the spans group with ``attrs["scores"]``."""
+        """Write the spans group with ``attrs["scores"]`` and, in flat mode, ``Doc.ents``."""
         docs = list(docs)
         query, values = scores
         table, of_doc = query.table[values.rows], query.of_doc[values.rows]
         offsets = np.concatenate([[0], np.cumsum([len(doc) for doc in docs])])
-        in_batch = table + offsets[of_doc, None]  # tokens counted through the batch
+        # Count tokens over the batch: [0, 2) of a document after one of 5 tokens becomes [5, 7).
+        in_batch = table + offsets[of_doc, None]
         rows, classes, probabilities = decode(
             self.model.ops.to_numpy(values.logits),
             in_batch[:, 0],
@@ -187,19 +187,21 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         ends = np.searchsorted(of_doc[rows], np.arange(len(docs)), side="right")
         start = 0
         for doc, end in zip(docs, ends.tolist()):
-            mine = slice(start, end)
+            own = slice(start, end)
             spans = [
                 Span(doc, a, b, label=self.labels[c])
-                for (a, b), c in zip(table[rows[mine]].tolist(), classes[mine].tolist())
+                for (a, b), c in zip(table[rows[own]].tolist(), classes[own].tolist())
             ]
-            self._annotate(doc, spans, probabilities[mine])
+            self._annotate(doc, spans, probabilities[own])
             start = end
 
     def _blocked(self, docs: Sequence[Doc]) -> Array:
         """(n_tokens,) tokens of the batch that no entity may cover."""
-        marks = [entity_tokens(doc) for doc in docs]
-        kept = [blocked if self.cfg["overwrite"] else inside for inside, blocked in marks]
-        return np.concatenate([np.zeros(0, dtype=bool), *kept])  # also of no document
+        by_doc = [np.zeros(0, dtype=bool)]  # there may be no documents
+        for doc in docs:
+            inside, blocked = entity_tokens(doc)
+            by_doc.append(blocked if self.cfg["overwrite"] else inside)
+        return np.concatenate(by_doc)
 
     def _annotate(self, doc: Doc, spans: list[Span], probabilities: Array) -> None:
         group = SpanGroup(doc, name=self.cfg["spans_key"], spans=spans)
@@ -207,12 +209,12 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         doc.spans[self.cfg["spans_key"]] = group
         if not self.cfg["nested"]:
             kept = [] if self.cfg["overwrite"] else list(doc.ents)
-            set_entities(doc, [*kept, *spans])
+            set_doc_ents(doc, [*kept, *spans])
 
     # Training
 
     def _before_update(self, query: SpanQuery, targets: Targets) -> SpanQuery:
-        """Gold spans pass the filter."""
+        """Gold spans always pass the filter."""
         classes, known = targets
         return query._replace(keep=(classes != self._nil) & known)
 
@@ -225,7 +227,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         return span_loss(self.model.ops, scores, *targets, self._nil, n_tokens)
 
     def _targets(self, examples: Sequence[Example], query: SpanQuery) -> Targets:
-        """Known are candidates whose tokens are all annotated."""
+        """Known are the candidates whose tokens are all annotated."""
         gold = gold_spans(examples, self._gold_key)
         table, of_doc = query.table, query.of_doc
         targets = np.full(len(table), self._nil, dtype=np.int64)
@@ -233,13 +235,10 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         classes = {label: i for i, label in enumerate(self.labels)}
         unknown = sorted(set(gold.labels) - set(classes))
         if unknown:
-            raise ConfigError(
-                f"{self.name}: labels {unknown} are in the data but not in the component; add "
-                "them with add_label, or initialise with all of the training data."
-            )
-        found = matched >= 0
-        of_gold = np.asarray([classes[label] for label in gold.labels], dtype=np.int64)
-        targets[found] = of_gold[matched[found]]
+            raise self._unknown_labels(unknown)
+        is_gold = matched >= 0
+        gold_classes = np.asarray([classes[label] for label in gold.labels], dtype=np.int64)
+        targets[is_gold] = gold_classes[matched[is_gold]]
         return targets, ~touches_missing(of_doc, table, gold.missing)
 
     def _find_limits(
@@ -250,13 +249,14 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         return report_limits(self.name, examples, self._gold_key, self._query, self.model)
 
     def _check_score_weights(self, nlp: Language | None) -> None:
-        """In nested mode the default weights, those of ``Doc.ents``, would choose nothing."""
+        """Log a warning in nested mode if the score of the spans group has no weight: the default
+        weights are those of ``Doc.ents``, whose scores are all 0 then."""
         score = f"spans_{self.cfg['spans_key']}_f"
         weights = nlp.config["training"]["score_weights"] if nlp is not None else {score: 1.0}
         if self.cfg["nested"] and not weights.get(score):
             LOGGER.warning(
-                "%s is in nested mode, but [training.score_weights] has no weight for %s: the "
-                "best model of a training could not be told. Set %s = 1.0 and ents_f = null.",
+                "%s is in nested mode, but [training.score_weights] has no weight for %s: training "
+                "could not select a best model. Set %s = 1.0 and ents_f = null.",
                 self.name,
                 score,
                 score,

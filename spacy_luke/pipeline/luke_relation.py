@@ -1,6 +1,5 @@
 """``luke_relation``: relations between the entities of a document."""
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,25 +12,25 @@ from spacy.training import Example
 from spacy.util import minibatch
 from thinc.api import Config, Model
 
-from ..annotations.annotated import annotated_labels, joined_starts
+from ..annotations.annotated import annotated_labels
 from ..annotations.mentions import entities_of, spans_of
 from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
-from ..errors import ConfigError
 from ..inputs.pairs import Candidates
 from ..layers.given_spans import ClassScores
 from ..layers.pair_scorer import NETWORK, PairQuery
 from ..layers.task_layer import fits
 from ..metrics.relations import common_places, relation_score
-from ..report import LOGGER, tell
+from ..report import LOGGER, log_lost
 from ..ties import TOLERANCE, likeliest
 from ..validation import Name
 from .class_loss import Targets
-from .classifier_pipe import Settings
-from .entity_task import EntityTask, given
+from .classifier_pipe import ClassifierSettings
+from .entity_task import EntityTask, given_spans
+from .relation_classes import RelationClasses
+from .relation_targets import LOST, UNKNOWN_LABEL, RelationTargets, across_texts
 
 Array = np.ndarray
 Place = tuple[int, int]
-LOST = ("no entity", "no candidate", "second label", "too long")
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -82,18 +81,17 @@ def make_luke_relation(
     """Construct a relation component.
 
     model: ``spacy-luke.PairScorer.v1``.
-    candidates: which pairs are scored, e.g. ``spacy-luke.relation_candidates.v1``.
-    spans_key: relate the spans of this group; by default ``Doc.ents``.
-    multi_label: a pair may have several relations, each with a probability of its own; else one,
-        or none.
-    threshold: least probability of a relation; where a pair has at most one, that one also has to
-        be likelier than all others and than none.
-    pair_order: ``both``: a pair is scored as (head, tail) and as (tail, head), as published;
-        ``text``: once, the first entity of the text being the head, with classes for relations
-        that run the other way.
-    symmetric: labels without a direction: their head is the first in the text.
-    merge_entities: mentions with the same ``kb_id_`` (but "NIL") are one entity, related through
-        all of its mentions and reported on the first.
+    candidates: the pairs that are scored, e.g. ``spacy-luke.relation_candidates.v1``.
+    spans_key: the spans group with the entities; by default ``Doc.ents``.
+    multi_label: a pair may have several relations, each with its own probability; else at most one.
+    threshold: least probability of a relation. Without ``multi_label`` a relation must also be more
+        probable than all others and than "no relation".
+    pair_order: ``both``: a pair is scored as (head, tail) and as (tail, head), as published.
+        ``text``: a pair is scored once, in text order; a label has another class for relations
+        whose head is the second entity.
+    symmetric: labels without a direction; their head is the first entity in the text.
+    merge_entities: mentions with the same ``kb_id_`` (except "NIL") are one entity. All of its
+        mentions are scored, and its relations are written on the first.
     """
     return LukeRelation(
         nlp.vocab,
@@ -113,18 +111,18 @@ def make_luke_relation(
 @dataclass(frozen=True)
 class RelationQuery(PairQuery):
     """by_doc: the entities of each document, each a list of mentions. directions: (n_pairs, 2)
-    whether a pair is a candidate in the order it is scored in, and the other way round."""
+    whether (first, second) is a candidate, and whether (second, first) is."""
 
     by_doc: list[list[list[Span]]]
     directions: Array
 
     @property
     def starts(self) -> Array:
-        """(n_docs + 1,) where a document's entities begin, counted through the batch."""
+        """(n_docs + 1,) the number of each document's first entity, counted over the batch."""
         return np.cumsum([0, *map(len, self.by_doc)])
 
 
-class RelationSettings(Settings):
+class RelationSettings(ClassifierSettings):
     multi_label: bool
     pair_order: Literal["both", "text"]
     symmetric: list[Name]
@@ -132,7 +130,7 @@ class RelationSettings(Settings):
 
 
 class LukeRelation(EntityTask[RelationQuery]):
-    """Find relations between entities that are given."""
+    """Predict relations between given entities."""
 
     architecture = "spacy-luke.PairScorer.v1"
     node = NETWORK
@@ -156,36 +154,38 @@ class LukeRelation(EntityTask[RelationQuery]):
 
     # Classes and candidates
 
+    @property
+    def _relation_classes(self) -> RelationClasses:
+        nil = None if self.cfg["multi_label"] else self.published_nil
+        return RelationClasses(self.labels, self.cfg["symmetric"], self.cfg["pair_order"], nil)
+
     def _classes(self) -> list[Any]:
-        """Labels, then those that run against the text, then none."""
-        classes: list[Any] = list(self.labels)
-        if self.cfg["pair_order"] == "text":
-            directed = [x for x in self.labels if x not in self.cfg["symmetric"]]
-            classes += [(label, "reversed") for label in directed]
-        return classes if self.cfg["multi_label"] else [*classes, self.published_nil]
+        return list(self._relation_classes.names)
 
     def _labels_of(self, doc: Doc) -> Iterable[str]:
         return {item.label for item in self._gold(doc)}
 
     def _gold(self, doc: Doc) -> list[Offsets]:
-        """Annotated relations of the labels that were judged; one labelled as none, as some corpora
-        have it, is none."""
-        judged = annotated_labels(doc, self.layer)
+        """The gold relations with an annotated label. Some corpora also annotate pairs without a
+        relation, as ``published_nil``; these are omitted."""
+        annotated = annotated_labels(doc, self.layer)
         return [
             item
             for item in relation_offsets(doc)
-            if item.label != self.published_nil and (judged is None or item.label in judged)
+            if item.label != self.published_nil and (annotated is None or item.label in annotated)
         ]
 
     def _query(self, docs: Sequence[Doc]) -> RelationQuery:
         key, merged = self.cfg["spans_key"], self.cfg["merge_entities"]
         entities = [entities_of(spans_of(doc, key), merged) for doc in docs]
-        candidates = [self._candidates(*both) for both in zip(docs, entities)]
-        starts = np.cumsum([0, *map(len, entities)])
-        nothing = np.zeros((0, 2), dtype=np.int64)
-        pairs = [found + at for (found, _), at in zip(candidates, starts)]
-        directions = np.concatenate([nothing.astype(bool), *(x for _, x in candidates)])
-        return _query(docs, entities, np.concatenate([nothing, *pairs]), directions)
+        pairs, directions = [np.zeros((0, 2), dtype=np.int64)], [np.zeros((0, 2), dtype=bool)]
+        n_entities = 0
+        for doc, of_doc in zip(docs, entities):
+            doc_pairs, doc_directions = self._candidates(doc, of_doc)
+            pairs.append(doc_pairs + n_entities)
+            directions.append(doc_directions)
+            n_entities += len(of_doc)
+        return _query(docs, entities, np.concatenate(pairs), np.concatenate(directions))
 
     def _part(self, query: RelationQuery, low: int, high: int) -> RelationQuery:
         first, pairs = query.starts[low], query.pairs
@@ -194,31 +194,21 @@ class LukeRelation(EntityTask[RelationQuery]):
         return _query(docs, entities, pairs[rows] - first, query.directions[rows])
 
     def _candidates(self, doc: Doc, entities: list[list[Span]]) -> tuple[Array, Array]:
-        """(n, 2) pairs that are scored, and (n, 2) their directions, see RelationQuery. Each once,
-        and none of an entity with itself; in text order if either direction is a candidate."""
-        found = np.asarray(self.candidates(doc, entities), dtype=np.int64).reshape(-1, 2)
-        keep: Array = np.zeros((len(entities), len(entities)), dtype=bool)
-        keep[found[:, 0], found[:, 1]] = True
-        np.fill_diagonal(keep, False)
-        pairs = np.argwhere(np.triu(keep | keep.T) if self.cfg["pair_order"] == "text" else keep)
-        heads, tails = pairs.T
-        directions: Array = np.stack([keep[heads, tails], keep[tails, heads]], axis=1)
-        return pairs, directions
-
-    def _possible(self, directions: Array) -> Array:
-        """(n_pairs, n_classes) which classes run in a direction that is a candidate."""
-        forward, backward = directions.T
-        either = forward | backward
-
-        def column(name: Any) -> Array:
-            if isinstance(name, tuple):
-                return backward
-            return either if name in self.cfg["symmetric"] else forward
-
-        columns = [column(name) for name in self._classes()]
-        if not self.cfg["multi_label"]:
-            columns[-1] = np.ones(len(directions), dtype=bool)
-        return np.stack(columns, axis=1) if columns else np.zeros((len(directions), 0), dtype=bool)
+        """(n, 2) pairs that are scored, and (n, 2) their directions (see RelationQuery). A pair of
+        an entity with itself is omitted, and repeated pairs are scored once. With the pair order
+        ``text`` a pair is in text order, and scored if either direction is a candidate."""
+        proposed = np.asarray(self.candidates(doc, entities), dtype=np.int64).reshape(-1, 2)
+        # is_candidate[i, j]: whether (i, j) was proposed.
+        is_candidate: Array = np.zeros((len(entities), len(entities)), dtype=bool)
+        is_candidate[proposed[:, 0], proposed[:, 1]] = True
+        np.fill_diagonal(is_candidate, False)
+        scored = is_candidate
+        if self.cfg["pair_order"] == "text":
+            scored = np.triu(is_candidate | is_candidate.T)
+        pairs = np.argwhere(scored)
+        first, second = pairs.T
+        directions = [is_candidate[first, second], is_candidate[second, first]]
+        return pairs, np.stack(directions, axis=1)
 
     # Prediction
 
@@ -227,8 +217,8 @@ class LukeRelation(EntityTask[RelationQuery]):
     ) -> None:
         """Write ``Doc._.relations``."""
         query, values = scores
-        possible = self._possible(query.directions[values.rows])
-        best, classes, probabilities = self._decode(values, possible)
+        allowed = self._relation_classes.allowed(query.directions[values.rows])
+        best, classes, probabilities = self._decode(values, allowed)
         rows, starts = values.rows[best], query.starts
         pairs, of_doc = query.pairs[rows], query.of_doc[rows]
         bounds = np.searchsorted(of_doc, np.arange(len(query.docs) + 1)).tolist()
@@ -237,18 +227,21 @@ class LukeRelation(EntityTask[RelationQuery]):
             chosen = zip(table, classes[a:b].tolist(), probabilities[a:b].tolist())
             doc._.relations = self._relations(query.by_doc[i], chosen)
 
-    def _decode(self, values: ClassScores, possible: Array) -> tuple[Array, Array, Array]:
-        """Indices of scored rows, classes and probabilities of what is likely enough."""
+    def _decode(self, values: ClassScores, allowed: Array) -> tuple[Array, Array, Array]:
+        """Indices of scored rows, classes and probabilities of the predicted relations, (n,) each.
+
+        allowed: (n_scored, n_classes) the classes that each row may have.
+        """
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
         threshold = self.cfg["threshold"] - TOLERANCE
         if self.cfg["multi_label"]:
             probabilities = 1 / (1 + np.exp(-np.clip(logits, -50, 50)))
-            rows, classes = np.nonzero((probabilities >= threshold) & possible)
+            rows, classes = np.nonzero((probabilities >= threshold) & allowed)
             return rows, classes, probabilities[rows, classes]
         if not len(logits):
             nothing = np.zeros(0, dtype=np.int64)
             return nothing, nothing, np.zeros(0)
-        logits[~possible] = -np.inf
+        logits[~allowed] = -np.inf
         probabilities = np.exp(logits - logits.max(-1, keepdims=True))
         probabilities /= probabilities.sum(-1, keepdims=True)
         best = likeliest(logits)
@@ -257,14 +250,12 @@ class LukeRelation(EntityTask[RelationQuery]):
         return rows, best[rows], top[rows]
 
     def _relations(self, entities: list[list[Span]], chosen: Iterable[tuple]) -> list[Relation]:
-        names = self._classes()
+        """chosen: ((first, second), class number, probability) of pairs of one document."""
+        classes = self._relation_classes
+        names = classes.names
         best: dict[tuple[int, int, str], float] = {}
-        for (head, tail), c, probability in chosen:
-            reverse = not isinstance(names[c], str)
-            label = names[c][0] if reverse else names[c]
-            if reverse or (label in self.cfg["symmetric"] and head > tail):
-                head, tail = tail, head
-            key = (head, tail, label)
+        for (first, second), c, probability in chosen:
+            key = classes.relation_of(first, second, names[c])
             best[key] = max(probability, best.get(key, 0.0))
         return [
             Relation(entities[head][0], entities[tail][0], label, probability)
@@ -274,113 +265,55 @@ class LukeRelation(EntityTask[RelationQuery]):
     # Training
 
     def _targets(self, examples: Sequence[Example], query: RelationQuery) -> Targets:
-        """Known, for each pair, are the classes of the labels that were judged in its document. A
-        pair without a gold relation is in none of these, but may be in any of the others."""
+        """Known are the classes whose labels are annotated in the pair's document. A pair without a
+        gold relation has none of the known classes, but may have any of the others."""
         classes, _ = self._match(examples, query)
-        known = np.stack([self._judged(eg.reference) for eg in examples])[query.of_doc]
-        known &= ~_across_texts(examples, query)[:, None]
+        known = np.stack([self._annotated_classes(eg.reference) for eg in examples])[query.of_doc]
+        known &= ~across_texts(examples, query.by_doc, query.pairs)[:, None]
         if not self.cfg["multi_label"]:
-            open_rows = classes[:, -1] > 0
-            classes[open_rows] = np.maximum(classes[open_rows], ~known[open_rows])
-            # Where nothing was judged, any class may be right: such a row is left out.
+            # Classes a, b, nil, of which b is not annotated: [0, 0, 1] -> [0, 1, 1], b or nil.
+            unrelated = classes[:, -1] > 0
+            classes[unrelated] = np.maximum(classes[unrelated], ~known[unrelated])
+            # If no label is annotated, all classes are possible, and the row is ignored.
             classes[~known[:, :-1].any(1)] = 0.0
         return classes, known
 
-    def _judged(self, doc: Doc) -> Array:
-        """(n_classes,) whether the document's annotators judged each class. "No relation" always
-        counts as judged."""
+    def _annotated_classes(self, doc: Doc) -> Array:
+        """(n_classes,) whether the label of each class is annotated in a document. "No relation"
+        counts as annotated."""
         labels = annotated_labels(doc, self.layer)
         names = [name if isinstance(name, str) else name[0] for name in self._classes()]
-        judged = [labels is None or name in labels for name in names]
+        annotated = [labels is None or name in labels for name in names]
         if not self.cfg["multi_label"]:
-            judged[-1] = True
-        return np.asarray(judged, dtype=bool)
+            annotated[-1] = True
+        return np.asarray(annotated, dtype=bool)
 
     def _match(
         self, examples: Sequence[Example], query: RelationQuery, fit: Array | None = None
     ) -> tuple[Array, Counter[str]]:
-        """(n_pairs, n_classes) gold of each candidate; and how many gold relations no candidate
-        holds, by reason. fit: (n_pairs,) which candidates can be scored; else all."""
-        classes = {name: i for i, name in enumerate(self._classes())}
-        targets = np.zeros((len(query.pairs), len(classes)), dtype=np.float32)
-        rows = {(a, b): i for i, (a, b) in enumerate(query.pairs.tolist())}
-        possible, starts = self._possible(query.directions), query.starts.tolist()
+        """(n_pairs, n_classes) gold classes of the candidates, and the number of gold relations
+        that are not learned, by reason. fit: (n_pairs,) whether each candidate can be scored."""
+        targets = RelationTargets(self._relation_classes, query.pairs, query.directions, fit)
         lost: Counter[str] = Counter()
         for i, eg in enumerate(examples):
-            ours, theirs = (common_places(eg, doc) for doc in (eg.predicted, eg.reference))
-            places = _places(query.by_doc[i], starts[i], ours)
+            entities = _entities_by_place(query, i, common_places(eg, eg.predicted))
+            place_of = common_places(eg, eg.reference)
             for item in self._gold(eg.reference):
-                item = item._replace(head=theirs(item.head), tail=theirs(item.tail))
-                reason = self._mark(item, places, rows, classes, possible, targets, fit)
+                head, tail = (entities.get(place_of(side)) for side in (item.head, item.tail))
+                reason = targets.add(head, tail, item.label)
+                if reason == UNKNOWN_LABEL:
+                    raise self._unknown_labels([item.label])
                 if reason:
                     lost[reason] += 1
-        if not self.cfg["multi_label"]:
-            targets[~targets.any(1), -1] = 1.0
-        return targets, lost
-
-    def _mark(
-        self,
-        item: Offsets,
-        places: dict[Place, int],
-        rows: dict[tuple[int, int], int],
-        classes: dict[Any, int],
-        possible: Array,
-        targets: Array,
-        fit: Array | None,
-    ) -> str | None:
-        """Make a gold relation's candidates positive, or say why there are none."""
-        if item.head not in places or item.tail not in places:
-            return "no entity"
-        positive = [
-            (row, c)
-            for row, c in self._positive(places[item.head], places[item.tail], item, rows, classes)
-            if possible[row, c]
-        ]
-        if not positive:
-            return "no candidate"
-        if fit is not None and not any(fit[row] for row, _ in positive):
-            return "too long"
-        for row, c in positive:
-            if not self.cfg["multi_label"] and targets[row].any() > targets[row, c]:
-                return "second label"
-            targets[row, c] = 1.0
-        return None
-
-    def _positive(
-        self,
-        head: int,
-        tail: int,
-        item: Offsets,
-        rows: dict[tuple[int, int], int],
-        classes: dict[Any, int],
-    ) -> list[tuple[int, int]]:
-        """(row, class) of the candidates that say the same as a gold relation."""
-        candidates = self._scored_as(head, tail, item)
-        found = [(rows[a, b], name) for a, b, name in candidates if (a, b) in rows]
-        if any(name not in classes for _, name in found):
-            raise ConfigError(
-                f"{self.name}: the label {item.label!r} is in the data but not in the "
-                "component; add it with add_label, or initialise with all of the data."
-            )
-        return [(row, classes[name]) for row, name in found]
-
-    def _scored_as(self, head: int, tail: int, item: Offsets) -> list[tuple[int, int, Any]]:
-        """(first, second, class) of the candidates that a gold relation makes positive; head and
-        tail are counted through the batch."""
-        symmetric = item.label in self.cfg["symmetric"]
-        if self.cfg["pair_order"] == "both":
-            other = [(tail, head, item.label)] if symmetric else []
-            return [(head, tail, item.label), *other]
-        if head < tail or symmetric:
-            return [(min(head, tail), max(head, tail), item.label)]
-        return [(tail, head, (item.label, "reversed"))]
+        targets.mark_unrelated()
+        return targets.table, lost
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
-        """Count the gold relations that cannot be predicted."""
-        absent = [label for label in self.cfg["symmetric"] if label not in self.labels]
-        if absent:
+        """Count and log the gold relations that cannot be predicted, by reason."""
+        unused = [label for label in self.cfg["symmetric"] if label not in self.labels]
+        if unused:
             LOGGER.warning(
-                "%s: symmetric names %s, which no relation of the data has.", self.name, absent
+                "%s: symmetric contains %s, which are not labels of the data.", self.name, unused
             )
         counts = dict.fromkeys(("gold", *LOST), 0)
         for batch in minibatch(examples, 64):
@@ -390,10 +323,11 @@ class LukeRelation(EntityTask[RelationQuery]):
             counts["gold"] += sum(len(self._gold(eg.reference)) for eg in examples)
             for reason, number in lost.items():
                 counts[reason] += number
-        tell(
+        log_lost(
             sum(counts.values()) - counts["gold"],
-            "%s: of %d gold relations %d have a side that is no entity, %d are no candidate pair, "
-            "%d are a pair's second label, %d are longer than a window: these cannot be predicted.",
+            "%s: of %d gold relations %d have a side that is not an entity, %d are not a candidate "
+            "pair, %d are the second label of a pair, %d are longer than a window: these cannot be "
+            "predicted.",
             self.name,
             *counts.values(),
         )
@@ -403,32 +337,20 @@ class LukeRelation(EntityTask[RelationQuery]):
 def _query(
     docs: Sequence[Doc], entities: list[list[list[Span]]], pairs: Array, directions: Array
 ) -> RelationQuery:
-    """pairs: by the entities of all of these documents."""
+    """pairs: (n_pairs, 2) entities, counted over the documents."""
     sizes = [len(entity) for doc in entities for entity in doc]
     mentions = [[span for entity in doc for span in entity] for doc in entities]
     of_entity = np.repeat(np.arange(len(sizes)), sizes)
-    return RelationQuery(docs, given(mentions), of_entity, pairs, entities, directions)
+    return RelationQuery(docs, given_spans(mentions), of_entity, pairs, entities, directions)
 
 
-def _across_texts(examples: Sequence[Example], query: RelationQuery) -> Array:
-    """(n_pairs,) whether no text, of those that a document was joined from, has both entities."""
-    texts: list[set[int]] = []  # of each entity
-    for eg, entities in zip(examples, query.by_doc):
-        ours, theirs = (common_places(eg, doc) for doc in (eg.predicted, eg.reference))
-        starts = [theirs((start, start))[0] for start in joined_starts(eg.reference)]
-        for mentions in entities:
-            places = [ours((span.start_char, span.end_char))[0] for span in mentions]
-            texts.append({bisect_right(starts, place) for place in places})
-    apart = [texts[head].isdisjoint(texts[tail]) for head, tail in query.pairs.tolist()]
-    return np.asarray(apart, dtype=bool)
-
-
-def _places(
-    entities: list[list[Span]], base: int, common: Callable[[Place], Place]
+def _entities_by_place(
+    query: RelationQuery, i: int, place_of: Callable[[Place], Place]
 ) -> dict[Place, int]:
-    """What every mention is compared by -> its entity, counted through the batch."""
+    """The place of every mention in a query's i-th document -> its entity, entities counted over
+    the batch."""
     return {
-        common((span.start_char, span.end_char)): base + i
-        for i, mentions in enumerate(entities)
+        place_of((span.start_char, span.end_char)): entity
+        for entity, mentions in enumerate(query.by_doc[i], int(query.starts[i]))
         for span in mentions
     }

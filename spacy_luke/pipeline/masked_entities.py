@@ -1,4 +1,4 @@
-"""The masked-entity head: which entities a mention looks for, hidden behind [MASK]."""
+"""The masked-entity head: it predicts the entity of a mention that is hidden behind [MASK]."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,42 +19,48 @@ from ..vocab.editing import special
 Ranked = list[tuple[str, float]]
 """Titles with their probabilities, best first."""
 _BATCH = 32
-"""Documents that are encoded, and mentions that are scored, at a time."""
+"""Documents that are encoded, and mentions that are scored, per batch."""
 
 
 def rank_entities(node: Any, mentions: Sequence[Span], n: int) -> list[Ranked]:
-    """For each mention the ``n`` most probable entities; rows without a name are left out.
+    """For each mention the ``n`` most probable entities; rows without a name are omitted.
 
-    node: the encoder. Every mention is hidden behind [MASK], together with the others of its
-    document. Nothing is found for one without pieces, or longer than a window. Raises ConfigError
-    where the encoder came without a masked-entity head, or ``n`` is below 1.
+    node: the encoder. All mentions of a document are hidden behind [MASK] in the same pass. A
+    mention without pieces, or longer than a window, gets an empty list.
+
+    Raises ConfigError if the encoder's checkpoint has no masked-entity head, or if ``n`` < 1.
     """
     if n < 1:
         raise ConfigError(f"n is {n}; ask for 1 entity or more.")
     checkpoint = to_checkpoint(module_of(node))
-    features, seen = mention_features(node, checkpoint, mentions)
+    features, encoded = mention_features(node, checkpoint, mentions)
     vocab = checkpoint.entities
-    own = [vocab.names[name] for name in special(vocab)]
+    specials = torch.tensor([vocab.names[name] for name in special(vocab)])
     table = checkpoint.weights[ENTITY_TABLE].cpu()
-    bias = checkpoint.others[ENTITY_HEAD["bias"]].cpu().index_fill(0, torch.tensor(own), -torch.inf)
-    n = min(n, len(table) - len(own))
+    bias = checkpoint.others[ENTITY_HEAD["bias"]].cpu().index_fill(0, specials, -torch.inf)
+    n = min(n, len(table) - len(specials))
     ranked: list[Ranked] = []
     for i in range(0, len(mentions), _BATCH):
-        scores = features[i : i + _BATCH] @ table.T + bias  # of a large vocabulary: MB a mention
+        # (n_mentions, n_entities): megabytes per mention for a large vocabulary.
+        scores = features[i : i + _BATCH] @ table.T + bias
         best = scores.topk(n, dim=1)
-        shares = (best.values - scores.logsumexp(dim=1, keepdim=True)).exp()
-        for k, (ids, found) in enumerate(zip(best.indices.tolist(), shares.tolist()), i):
+        probabilities = (best.values - scores.logsumexp(dim=1, keepdim=True)).exp()
+        for k, (rows, of_rows) in enumerate(zip(best.indices.tolist(), probabilities.tolist()), i):
             language = mentions[k].doc.vocab.lang or None
-            named = zip((vocab.name_of(x, language) for x in ids), found)
-            ranked.append([(name, share) for name, share in named if name] if seen[k] else [])
+            titles = [vocab.name_of(row, language) for row in rows]
+            named = [(title, p) for title, p in zip(titles, of_rows) if title]
+            ranked.append(named if encoded[k] else [])
     return ranked
 
 
 def mention_features(
     node: Any, checkpoint: Checkpoint, mentions: Sequence[Span]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The head's features, (n, entity size): an entity is scored by its row's product with them
-    (Yamada et al. 2020, section 3.2). And which mentions have pieces, (n,)."""
+    """The head's features, (n, entity size), and whether each mention could be encoded, (n,).
+
+    The head scores an entity by the product of its row and the features (Yamada et al. 2020,
+    section 3.2). A mention cannot be encoded if it has no pieces or is longer than a window.
+    """
     head = _entity_head(checkpoint)
     by_doc: dict[int, list[int]] = defaultdict(list)
     for row, mention in enumerate(mentions):
@@ -73,8 +79,8 @@ def mention_features(
             for rows in part
         ]
         docs = [mentions[rows[0]].doc for rows in part]
-        for rows, found in zip(part, encode_docs(node, docs, given, "full")):
-            vectors = np.asarray(node.ops.to_numpy(found.entity_vectors))
+        for rows, doc_states in zip(part, encode_docs(node, docs, given, "full")):
+            vectors = np.asarray(node.ops.to_numpy(doc_states.entity_vectors))
             states[rows] = torch.as_tensor(vectors)
     with torch.no_grad():
         return head(states), states.any(dim=1)
@@ -84,8 +90,8 @@ def _entity_head(checkpoint: Checkpoint) -> MaskedHead:
     tensors = {ours: checkpoint.others.get(theirs) for ours, theirs in ENTITY_HEAD.items()}
     if any(tensor is None for tensor in tensors.values()):
         raise ConfigError(
-            f"{checkpoint.source.name} came without a masked-entity head (entity_predictions): "
-            "use a masked-LM checkpoint, or pretrain one."
+            f"{checkpoint.source.name} has no masked-entity head (entity_predictions): use a "
+            "masked-LM checkpoint, or pretrain one."
         )
     config = checkpoint.config
     head = MaskedHead(

@@ -1,6 +1,6 @@
-"""The NIL bias of ``luke_ner``, chosen on development data.
+"""Choose the NIL bias of ``luke_ner`` on development data.
 
-The network runs once over the data; each bias is then only decoded.
+The network runs over the data once; for each bias only decoding is repeated.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from ..errors import ConfigError, CorpusError
 from ..report import LOGGER
-from .card import refresh
+from .model_card import refresh
 
 _MOST_VALUES = 1000
 
@@ -37,10 +37,10 @@ def make_tune_nil_bias(
     high: float = 3.0,
     step: float = 0.25,
 ) -> Callable[[Language], Language]:
-    """For ``[training.before_to_disk]``: every pipeline that training saves gets the bias that
-    is best for it on the documents at ``path``.
+    """For ``[training.before_to_disk]``: set the bias that is best on the documents at ``path`` in
+    every pipeline that training saves.
 
-    Later evaluations of the same training use that bias, until the next save chooses again.
+    Later evaluations of the same training use that bias until the next pipeline is saved.
     """
     values = bias_values(low, high, step)
 
@@ -55,41 +55,43 @@ def make_tune_nil_bias(
 
 
 def bias_values(low: float, high: float, step: float) -> list[float]:
-    """low, low + step, ... up to high. Raises ConfigError where that cannot be walked."""
+    """low, low + step, ... up to high. Raises ConfigError if the three make no valid range."""
     if not step > 0:
-        raise ConfigError(f"step is {step}; it has to be above 0.")
+        raise ConfigError(f"step is {step}; it must be above 0.")
     if not low <= high:
-        raise ConfigError(f"low is {low} and high {high}; low may not be above high.")
-    # Half a thousandth of a step makes up for rounding at the upper end.
+        raise ConfigError(f"low is {low} and high {high}; low must not be above high.")
+    # 0.0005 steps of tolerance: (3 - -3) / 0.1 may be rounded to a little less than 60.
     count = int((high - low) / step + 0.0005) + 1
     if count > _MOST_VALUES:
-        raise ConfigError(f"low, high and step ask for {count:,} values; {_MOST_VALUES:,} do.")
+        raise ConfigError(
+            f"low, high and step make {count:,} values; at most {_MOST_VALUES:,} are allowed."
+        )
     return [round(low + i * step, 6) + 0.0 for i in range(count)]
 
 
-def tuned(nlp: Language, name: str) -> Any:
-    """The component that has a NIL bias. Raises ConfigError where there is none."""
+def component_with_bias(nlp: Language, name: str) -> Any:
+    """The component ``name``. Raises ConfigError if it is missing or has no NIL bias."""
     if name not in nlp.pipe_names:
         raise ConfigError(
             f"component is {name!r}; the pipeline has {', '.join(nlp.pipe_names) or 'none'}."
         )
     pipe: Any = nlp.get_pipe(name)
     if "nil_bias" not in getattr(pipe, "cfg", {}):
-        raise ConfigError(f"component is {name!r}, which has no NIL bias: it is no luke_ner.")
+        raise ConfigError(f"component is {name!r}, which has no NIL bias: it is not a luke_ner.")
     return pipe
 
 
 def score_biases(
     nlp: Language, name: str, examples: Sequence[Example], values: Sequence[float]
 ) -> list[Score]:
-    """P, R and F of the component under each bias; its own bias is left as it was.
+    """P, R and F of the component with each bias; its own bias is restored afterwards.
 
-    Components before it annotate the documents, as in the pipeline. Raises CorpusError where
-    the examples have nothing to find.
+    The components before it annotate the documents, as in the pipeline. Raises CorpusError if the
+    examples have no gold entity.
     """
-    pipe = tuned(nlp, name)
+    pipe = component_with_bias(nlp, name)
     references = [eg.reference for eg in examples]
-    if not any(_gold(doc, pipe) for doc in references):
+    if not any(_has_gold(doc, pipe) for doc in references):
         raise CorpusError("The development data has no annotated entity to tune on.")
     docs = _annotated_before(nlp, name, [eg.predicted for eg in examples])
     size = nlp.batch_size
@@ -102,21 +104,24 @@ def score_biases(
     try:
         for bias in tqdm(values, "decode", leave=False, disable=None):
             pipe.cfg["nil_bias"] = bias
-            # Copies, because what a bias wrote would stand in the next one's way.
-            fresh = [[doc.copy() for doc in batch] for batch in batches]
-            for batch, prediction in zip(fresh, predictions):
+            # Copies, because the annotations of one bias would change the results of the next.
+            copies = [[doc.copy() for doc in batch] for batch in batches]
+            for batch, prediction in zip(copies, predictions):
                 pipe.set_annotations(batch, prediction)
-            found = [doc for batch in fresh for doc in batch]
-            scores.append(_score(pipe, bias, found, references))
+            predicted = [doc for batch in copies for doc in batch]
+            scores.append(_score(pipe, bias, predicted, references))
     finally:
         pipe.cfg["nil_bias"] = bias_before
     return scores
 
 
 def choose(scores: Sequence[Score]) -> Score:
-    """The best F; of neighbours that are equally good the middle one, so that a little more
-    or less of it changes nothing; of several such stretches the longest. What is left is
-    decided by nearness to 0, as is everything where no bias makes a difference."""
+    """The bias with the best F. Of consecutive biases with the same F the middle one is chosen,
+    because small changes of it make no difference; of several such stretches, the longest. Ties are
+    decided by the distance to 0, also if all biases have the same F.
+
+    Biases -1, 0, 1, 2, 3 with F 0.8, 0.9, 0.9, 0.9, 0.7: the bias 1 is chosen.
+    """
     best = max(score.f for score in scores)
     stretches: list[list[Score]] = [[]]
     for score in scores:
@@ -138,13 +143,13 @@ def choose(scores: Sequence[Score]) -> Score:
 
 
 def save_bias(nlp: Language, name: str, score: Score) -> None:
-    """Set the bias where the pipeline keeps it: in the component, whose saved settings win at
-    loading, and in the config, which is read first and should say the same."""
-    tuned(nlp, name).cfg["nil_bias"] = score.bias
+    """Set the bias in the component, whose saved settings take precedence at loading, and in the
+    pipeline's config, which should agree with them."""
+    component_with_bias(nlp, name).cfg["nil_bias"] = score.bias
     nlp.get_pipe_config(name)["nil_bias"] = score.bias
 
 
-def _gold(doc: Doc, pipe: Any) -> bool:
+def _has_gold(doc: Doc, pipe: Any) -> bool:
     if pipe.cfg.get("nested"):
         key = pipe.cfg["spans_key"]
         return key in doc.spans and len(doc.spans[key]) > 0
@@ -152,7 +157,7 @@ def _gold(doc: Doc, pipe: Any) -> bool:
 
 
 def _annotated_before(nlp: Language, name: str, docs: list[Doc]) -> list[Doc]:
-    """The documents after every component that stands before the tuned one."""
+    """The documents, annotated by all components before the component ``name``."""
     before = nlp.pipe_names[: nlp.pipe_names.index(name)]
     with nlp.select_pipes(enable=before):
         return list(nlp.pipe(docs))
@@ -160,6 +165,6 @@ def _annotated_before(nlp: Language, name: str, docs: list[Doc]) -> list[Doc]:
 
 def _score(pipe: Any, bias: float, docs: Sequence[Doc], references: Sequence[Doc]) -> Score:
     prefix = f"spans_{pipe.cfg['spans_key']}" if pipe.cfg.get("nested") else "ents"
-    found = pipe.score([Example(doc, gold) for doc, gold in zip(docs, references)])
-    p, r, f = (found.get(f"{prefix}_{part}") or 0.0 for part in "prf")
+    scores = pipe.score([Example(doc, gold) for doc, gold in zip(docs, references)])
+    p, r, f = (scores.get(f"{prefix}_{part}") or 0.0 for part in "prf")
     return Score(bias, p, r, f)

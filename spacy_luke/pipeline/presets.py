@@ -1,9 +1,9 @@
-"""Settings under which published fine-tuned checkpoints behave as published.
+"""Settings with which published fine-tuned checkpoints behave as published.
 
-A preset is a component's settings, by the component's name. The bare name is the protocol of the
-paper (Yamada et al. 2020, section 4); ``.examples`` is that of the newer training
-scripts of the official repository. ``docs/reproduce.md`` says how they differ, what else a
-published figure needs, and what no setting gives.
+A preset maps the name of a component to its settings. A preset without a suffix is the protocol of
+the paper (Yamada et al. 2020, section 4). The suffix ``.examples`` means the protocol of the newer
+training scripts in the official repository. ``docs/reproduce.md`` explains how the two differ, and
+what else is needed to reproduce a published result.
 """
 
 from copy import deepcopy
@@ -11,10 +11,10 @@ from typing import Any
 
 from ..errors import ConfigError
 
-Settings = dict[str, Any]
+Preset = dict[str, Any]
 
 
-def _ner(spaces: str) -> Settings:
+def _ner(spaces: str) -> Preset:
     return {
         "luke_ner": {
             "nested": False,
@@ -33,7 +33,7 @@ def _ner(spaces: str) -> Settings:
     }
 
 
-def _relation(spaces: str, max_mention_pieces: int | None) -> Settings:
+def _relation(spaces: str, max_mention_pieces: int | None) -> Preset:
     return {
         "luke_relation": {
             "multi_label": False,
@@ -58,7 +58,7 @@ def _relation(spaces: str, max_mention_pieces: int | None) -> Settings:
     }
 
 
-def _typing(spaces: str, max_mention_pieces: int | None) -> Settings:
+def _typing(spaces: str, max_mention_pieces: int | None) -> Preset:
     return {
         "luke_entity_typing": {
             "multi_label": True,
@@ -70,14 +70,14 @@ def _typing(spaces: str, max_mention_pieces: int | None) -> Settings:
                 "view": "document",
                 "typed_markers": False,
                 "max_mention_pieces": max_mention_pieces,
-                # The words of a sentence stay together, however spaCy's tokenizer would cut them.
+                # Text is cut only around mentions, so that spaCy's tokens do not change the pieces.
                 "encoder": {"tokenization": "mentions", "spaces": spaces},
             },
         }
     }
 
 
-PRESETS: dict[str, Settings] = {
+PRESETS: dict[str, Preset] = {
     "conll-2003": _ner("conll"),
     "conll-2003.examples": _ner("words"),
     "tacred": _relation("words", 30),
@@ -87,10 +87,10 @@ PRESETS: dict[str, Settings] = {
 }
 
 
-def preset_settings(preset: str, component: str) -> Settings:
+def preset_settings(preset: str, component: str) -> dict[str, Any]:
     """The settings of a preset for the component that a checkpoint becomes.
 
-    Raises ConfigError for a name that is none, and for a preset of another component.
+    Raises ConfigError for an unknown preset, and for a preset of another component.
     """
     if preset not in PRESETS:
         raise ConfigError(f"preset {preset!r} is not known; choose one of {', '.join(PRESETS)}.")

@@ -1,4 +1,4 @@
-"""A published checkpoint to a pipeline, and a component back to a published directory."""
+"""Import a published checkpoint as a pipeline, and export a component as a published directory."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +22,8 @@ from ..layers.encoder import ENCODER, module_of, to_checkpoint
 from ..layers.head import Head
 from ..layers.published_head import class_names
 from ..layers.task_layer import encoder_of, head_of, scorer_of
-from .card import record_preset
 from .classifier_pipe import PUBLISHED_MODES, ClassifierPipe
+from .model_card import record_preset
 from .presets import preset_settings
 
 LUKE, NER = "luke", "luke_ner"
@@ -35,24 +35,29 @@ def import_checkpoint(
     settings: dict[str, Any] | None = None,
     preset: str | None = None,
 ) -> Language:
-    """A pipeline with the component that a published checkpoint is for.
+    """A pipeline with the component that reads a published checkpoint.
 
     Span, pair and entity classifiers become ``luke_ner`` (behind a ``sentencizer``),
-    ``luke_relation`` and ``luke_entity_typing`` with their labels; everything else becomes
-    ``luke``, its heads kept. name: a directory, or a name on the hub. language: of the pipeline;
-    with the keys ``lang:title`` of a multilingual vocabulary, titles are looked up in it. preset:
-    the protocol of a published result (see ``presets.py``); without one a classifier asks as
-    published and cuts text as ``transformers`` does. settings: of the component, over those.
+    ``luke_relation`` and ``luke_entity_typing`` with their labels. All other checkpoints become
+    ``luke``, which keeps their heads.
 
-    Raises CheckpointError or VocabError naming the file and what is wrong with it, and ConfigError
-    for a head that asks about no entities, an unknown preset, or one of another component.
+    name: a directory, or a name on the hub.
+    language: of the pipeline. In a multilingual vocabulary (keys ``lang:title``), titles of this
+        language are looked up.
+    preset: the protocol of a published result (see ``presets.py``). By default a classifier uses
+        its published mode, and text is cut as ``transformers`` does.
+    settings: of the component; they override the preset's.
+
+    Raises CheckpointError or VocabError, with the file and its error, if the checkpoint cannot be
+    read. Raises ConfigError for a head that does not classify entities, an unknown preset, or a
+    preset of another component.
     """
     architecture = published_class(resolve(name))
     row = class_named(architecture)
     if not row.component:
         raise ConfigError(
-            f"{name} is a {architecture}: it classifies words or texts and asks about no entities, "
-            "so no component reads its head. Train spaCy's textcat or tagger on a 'luke' component "
+            f"{name} is a {architecture}: it classifies words or texts, not entities, so no "
+            "component reads its head. Train spaCy's textcat or tagger on a 'luke' component "
             "through spacy-luke.LukeListener.v1 instead."
         )
     factory = row.component
@@ -75,7 +80,7 @@ def import_checkpoint(
 
 
 def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """``other`` over ``one``, section by section."""
+    """``one`` overridden by ``other``, section by section."""
     result = dict(one)
     for key, value in other.items():
         both = isinstance(value, dict) and isinstance(one.get(key), dict)
@@ -87,15 +92,16 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
     """Write a component's encoder, and its classifier if it has one, as a published directory.
 
     name: the component; by default the only one that has a published form. source_names: tensors
-    get the names that the file has which the encoder was read from, even where ``transformers``
-    does not know them. Returns the published class. Raises ConfigError for a component that has
-    none, and CheckpointError where ``out`` exists or the encoder has parts that no published file
-    has.
+    get the names of the file that the encoder was read from, even if ``transformers`` does not know
+    them. Returns the published class.
+
+    Raises ConfigError for a component without a published form, and CheckpointError if ``out``
+    exists or the encoder has parts that no published file has.
     """
     component: Any = nlp.get_pipe(name) if name in nlp.pipe_names else _only(nlp, name)
     model: Any = getattr(component, "model", None)
     if getattr(model, "name", "") != ENCODER and not isinstance(component, ClassifierPipe):
-        raise ConfigError(f"{name} is no component of ours, and has no published form.")
+        raise ConfigError(f"{name} is not a LUKE component, and has no published form.")
     if model.name == ENCODER:
         checkpoint = to_checkpoint(module_of(model))
         architecture = _architecture_of(checkpoint)
@@ -103,9 +109,9 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
         head = head_of(component.model)
         if not _has_published_form(component):
             raise ConfigError(
-                f"{component.name} has no published form: its mode asks about entities in a way "
-                "of its own. Only luke_ner in mode full, and luke_relation and "
-                "luke_entity_typing in mode markers, can be exported."
+                f"{component.name} has no published form: no published classifier has its mode or "
+                "its classes. Only luke_ner in mode full, and luke_relation and luke_entity_typing "
+                "in mode markers, can be exported."
             )
         architecture = head.kind.architecture
         checkpoint = _with_classifier(
@@ -121,13 +127,13 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
 def _only(nlp: Language, name: str) -> Any:
     if name:
         raise ConfigError(f"The pipeline has no component {name!r}; it has {nlp.pipe_names}.")
-    found = {name: pipe for name, pipe in nlp.pipeline if _has_published_form(pipe)}
-    if len(found) != 1:
+    exportable = {name: pipe for name, pipe in nlp.pipeline if _has_published_form(pipe)}
+    if len(exportable) != 1:
         raise ConfigError(
-            f"The pipeline has {len(found)} components with a published form: {list(found)}. "
-            "Name one that has (--component)."
+            f"The pipeline has {len(exportable)} components with a published form: "
+            f"{list(exportable)}. Name one (--component)."
         )
-    return next(iter(found.values()))
+    return next(iter(exportable.values()))
 
 
 def _has_published_form(pipe: Any) -> bool:
@@ -142,7 +148,7 @@ def _has_published_form(pipe: Any) -> bool:
 
 
 def _architecture_of(checkpoint: Checkpoint) -> str:
-    """What the source was, if its heads are still there; else what the heads make it."""
+    """The source's class if its heads are still present; else the class for the present heads."""
     source = checkpoint.source.architecture
     head = class_named(source).head
     if head and head.keys() <= checkpoint.others.keys():
@@ -154,20 +160,24 @@ def _architecture_of(checkpoint: Checkpoint) -> str:
 def _with_classifier(
     checkpoint: Checkpoint, head: Head, classes: list[str], negative: str
 ) -> Checkpoint:
-    """The checkpoint with a component's classifier, its rows in the order of the source's."""
+    """The checkpoint with a component's classifier, its rows in the order of the source's.
+
+    negative: the class that means "none of the labels".
+    """
     same = checkpoint.source.architecture == head.kind.architecture
-    theirs = class_names(checkpoint.config, head.kind) if same else {}
-    order = [x for x in theirs if x in classes]
+    source_names = class_names(checkpoint.config, head.kind) if same else {}  # ours -> theirs
+    order = [x for x in source_names if x in classes]
     order += [x for x in classes if x not in order]
-    if not theirs:  # published classifiers have the class that is no label first
+    if not source_names:  # published classifiers have the negative class first
         order.sort(key=lambda x: x != negative)
     rows = [classes.index(x) for x in order]
-    # The class that is no label gets its name back, unless a label has it by now.
-    names = [theirs[x] if x in theirs and theirs[x] not in classes else x for x in order]
-    unused: tuple[str, ...] = (CLASSIFIER,)
+    # A class gets the name that it has in the source, unless a new label has that name.
+    names = [source_names.get(x, x) for x in order]
+    names = [x if name in classes else name for x, name in zip(order, names)]
+    replaced: tuple[str, ...] = (CLASSIFIER,)
     if not same:
-        unused += MASKED_HEADS
-    others = {k: v for k, v in checkpoint.others.items() if not k.startswith(unused)}
+        replaced += MASKED_HEADS
+    others = {k: v for k, v in checkpoint.others.items() if not k.startswith(replaced)}
     others[CLASSIFIER_WEIGHT] = head.classifier.weight[rows].detach().cpu()
     if head.classifier.bias is not None:
         others[CLASSIFIER_BIAS] = head.classifier.bias[rows].detach().cpu()

@@ -1,4 +1,4 @@
-"""Components keep their encoder in files of its own, and are saved only if they can be loaded."""
+"""Components save their encoder in separate files, and only if the pipeline can be loaded."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -13,21 +13,20 @@ from ..layers.encoder import ENCODER, module_of, shim_of
 from ..layers.encoder_files import FOLDER, apart
 
 
-class KeepsEncoderApart(TrainablePipe):
-    """A component that, on disk, has its encoder in the folder ``encoder``: weights and
-    vocabularies are mapped into memory from there. As bytes it is in one piece, as all components
-    are."""
+class SavesEncoderApart(TrainablePipe):
+    """A component that saves its encoder in the folder ``encoder``, from which weights and
+    vocabularies are mapped into memory. Serialised to bytes it is one piece, as all components."""
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the component to a directory. If it listens to another one, an encoder that an
-        earlier save left there is removed. Raises ConfigError, before it writes, if its pipeline is
-        saved there and has a listener without an upstream."""
+        """Write the component to a directory. If it is a listener, an encoder from an earlier save
+        is removed. If the pipeline that is saved there has a listener without an upstream, raises
+        ConfigError before anything is written."""
         check_upstreams(Path(path))
         exclude = tuple(exclude)
         encoders = [node for node in self.model.walk() if node.name == ENCODER]
         for node in encoders:
             if shim_of(node).module is not None:
-                module_of(node)  # settings that were changed at loading take effect
+                module_of(node)  # applies settings that were overridden at loading
         folder = Path(path) / FOLDER
         with apart(folder):
             super().to_disk(path, exclude=exclude)
@@ -35,7 +34,7 @@ class KeepsEncoderApart(TrainablePipe):
             with suppress(FileNotFoundError):  # another process may save to the same place
                 remove_folder(folder)
 
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "KeepsEncoderApart":
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SavesEncoderApart":
         """Read the component from a directory."""
         with apart(Path(path) / FOLDER):
             super().from_disk(path, exclude=exclude)
@@ -43,38 +42,41 @@ class KeepsEncoderApart(TrainablePipe):
 
 
 def check_upstreams(path: Path) -> None:
-    """Raise ConfigError if a listener of a saved pipeline has no upstream in it: it could not be
-    loaded. path: of the component that is about to be saved; spaCy has written the config beside
-    it by then."""
+    """Raise ConfigError if a listener of a saved pipeline has no upstream in that pipeline, which
+    then could not be loaded.
+
+    path: of the component that is about to be saved. spaCy writes the config beside it first.
+    """
     file = path.parent / "config.cfg"
     if not file.exists():
-        return  # a component alone
+        return  # only this component is saved
     config = Config().from_disk(file, interpolate=False)
     names = config.get("nlp", {}).get("pipeline", [])
     if path.name not in names:
-        return  # the config of something else
+        return  # the config is of another pipeline
     upstreams: set[str] = set()
     for name in names:
         block = config["components"].get(name, {})
-        for wanted in set(_wanted(block)) - upstreams - ({"*"} if upstreams else set()):
+        available = upstreams | ({"*"} if upstreams else set())
+        for missing in set(_upstream_names(block)) - available:
             raise ConfigError(
-                f"{name} listens to an upstream component {wanted!r}, and the pipeline has none "
+                f"{name} listens to an upstream component {missing!r}, and the pipeline has none "
                 f"before it: it could not be loaded. Add a 'luke' component (the pipeline is "
-                f"{', '.join(names)}), or give {name} an encoder of its own by "
-                "nlp.replace_listeners before the upstream is removed. If the upstream was "
-                f"renamed, change model.encoder.upstream in nlp.get_pipe_config({name!r}) too."
+                f"{', '.join(names)}), or give {name} its own encoder by nlp.replace_listeners "
+                "before the upstream is removed. If the upstream was renamed, also change "
+                f"model.encoder.upstream in nlp.get_pipe_config({name!r})."
             )
         if _architecture(block.get("model")) == "spacy-luke.LukeEncoder.v1":
             upstreams.add(name)
 
 
-def _wanted(block: Mapping) -> Iterator[str]:
-    """The upstreams that the listeners in a block of a config name."""
+def _upstream_names(block: Mapping) -> Iterator[str]:
+    """The upstreams that are named by the listeners in a block of a config."""
     if _architecture(block) == "spacy-luke.LukeListener.v1":
         yield block.get("upstream", "*")
     for value in block.values():
         if isinstance(value, Mapping):
-            yield from _wanted(value)
+            yield from _upstream_names(value)
 
 
 def _architecture(block: object) -> object:

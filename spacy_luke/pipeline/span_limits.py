@@ -1,4 +1,4 @@
-"""How many gold spans a luke_ner can never find, and why."""
+"""Count the gold spans that a ``luke_ner`` cannot predict, by reason."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -10,7 +10,7 @@ from thinc.api import Model
 
 from ..layers.span_network import SpanQuery
 from ..layers.task_layer import fits
-from ..report import tell
+from ..report import log_lost
 from .gold import gold_spans, match_gold
 
 
@@ -21,10 +21,13 @@ def report_limits(
     make_query: Callable[[Sequence[Doc]], SpanQuery],
     model: Model,
 ) -> dict[str, int]:
-    """Count the gold spans (``gold``), those that do not fit the tokens (``misaligned``), that are
-    not suggested (``unsuggested``), and that the network's limits exclude (``unaskable``); and say
-    so. spans_key: None for ``Doc.ents``."""
-    total = misaligned = unsuggested = unaskable = n_absent = 0
+    """Count and log all gold spans (``gold``), and those that do not fit the tokens
+    (``misaligned``), that are not suggested (``unsuggested``), or that the model does not score
+    (``too long``: too many pieces, or a token without pieces at an end).
+
+    spans_key: None for ``Doc.ents``.
+    """
+    total = misaligned = unsuggested = too_long = n_without_group = 0
     for batch in minibatch(examples, 64):
         examples = list(batch)
         query = make_query([eg.predicted for eg in examples])
@@ -35,24 +38,24 @@ def report_limits(
         total += len(gold.docs) + int(gold.n_misaligned.sum())
         misaligned += int(gold.n_misaligned.sum())
         unsuggested += len(gold.docs) - n_suggested
-        unaskable += n_suggested - len(np.unique(matched[(matched >= 0) & fit]))
-        n_absent += sum(spans_key not in eg.reference.spans for eg in examples if spans_key)
-    lost = misaligned + unsuggested + unaskable
-    tell(
-        lost,
+        too_long += n_suggested - len(np.unique(matched[(matched >= 0) & fit]))
+        n_without_group += sum(spans_key not in eg.reference.spans for eg in examples if spans_key)
+    n_lost = misaligned + unsuggested + too_long
+    log_lost(
+        n_lost,
         "%s: %d of %d gold spans cannot be predicted: %d do not fit the tokens, %d are not "
-        "suggested, %d have too many pieces, or a token without any at an end.",
-        *(name, lost, total, misaligned, unsuggested, unaskable),
+        "suggested, %d have too many pieces or a token without pieces at an end.",
+        *(name, n_lost, total, misaligned, unsuggested, too_long),
     )
-    tell(
-        n_absent,
+    log_lost(
+        n_without_group,
         "%s: %d documents have no spans group %r: they count as not annotated, and nothing is "
-        "learned from them. Where there is nothing to find, give them an empty group.",
-        *(name, n_absent, spans_key),
+        "learned from them. If a document has no entities, give it an empty group.",
+        *(name, n_without_group, spans_key),
     )
     return {
         "gold": total,
         "misaligned": misaligned,
         "unsuggested": unsuggested,
-        "unaskable": unaskable,
+        "too long": too_long,
     }

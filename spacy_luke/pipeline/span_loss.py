@@ -13,9 +13,9 @@ def span_loss(
 ) -> tuple[float, SpanScores]:
     """Cross-entropy of the scored candidates plus binary cross-entropy of the filter.
 
-    targets: (n_candidates,) classes, ``nil`` for no entity. annotated: (n_candidates,) False
-    keeps a candidate out of the loss. Both terms are summed and divided by ``n_tokens``.
-    Returns the loss and the gradient of every score.
+    targets: (n_candidates,) class numbers, ``nil`` for no entity. annotated: (n_candidates,), False
+    excludes a candidate from the loss. Both terms are sums divided by ``n_tokens``. Returns the
+    loss and its gradient for every score.
     """
     xp = ops.xp
     scale = 1.0 / max(n_tokens, 1)
@@ -23,15 +23,15 @@ def span_loss(
     classes = xp.asarray(targets[scores.rows])
     rows = xp.arange(len(classes))
     d_logits = ops.softmax(scores.logits) if len(classes) else xp.zeros_like(scores.logits)
-    chosen = d_logits[rows, classes]
-    loss = -(xp.log(xp.maximum(chosen, 1e-30)) * weights).sum()
+    of_gold = d_logits[rows, classes]  # probabilities
+    loss = -(xp.log(xp.maximum(of_gold, 1e-30)) * weights).sum()
     d_logits[rows, classes] -= 1.0
     d_logits *= weights[:, None]
 
     positive = xp.asarray(targets[scores.filtered] != nil, dtype="f")
     filter_weights = xp.asarray(annotated[scores.filtered], dtype="f") * scale
     x = scores.filter_logits
-    # Binary cross-entropy on logits, in the form that cannot overflow.
+    # softplus(x) - x * positive, in the form that cannot overflow.
     cost = xp.maximum(x, 0) - x * positive + xp.log1p(xp.exp(-xp.abs(x)))
     loss = loss + (cost * filter_weights).sum()
     d_filter = (ops.sigmoid(x) - positive) * filter_weights

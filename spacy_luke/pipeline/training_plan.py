@@ -1,8 +1,8 @@
-"""The length of a training, from the size of its corpus.
+"""Choose the length of a training by the size of its corpus.
 
-A schedule with a warm-up and a linear decay has to know its last step, and a config cannot know how
-large the corpus is. This callback counts one epoch of batches and fills in what the config leaves
-at 0, before ``spacy train`` reads it.
+A learning rate with warm-up and linear decay needs the number of steps, and a config does not know
+the size of the corpus. This callback counts the batches of one epoch and sets the settings that are
+0 in the config, before ``spacy train`` reads them.
 """
 
 import math
@@ -20,7 +20,7 @@ from ..errors import ConfigError, CorpusError
 
 @dataclass(frozen=True)
 class Epoch:
-    """One pass over the training corpus: documents of the corpus, batches and their words."""
+    """Documents, batches and words of one pass over the training corpus."""
 
     docs: int
     batches: int
@@ -29,12 +29,13 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps of the training, of its warm-up, and between two evaluations."""
+    """Steps of the training, of its warm-up, and from one evaluation to the next. reason: a
+    sentence for the user."""
 
     steps: int
     warmup_steps: int
     eval_frequency: int
-    why: str
+    reason: str
 
 
 @registry.callbacks("spacy-luke.plan_training.v1")
@@ -43,26 +44,26 @@ def make_plan_training(
 ) -> Callable[[Language], Language]:
     """For ``[initialize.after_init]``: choose the steps of a training by the size of its corpus.
 
-    A training sees at least ``words`` words and makes at least ``epochs`` passes: a small corpus is
-    seen many times, a large one a few times. One epoch of ``[training.batcher]`` is counted, so
-    the batch size is accounted for.
+    A training reads at least ``words`` words and makes at least ``epochs`` passes, so a small
+    corpus is read many times and a large corpus a few times. The batches of ``[training.batcher]``
+    are counted, so the result accounts for the batch size.
 
-    Only settings that are 0 are chosen: ``max_steps`` (unless ``max_epochs`` is set, which then
+    Only settings that are 0 are set: ``max_steps`` (not if ``max_epochs`` is set, which then
     decides), ``eval_frequency``, and ``total_steps`` and ``warmup_steps`` of
-    ``optimizer.learn_rate``. Others stay. The choice is printed, and is in the ``config.cfg`` of
-    the trained pipeline.
+    ``optimizer.learn_rate``. The choice is printed, and saved in the ``config.cfg`` of the trained
+    pipeline.
 
-    words, epochs: the least that a training sees of its corpus.
+    words, epochs: least number of words, and of passes over the corpus.
     warmup: share of the steps in which the learning rate rises. Not used if ``total_steps`` is set.
-    evaluations: how often the pipeline is evaluated.
+    evaluations: number of evaluations in the training.
 
-    Raises ConfigError for values that cannot work, and if the corpus is streamed
-    (``max_epochs = -1``) without ``max_steps``; CorpusError if it has no batches.
+    Raises ConfigError for invalid values, and if the corpus is streamed (``max_epochs = -1``) and
+    ``max_steps`` is not set; CorpusError if the corpus has no batches.
     """
     if not (words >= 0 and epochs >= 0 and words + epochs > 0):
         raise ConfigError(
-            f"plan_training: words is {words} and epochs {epochs}; one must be above 0, and "
-            "neither below."
+            f"plan_training: words is {words} and epochs is {epochs}; one must be above 0, and "
+            "neither may be negative."
         )
     if not 0 <= warmup <= 1:
         raise ConfigError(f"plan_training.warmup is {warmup}; it must be from 0 to 1.")
@@ -75,7 +76,7 @@ def make_plan_training(
             return nlp
         plan = make_plan(nlp, words, epochs, warmup, evaluations)
         chosen = fill_in(training, plan)
-        msg.info(f"Training plan: {plan.why}. Chosen: {chosen}.")
+        msg.info(f"Training plan: {plan.reason}. Chosen: {chosen}.")
         return nlp
 
     return plan_training
@@ -83,13 +84,13 @@ def make_plan_training(
 
 def open_settings(training: dict[str, Any]) -> list[str]:
     """The settings of ``[training]`` that are 0 and can be chosen."""
-    found = [name for name in ("max_steps", "eval_frequency") if not training[name]]
-    if training["max_epochs"] > 0 and "max_steps" in found:
-        found.remove("max_steps")
+    names = [name for name in ("max_steps", "eval_frequency") if not training[name]]
+    if training["max_epochs"] > 0 and "max_steps" in names:
+        names.remove("max_steps")
     schedule = training["optimizer"].get("learn_rate")
     if isinstance(schedule, dict) and schedule.get("total_steps") == 0:
-        found.append("total_steps")
-    return found
+        names.append("total_steps")
+    return names
 
 
 def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluations: int) -> Plan:
@@ -103,40 +104,43 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
                 "[training] max_epochs is -1 (the corpus is streamed) and max_steps 0: the size of "
                 "the corpus is unknown. Set max_steps."
             )
-        steps, why = max_steps, f"{max_steps:,} steps, as set"
+        steps, reason = max_steps, f"{max_steps:,} steps, as set"
     else:
         epoch = count_epoch(nlp)
-        found = (
-            f"{epoch.docs:,} documents of {epoch.words:,} words are {epoch.batches:,} batches per "
-            "epoch."
-        )
-        ends = max_epochs * epoch.batches if max_epochs else math.inf
-        if max_steps and max_steps <= ends:
-            steps, reason = max_steps, "as set"
+        epoch_end = max_epochs * epoch.batches if max_epochs else math.inf
+        if max_steps and max_steps <= epoch_end:
+            steps, rule = max_steps, "as set"
         elif max_epochs:
-            steps, reason = max_epochs * epoch.batches, f"max_epochs is {max_epochs}"
-            last = steps - 1  # spaCy counts from 0, and stops there
+            steps, rule = max_epochs * epoch.batches, f"max_epochs is {max_epochs}"
+            last = steps - 1  # spaCy counts steps from 0
         else:
-            wanted = math.ceil(max(epochs, words / epoch.words) * epoch.batches)
-            every = math.ceil(wanted / evaluations)
-            steps = every * math.ceil(wanted / every)  # the last step is evaluated
-            reason = f"at least {words:,} words and {epochs:g} epochs"
+            least = math.ceil(max(epochs, words / epoch.words) * epoch.batches)
+            every = math.ceil(least / evaluations)
+            steps = every * math.ceil(least / every)  # a multiple: the last step is evaluated
+            rule = f"at least {words:,} words and {epochs:g} epochs"
         passes = steps / epoch.batches
-        shown = f"{passes:,.0f}" if passes >= 10 else f"{passes:.2g}"
-        why = f"{found} {steps:,} steps, {shown} epochs ({reason})"
+        n_epochs = f"{passes:,.0f}" if passes >= 10 else f"{passes:.2g}"
+        reason = (
+            f"{epoch.docs:,} documents of {epoch.words:,} words are {epoch.batches:,} batches per "
+            f"epoch. {steps:,} steps, {n_epochs} epochs ({rule})"
+        )
     every = frequency(last or steps, evaluations)
-    return Plan(steps, round(warmup * steps), every, why)
+    return Plan(steps, round(warmup * steps), every, reason)
 
 
 def frequency(last: int, evaluations: int) -> int:
-    """Steps between about so many evaluations, of which one is as near to the last step as can be:
-    there the learning rate is lowest, and spaCy evaluates at multiples only."""
-    most = max(1, math.ceil(last / evaluations))
-    return min(range(most, most // 2, -1), key=lambda every: last % every)
+    """Steps from one evaluation to the next, for about ``evaluations`` of them.
+
+    spaCy evaluates at multiples of this number only. The last multiple should be as close as
+    possible to the last step, because the learning rate is lowest there. With 10 steps and 3
+    evaluations the result is 3: evaluations after 3, 6 and 9 steps.
+    """
+    largest = max(1, math.ceil(last / evaluations))
+    return min(range(largest, largest // 2, -1), key=lambda every: last % every)
 
 
 def count_epoch(nlp: Language) -> Epoch:
-    """Read the training corpus once, and count a pass of the config's batcher over it."""
+    """Read the training corpus once, and count the batches that the config's batcher makes."""
     config = nlp.config.interpolate()
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     try:
@@ -145,8 +149,8 @@ def count_epoch(nlp: Language) -> Epoch:
     except (OSError, ValueError) as err:
         raise ConfigError(
             f"plan_training: the training corpus ({settings['train_corpus']}) cannot be read: "
-            f"{err} To initialise without it, outside of spacy train, set initialize.after_init "
-            "to null."
+            f"{err} To initialise outside of spacy train without a corpus, set "
+            "initialize.after_init to null."
         ) from err
     batches = [sum(len(eg.predicted) for eg in batch) for batch in settings["batcher"](examples)]
     if not sum(batches):
@@ -155,16 +159,16 @@ def count_epoch(nlp: Language) -> Epoch:
 
 
 def fill_in(training: dict[str, Any], plan: Plan) -> str:
-    """Write a plan into the settings of ``[training]`` that are 0; return what was written."""
-    left = open_settings(training)
+    """Set the settings of ``[training]`` that are 0, and return them as text."""
+    open_names = open_settings(training)
     chosen: dict[str, int] = {}
-    if "max_steps" in left:
+    if "max_steps" in open_names:
         chosen["max_steps"] = training["max_steps"] = plan.steps
-    if "total_steps" in left:
+    if "total_steps" in open_names:
         schedule = training["optimizer"]["learn_rate"]
         chosen["total_steps"] = schedule["total_steps"] = plan.steps
         if not schedule.get("warmup_steps"):
             chosen["warmup_steps"] = schedule["warmup_steps"] = plan.warmup_steps
-    if "eval_frequency" in left:
+    if "eval_frequency" in open_names:
         chosen["eval_frequency"] = training["eval_frequency"] = plan.eval_frequency
     return ", ".join(f"{name} = {value}" for name, value in chosen.items())

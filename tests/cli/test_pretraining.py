@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from spacy_luke.cli import app
 from spacy_luke.layers.encoder import module_of
-from spacy_luke.pipeline.entity_store import encoder_of
+from spacy_luke.pipeline.entity_store import find_encoder
 from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.pretrain import read_log
 from spacy_luke.pretraining.shards import vocabulary
@@ -78,7 +78,7 @@ def test_the_encoder_becomes_a_pipeline_that_is_asked_and_a_config_trains(bert_d
     train(CORPUS.parents[1] / "configs" / "ner.cfg", tmp_path / "trained", overrides=overrides)
     trained = spacy.load(tmp_path / "trained" / "model-last")
     assert trained.pipe_names[-1] == "luke_ner"
-    encoder = module_of(encoder_of(trained))
+    encoder = module_of(find_encoder(trained))
     assert {"Carrowick", "Hallin"} < set(encoder.entities.names)
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
 from spacy_luke.cli.tune_nil import Score, bias_values, choose, score_biases
 from spacy_luke.errors import ConfigError
-from spacy_luke.pipeline.saving import KeepsEncoderApart
+from spacy_luke.pipeline.saving import SavesEncoderApart
 from tests.pipeline.conftest import fit, make_examples, make_ner
 
 
@@ -65,14 +65,14 @@ def contents(folder):
 
 def test_a_pipeline_is_replaced_whole_or_not_at_all(run, trained, tmp_path, monkeypatch):
     shutil.copytree(trained / "model", tmp_path / "model")
-    before, write = contents(tmp_path / "model"), KeepsEncoderApart.to_disk
+    before, write = contents(tmp_path / "model"), SavesEncoderApart.to_disk
 
     def fail(self, path, **kwargs):
         write(self, path, **kwargs)
         raise OSError("No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(KeepsEncoderApart, "to_disk", fail)
+        patch.setattr(SavesEncoderApart, "to_disk", fail)
         code, output = run(str(tmp_path / "model"), "dev.spacy")
     assert code == 1 and "No space left" in output
     assert contents(tmp_path / "model") == before and len(list(tmp_path.iterdir())) == 1
@@ -170,7 +170,7 @@ def test_values_that_cannot_be_walked_are_refused(values):
         (["model", "broken.spacy"], "broken.spacy cannot be read"),
         (["model", "bare.spacy"], "no annotated entity"),
         (["model", "dev.spacy", "--component", "ner"], "the pipeline has sentencizer, luke_ner"),
-        (["model", "dev.spacy", "--component", "sentencizer"], "it is no luke_ner"),
+        (["model", "dev.spacy", "--component", "sentencizer"], "it is not a luke_ner"),
         (["model", "dev.spacy", "--step", "0"], "step is 0"),
     ],
 )

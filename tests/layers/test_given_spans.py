@@ -185,7 +185,7 @@ def test_a_pair_that_is_not_asked_about_is_mentioned_once(bert_dir, caplog):
         assert {frozenset((r.head.start, r.tail.start)) for r in doc._.relations} <= {
             frozenset((201, 202))
         }
-    assert caplog.text.count("2 of 3 questions have no pieces or are longer") == 1
+    assert caplog.text.count("2 of 3 rows are not scored") == 1
     assert "counted from 0: 1)" in caplog.text
 
 

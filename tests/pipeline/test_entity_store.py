@@ -12,10 +12,10 @@ from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import CheckpointError, ConfigError
 from spacy_luke.layers.encoder import module_of, set_encoder, to_checkpoint
 from spacy_luke.pipeline.entity_store import (
-    Mention,
+    TitledMention,
     add_entities,
-    encoder_of,
-    set_entities,
+    find_encoder,
+    replace_entities,
 )
 from spacy_luke.pipeline.published import import_checkpoint
 from spacy_luke.vocab.editing import lite
@@ -24,7 +24,7 @@ from spacy_luke.vocab.entity_vocab import EntityVocab
 
 def test_a_known_entity_is_replaced_by_its_title_in_the_pipelines_language(make_checkpoint):
     nlp = import_checkpoint(str(make_checkpoint("luke", "LukeForMaskedLM")), "en")
-    node = encoder_of(nlp)
+    node = find_encoder(nlp)
     checkpoint = to_checkpoint(module_of(node))
     names = {
         f"en:{x}" if not x.startswith("[") else x: i for x, i in checkpoint.entities.names.items()
@@ -33,7 +33,7 @@ def test_a_known_entity_is_replaced_by_its_title_in_the_pipelines_language(make_
     del names["en:Japan"]  # a row without a name
     set_encoder(node, replace(checkpoint, entities=EntityVocab(names)))
     doc = nlp.make_doc("Tokyo is large.")
-    mentions = [Mention("Tokyo", doc, 0, 1), Mention("Halden", doc, 2, 3)]
+    mentions = [TitledMention("Tokyo", doc, 0, 1), TitledMention("Halden", doc, 2, 3)]
     assert add_entities(node, mentions, "en") == [
         "Tokyo", "Halden",
     ]  # fmt: skip
@@ -48,11 +48,11 @@ def test_a_known_entity_is_replaced_by_its_title_in_the_pipelines_language(make_
 
 def test_mentions_of_one_entity_under_several_names_are_one_entity(make_checkpoint):
     nlp = import_checkpoint(str(make_checkpoint("luke", "LukeForMaskedLM")), "en")
-    node = encoder_of(nlp)
+    node = find_encoder(nlp)
     before = to_checkpoint(module_of(node))
     doc = nlp.make_doc("Tokyo is large and far away.")
     places = [("Ada_Lovelace", 0), ("Ada Lovelace", 2), ("Old_Halden", 4), ("Old Halden", 5)]
-    mentions = [Mention(name, doc, i, i + 1) for name, i in places]
+    mentions = [TitledMention(name, doc, i, i + 1) for name, i in places]
     assert add_entities(node, mentions, "en") == ["Ada_Lovelace", "Old_Halden"]
     after = to_checkpoint(module_of(node))
     assert len(after.entities) == len(before.entities) + 1
@@ -84,17 +84,17 @@ def test_rows_of_another_kind_of_encoder_are_refused(luke_dir, make_checkpoint):
     nlp = import_checkpoint(str(luke_dir), "en")
     other = read_checkpoint(make_checkpoint("luke", num_hidden_layers=3))
     with pytest.raises(CheckpointError, match="num_hidden_layers 3"):
-        set_entities(encoder_of(nlp), other.entities, other)
+        replace_entities(find_encoder(nlp), other.entities, other)
 
 
 def test_an_entity_without_a_row_is_refused(luke_dir):
     nlp = import_checkpoint(str(luke_dir), "en")
-    node = encoder_of(nlp)
+    node = find_encoder(nlp)
     wanted = EntityVocab({**dict(module_of(node).entities.names.items()), "Atlantis": 23})
     with pytest.raises(ConfigError, match="no rows for 1 entities, 'Atlantis'"):
-        set_entities(node, wanted)
+        replace_entities(node, wanted)
     with pytest.raises(ConfigError, match="no rows"):
-        set_entities(node, wanted, read_checkpoint(luke_dir))
+        replace_entities(node, wanted, read_checkpoint(luke_dir))
 
 
 def test_word_shapes_and_labels_survive_another_table(bert_dir):
@@ -107,9 +107,9 @@ def test_word_shapes_and_labels_survive_another_table(bert_dir):
     }
     nlp.add_pipe("luke", config={"model": model})
     nlp.initialize()
-    node = encoder_of(nlp)
+    node = find_encoder(nlp)
     before = module_of(node).network.state_dict()
-    set_entities(node, lite(module_of(node).entities))
+    replace_entities(node, lite(module_of(node).entities))
     after = module_of(node).network.state_dict()
     for name in ("word_embeddings.shapes.weight", "entity_embeddings.labels.weight"):
         assert (before[name] == after[name]).all()
@@ -119,7 +119,7 @@ def test_which_encoder_is_meant_must_be_clear(luke_dir):
     nlp = import_checkpoint(str(luke_dir), "en")
     nlp.add_pipe("luke", name="other", source=import_checkpoint(str(luke_dir), "en"))
     with pytest.raises(ConfigError, match=r"2 components have an encoder \['luke', 'other'\]"):
-        encoder_of(nlp)
-    assert encoder_of(nlp, "other") is nlp.get_pipe("other").model
+        find_encoder(nlp)
+    assert find_encoder(nlp, "other") is nlp.get_pipe("other").model
     with pytest.raises(ConfigError, match="'ner' has no LUKE encoder"):
-        encoder_of(nlp, "ner")
+        find_encoder(nlp, "ner")

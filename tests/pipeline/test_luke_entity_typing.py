@@ -158,7 +158,7 @@ def test_gold_out_of_reach_is_counted_by_reason(bert_dir, caplog):
         nlp.initialize(lambda: examples)
     limits = nlp.get_pipe("luke_entity_typing").limits
     assert limits == {"gold": 14, "no entity": 3, "too long": 1, "several types": 0}
-    assert "of 14 gold spans with types 3 are no entity of the documents and 1 are" in caplog.text
+    assert "14 gold spans have types. 3 are not entities of the documents and 1 are" in caplog.text
     assert "no document of the data has entities" not in caplog.text
 
 
@@ -285,7 +285,7 @@ def test_an_entity_longer_than_a_window_is_asked_and_has_no_type_and_that_is_sai
         nlp(doc)
         long, short = doc.ents
         assert has_types(long) and long._.types == {} and set(short._.types) == PATHS
-    assert caplog.text.count("1 of 2 questions have no pieces or are longer") == 1
+    assert caplog.text.count("1 of 2 rows are not scored") == 1
 
 
 @pytest.mark.parametrize("mode", MODES)

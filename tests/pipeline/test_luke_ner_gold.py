@@ -107,7 +107,7 @@ def test_gold_that_cannot_be_predicted_is_counted_and_told(ner, caplog):
     assert "3 of 11 gold spans cannot be predicted: 1 do not fit" in caplog.text
     limits = nlp.get_pipe("luke_ner").limits
     assert limits["gold"] == sum(len(spans) for _, spans in data) + 1
-    assert (limits["unsuggested"], limits["unaskable"], limits["misaligned"]) == (1, 1, 1)
+    assert (limits["unsuggested"], limits["too long"], limits["misaligned"]) == (1, 1, 1)
 
 
 def test_gold_is_counted_in_the_sentences_of_training(ner):

@@ -90,7 +90,8 @@ def test_gold_out_of_reach_is_counted_by_reason(bert_dir, caplog):
     limits = nlp.get_pipe("luke_relation").limits
     expected = {"gold": 7, "no entity": 1, "no candidate": 3, "second label": 1, "too long": 0}
     assert limits == expected
-    assert "of 7 gold relations 1 have a side that is no entity, 3 are no candidate" in caplog.text
+    lost = "of 7 gold relations 1 have a side that is not an entity, 3 are not a candidate"
+    assert lost in caplog.text
 
 
 def test_texts_that_differ_in_white_space_teach_the_same(bert_dir):
@@ -369,4 +370,4 @@ def test_gold_that_says_there_is_no_relation_is_none(bert_dir):
 def test_a_symmetric_label_that_no_relation_has_is_warned_of(bert_dir, caplog):
     nlp = make_pipeline("luke_relation", bert_dir, "probe", symmetric=["borders", "bodrers"])
     nlp.initialize(lambda: make_examples(nlp))
-    assert "symmetric names ['bodrers']" in caplog.text
+    assert "symmetric contains ['bodrers']" in caplog.text

@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.layers.encoder import module_of, set_encoder, to_checkpoint
-from spacy_luke.pipeline.entity_store import set_entities
+from spacy_luke.pipeline.entity_store import replace_entities
 from spacy_luke.pipeline.published import import_checkpoint
 from spacy_luke.vocab.editing import lite
 from spacy_luke.vocab.entity_vocab import EntityVocab
@@ -88,7 +88,7 @@ def test_what_has_no_pieces_finds_nothing(make_checkpoint):
 def test_a_vocabulary_of_special_entities_has_none_to_find(nlp):
     luke = nlp.get_pipe("luke")
     doc = nlp.make_doc("Tokyo is large.")
-    set_entities(luke.model, lite(module_of(luke.model).entities))
+    replace_entities(luke.model, lite(module_of(luke.model).entities))
     assert luke.masked_entities([doc[0:1], doc[2:3]]) == [[], []]
 
 
@@ -107,5 +107,5 @@ def test_an_encoder_without_the_head_is_told(bert_dir):
     nlp = spacy.blank("en")
     nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
     nlp.initialize()
-    with pytest.raises(ConfigError, match="came without a masked-entity head"):
+    with pytest.raises(ConfigError, match="has no masked-entity head"):
         nlp.get_pipe("luke").masked_entities([nlp.make_doc("Tokyo")[0:1]])

@@ -49,7 +49,7 @@ def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypat
     part = pipe._part
     monkeypatch.setattr(pipe, "_part", lambda *x: sizes.append(x[2] - x[1]) or part(*x))
     _, whole = pipe.predict(docs)
-    missing = pipe.n_unanswered
+    missing = pipe.n_unscored
     # In the order of words and against it; other documents have more where pieces are short.
     assert not sizes and missing >= 4
     monkeypatch.setattr(entity_task, "MAX_WORDS", 14)
@@ -59,7 +59,7 @@ def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypat
     monkeypatch.setattr(pipe, "candidates", lambda *x: calls.append(x) or candidates(*x))
     query, parts = pipe.predict(docs)
     assert len(calls) == len(docs)
-    assert pipe.n_unanswered == 2 * missing and sum(sizes) == len(docs) and len(sizes) > 2
+    assert pipe.n_unscored == 2 * missing and sum(sizes) == len(docs) and len(sizes) > 2
     assert np.array_equal(whole.rows, parts.rows)
     assert np.allclose(whole.logits, parts.logits, atol=1e-5)
     assert len(query.pairs) == len(parts.rows) + missing

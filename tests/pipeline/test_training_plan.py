@@ -168,7 +168,7 @@ def test_the_plan_is_what_training_reads(planned):
 @pytest.mark.parametrize(
     "settings,message",
     [
-        ({"words": 0, "epochs": 0}, "words is 0 and epochs 0"),
+        ({"words": 0, "epochs": 0}, "words is 0 and epochs is 0"),
         ({"words": -1}, "words is -1"),
         ({"warmup": 1.5}, "warmup is 1.5"),
         ({"evaluations": 0}, "evaluations is 0"),

@@ -1,4 +1,7 @@
-"""What a component is made of, in the pipeline's ``meta.json``; ``spacy package`` shows it."""
+"""Encoders, settings and data counts of components, in the pipeline's ``meta.json``.
+
+``spacy package`` shows the notes that are written here.
+"""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -15,12 +18,13 @@ _HEADING = "### Encoders and training data"
 
 
 def record(nlp: Language | None, name: str, training_data: dict[str, int]) -> None:
-    """Describe a component that was just initialised in ``nlp.meta``, and all others anew.
+    """Describe a component that was just initialised in ``nlp.meta``, and update all others.
 
     ``meta["luke"][name]`` gets the encoder's source (name, SHA-256 of its weight files, published
-    class), the settings of its layers, and what was counted in the training data; ``sources`` names
-    the source; ``notes`` show all of it, below what is there. training_data: counts by what was
-    counted; empty where there was none.
+    class), the settings of its layers, and the counts of the training data. ``sources`` names the
+    source. ``notes`` show all of it as a table, below the existing text.
+
+    training_data: name of a count -> count; empty if nothing was counted.
     """
     if nlp is None or name not in nlp.pipe_names:
         return
@@ -31,15 +35,15 @@ def record(nlp: Language | None, name: str, training_data: dict[str, int]) -> No
 
 
 def record_preset(nlp: Language, name: str, preset: str) -> None:
-    """Add to what :func:`record` wrote which preset a component's settings were taken from."""
+    """Add the preset that a component's settings were taken from to the entry of :func:`record`."""
     nlp.meta[KEY][name]["preset"] = preset
     _show(nlp)
 
 
 @registry.callbacks("spacy-luke.fill_card.v1")
 def make_fill_card() -> Callable[[Language], Language]:
-    """For ``[training.before_to_disk]``: describe components that were not initialised by the
-    training, but came from another pipeline."""
+    """For ``[training.before_to_disk]``: describe also components that were sourced from another
+    pipeline, and not initialised by this training."""
 
     def fill(nlp: Language) -> Language:
         refresh(nlp)
@@ -49,26 +53,25 @@ def make_fill_card() -> Callable[[Language], Language]:
 
 
 def refresh(nlp: Language) -> None:
-    """Bring encoders and settings up to date, also of components that came from other pipelines,
-    and forget those that are gone."""
-    before = nlp.meta.get(KEY) or {}
+    """Update encoders and settings of all components, and remove the entries of components that
+    the pipeline does not contain."""
+    old_entries = nlp.meta.get(KEY) or {}
     entries: dict[str, Any] = {}
     for name, pipe in nlp.pipeline:
         model: Any = getattr(pipe, "model", None)
-        found = _describe(model) if isinstance(model, Model) else {}
-        if found:
-            kept = {
-                k: v for k, v in before.get(name, {}).items() if k not in ("encoder", "settings")
-            }
-            entries[name] = {**found, **kept}
-            _add_source(nlp, found)
+        entry = _describe(model) if isinstance(model, Model) else {}
+        if entry:
+            old = old_entries.get(name, {})
+            kept = {k: v for k, v in old.items() if k not in ("encoder", "settings")}
+            entries[name] = {**entry, **kept}
+            _add_source(nlp, entry)
     nlp.meta[KEY] = entries
     _show(nlp)
 
 
 def _describe(model: Model) -> dict[str, Any]:
-    """The source of the encoder in a model, if it has one with weights, and the layers' settings;
-    empty for a model that is none of ours."""
+    """The source of the encoder in a model, if it has one with weights, and the layers' settings.
+    Empty for a model of another package."""
     entry: dict[str, Any] = {}
     settings = _settings(model)
     if settings:
@@ -92,21 +95,21 @@ def _add_source(nlp: Language, entry: dict[str, Any]) -> None:
 
 
 def _show(nlp: Language) -> None:
-    before = str(nlp.meta.get("notes") or "").partition(_HEADING)[0].rstrip()
-    nlp.meta["notes"] = "\n\n".join(filter(None, [before, _notes(nlp.meta[KEY])]))
+    text = str(nlp.meta.get("notes") or "").partition(_HEADING)[0].rstrip()
+    nlp.meta["notes"] = "\n\n".join(filter(None, [text, _notes(nlp.meta[KEY])]))
 
 
 def _settings(model: Model) -> dict[str, Any]:
-    """The settings of the nodes that have some, as plain values."""
-    found: dict[str, Any] = {}
+    """The plain values among the settings of all nodes, by name."""
+    values: dict[str, Any] = {}
     for node in model.walk():
         settings = node.attrs.get("settings")
         if is_dataclass(settings):
             for field in fields(settings):
                 value = getattr(settings, field.name)
                 if isinstance(value, (str, int, float, list)) and field.name != "name":
-                    found[field.name] = value
-    return found
+                    values[field.name] = value
+    return values
 
 
 def _notes(entries: dict[str, Any]) -> str:
@@ -118,14 +121,14 @@ def _notes(entries: dict[str, Any]) -> str:
     ]
     for name, entry in entries.items():
         encoder = entry.get("encoder")
-        shown = "that of its `luke` component"
+        source = "that of its `luke` component"
         if encoder is not None:
             parts = [f"`{encoder['name']}`", encoder["architecture"]]
             parts.append(f"SHA-256 `{encoder['sha256']}`" if encoder["sha256"] else "")
-            shown = "<br>".join(filter(None, parts))
+            source = "<br>".join(filter(None, parts))
         settings = ", ".join(f"{k} = {v}" for k, v in entry["settings"].items())
         if "preset" in entry:
             settings = f"preset `{entry['preset']}`: {settings}"
         counts = ", ".join(f"{k}: {v}" for k, v in entry.get("training_data", {}).items())
-        lines.append(f"| `{name}` | {shown} | {settings} | {counts or 'none recorded'} |")
+        lines.append(f"| `{name}` | {source} | {settings} | {counts or 'none recorded'} |")
     return "\n".join(lines)
