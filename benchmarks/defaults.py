@@ -90,8 +90,8 @@ def train_loop(corpora: Corpora, encoder: str, steps: int, seed: int) -> tuple[L
     done = 0
     while done < steps:
         random.shuffle(examples)
-        for batch in list(minibatch(examples, 16))[: steps - done]:
-            nlp.update(batch, sgd=optimizer, annotates=["sentencizer"])
+        for batch in list(minibatch(examples, 8))[: steps - done]:
+            nlp.update(batch, sgd=optimizer, drop=0.1, annotates=["sentencizer"])
             done += 1
     return nlp, done
 

@@ -1,7 +1,8 @@
-"""Decisions between scores that do not depend on rounding.
+"""Decisions between equal scores that do not depend on rounding.
 
 The last bits of a score depend on what else was in the batch. Scores that differ by less than
-``TOLERANCE`` count as equal, so that order in the text decides, and not those bits.
+``TOLERANCE`` count as equal, so that order in the text decides, and not those bits. (Where scores
+lie so densely that this would make different ones equal, they are compared as they are.)
 """
 
 import numpy as np
@@ -22,13 +23,19 @@ def levels(scores: Array, groups: Array) -> Array:
 
     scores: (n,). groups: (n,) e.g. the document of each; other groups do not matter to a score.
     """
-    # Scores 0.3, 0.1, 0.30001 of one group: sorted 0.1, 0.3, 0.30001 -> levels 0, 1, 1.
+    if not len(scores):
+        return np.zeros(0, dtype=np.int64)
+    # Scores 0.3, 0.1, 0.30001 of one group: sorted 0.1, 0.3, 0.30001 -> levels 1, 2, 2.
     order = np.lexsort((scores, groups))
     ordered, of_group = scores[order], groups[order]
     with np.errstate(invalid="ignore"):  # two infinite scores are equal
-        rises = np.diff(ordered) > TOLERANCE
+        rises = np.diff(ordered, prepend=-np.inf) > TOLERANCE
+        rises |= np.diff(of_group, prepend=-1) != 0
+        first = np.flatnonzero(rises)
+        last = np.append(first[1:], len(ordered)) - 1
+        # Small steps may lead to a different score: then each is a level of its own.
+        dense = (ordered[last] - ordered[first] > TOLERANCE)[np.cumsum(rises) - 1]
+    rises[dense] = True
     result = np.empty(len(scores), dtype=np.int64)
-    result[order] = np.concatenate([[0], np.cumsum(rises | (np.diff(of_group) != 0))])[
-        : len(scores)
-    ]
+    result[order] = np.cumsum(rises)
     return result

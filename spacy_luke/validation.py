@@ -22,7 +22,6 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 Schema: TypeAlias = type | Callable
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
-_CONFIGURED = "configured"
 
 
 @cache
@@ -54,26 +53,21 @@ def check_settings(owner: str, schema: Schema, values: Mapping[str, object]) -> 
         try:
             checked[name] = _adapter(schema, name).validate_python(value)
         except ValidationError as err:
-            reasons = dict.fromkeys(x["msg"].removeprefix("Input should be ") for x in err.errors())
-            raise ConfigError(
-                f"{owner}.{name} is {value!r}; it must be {', or '.join(reasons)}."
-            ) from None
+            reasons = " or ".join(dict.fromkeys(x["msg"] for x in err.errors()))
+            raise ConfigError(f"{owner}.{name} is {value!r}. {reasons}.") from None
     return checked
 
 
 class ComponentSettings(dict[str, Any]):
     """``cfg`` of a component: every value is validated when it is set, from anywhere.
 
-    schema: annotates each setting. configured: the values that the config gave. They are saved with
-    the others: if the config of a loaded pipeline differs from them, it was overridden, and the
-    override counts instead of the saved value.
+    schema: annotates each setting.
     """
 
-    def __init__(self, owner: str, schema: Schema, configured: Mapping[str, object]) -> None:
+    def __init__(self, owner: str, schema: Schema, settings: Mapping[str, object]) -> None:
         super().__init__()
         self.owner, self.schema = owner, schema
-        self.update(configured)
-        super().__setitem__(_CONFIGURED, dict(configured))
+        self.update(settings)
 
     def __setitem__(self, name: str, value: object) -> None:
         self.update({name: value})
@@ -86,14 +80,6 @@ class ComponentSettings(dict[str, Any]):
     def update(self, *args: object, **settings: object) -> None:
         """Set several values; all of them are validated before one is changed."""
         values: dict[str, Any] = dict(*args, **settings)
-        saved = values.pop(_CONFIGURED, None)
-        if saved is not None:
-            configured = self[_CONFIGURED]
-            values = {
-                name: value
-                for name, value in values.items()
-                if name not in configured or configured[name] == saved.get(name)
-            }
         super().update(check_settings(self.owner, self.schema, values))
 
     def __ior__(self, other: object) -> "ComponentSettings":  # type: ignore[override, misc]
@@ -101,12 +87,4 @@ class ComponentSettings(dict[str, Any]):
         return self
 
     def __reduce__(self) -> tuple:
-        return _restored, (self.owner, self.schema, dict(self))
-
-
-def _restored(owner: str, schema: Schema, values: dict[str, Any]) -> ComponentSettings:
-    """A copy, as pickle and deepcopy make it."""
-    configured = values.pop(_CONFIGURED)
-    settings = ComponentSettings(owner, schema, configured)
-    settings.update(values)
-    return settings
+        return ComponentSettings, (self.owner, self.schema, dict(self))

@@ -25,15 +25,20 @@ LISTENER = "luke-listener"
 class UpstreamLink:
     """Where a listener finds its encoder. It does not travel with copies or files.
 
-    encoder: the upstream's ``luke-encoder`` node. batch: the examples whose gradients may reach it;
-    an upstream that takes no part in an update names none. mine: those that the listener's
-    component is about to learn from, if it says so. report: tells the upstream that the gradients
-    of its batch have arrived. failed: that they will not, because of an error. head: that of the
-    listener's component, once it has learned. n_listeners: how many use that encoder. passes: what
-    they share at prediction.
+    wanted: the name of the upstream in the config, or ``*`` for any.
+    component: the present name of the upstream. encoder: its ``luke-encoder`` node.
+    batch: the examples whose gradients may reach it; an upstream that takes no part in an update
+        names none.
+    mine: those that the listener's component is about to learn from, if it says so.
+    report: tells the upstream that the gradients of its batch have arrived. failed: that they will
+        not, because of an error.
+    head: that of the listener's component, once it has learned.
+    n_listeners: how many use that encoder. passes: what they share at prediction.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: str = "*") -> None:
+        self.wanted = wanted
+        self.component = ""
         self.encoder: Model | None = None
         self.batch: Sequence[Example] | None = None
         self.mine: Sequence[Example] | None = None
@@ -76,7 +81,7 @@ class UpstreamLink:
     def __deepcopy__(self, memo: Any) -> "UpstreamLink":
         """In the copy of a whole pipeline the link leads to the copied upstream; in the copy of a
         model alone it is open."""
-        result = UpstreamLink()
+        result = UpstreamLink(self.wanted)
         if self.encoder is not None and id(self.encoder) in memo:
             memo[id(self)] = result
             for name, value in self.__getstate__().items():
@@ -104,10 +109,10 @@ def build_listener(upstream: str, pooling: Pooling, forward: Callable) -> Model:
         init=_initialize,
         dims={"nO": None},
         attrs={
-            "upstream": upstream,
             "pooling": pooling,
             "dropout_rate": 0.1,
-            "link": UpstreamLink(),
+            # Not the name by itself: attributes are saved, and would count more than the config.
+            "link": UpstreamLink(upstream),
         },
     )
 
@@ -127,7 +132,7 @@ def encoder_node(node: Model) -> Model:
     link: UpstreamLink = node.attrs["link"]
     if link.encoder is None:
         raise ConfigError(
-            f"A LukeListener found no upstream component {node.attrs['upstream']!r}: add a 'luke' "
+            f"A LukeListener found no upstream component {link.wanted!r}: add a 'luke' "
             "component before it, or use spacy-luke.LukeEncoder.v1."
         )
     return link.encoder

@@ -34,7 +34,7 @@ class Upstream:
         self.model = model
         self.listener_map: dict[str, list[Model]] = {}
         self.passes = WordPasses()
-        self._names: set[str] = set()
+        self._name = ""
         self._waiting: set[int] = set()
         self._absent: set[int] = set()
         self._heard = False
@@ -49,7 +49,7 @@ class Upstream:
             nodes.append(listener)
         if is_listener(listener):
             link: UpstreamLink = listener.attrs["link"]
-            link.encoder = self.model
+            link.encoder, link.component = self.model, self._name
             link.report = partial(self._reported, listener)
             link.failed = self.drop_gradients
             link.n_listeners = self._n_listeners
@@ -75,14 +75,14 @@ class Upstream:
         """Connect the listeners of a later component that want this upstream, or any. name: that of
         the upstream by now, which spaCy changes if a component is renamed, or sourced under another
         name; its listeners stay its own."""
-        self._names.add(name)
+        self._name = name
         if isinstance(getattr(component, "model", None), Model):
             for node in component.model.walk():
-                wanted = node.attrs.get("upstream") if is_listener(node) else None
+                link = node.attrs["link"] if is_listener(node) else None
+                wanted = link.wanted if link is not None else None
                 if is_stock_listener(node):
                     wanted = getattr(node, "upstream_name", None)
-                ours = is_listener(node) and node.attrs["link"].encoder is self.model
-                if wanted in ("*", name) or ours and wanted in self._names:
+                if wanted in ("*", name) or link is not None and link.encoder is self.model:
                     self.add(node, component.name)
 
     @property

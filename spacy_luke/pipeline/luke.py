@@ -104,7 +104,7 @@ class LukeSettings(TypedDict):
     keep_vectors: bool
     vector_hooks: bool
     phrases: bool
-    titles: dict[str, str]
+    titles: dict  # of strings; millions of them are not checked one by one
 
 
 class Luke(SavesEncoderApart):

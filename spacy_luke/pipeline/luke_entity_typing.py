@@ -159,7 +159,8 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
             set_types(span, {})
         chosen = probabilities >= self.cfg["threshold"] - TOLERANCE
         if not self.cfg["multi_label"]:
-            chosen = np.arange(len(self.labels)) == likeliest(probabilities)[:, None]
+            best = likeliest(self.model.ops.to_numpy(values.logits))
+            chosen = np.arange(len(self.labels)) == best[:, None]
         for row, probability, is_chosen in zip(values.rows.tolist(), probabilities, chosen):
             types = {self.labels[i]: float(probability[i]) for i in np.flatnonzero(is_chosen)}
             set_types(all_spans[row], with_ancestors(types) if self.cfg["ancestors"] else types)

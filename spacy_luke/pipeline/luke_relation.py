@@ -269,7 +269,9 @@ class LukeRelation(EntityTask[RelationQuery]):
         gold relation has none of the known classes, but may have any of the others."""
         classes, _ = self._match(examples, query)
         known = np.stack([self._annotated_classes(eg.reference) for eg in examples])[query.of_doc]
-        known &= ~across_texts(examples, query.by_doc, query.pairs)[:, None]
+        related = classes if self.cfg["multi_label"] else classes[:, :-1]
+        across = across_texts(examples, query.by_doc, query.pairs)
+        known[across & ~related.any(1)] = False
         if not self.cfg["multi_label"]:
             # Classes a, b, nil, of which b is not annotated: [0, 0, 1] -> [0, 1, 1], b or nil.
             unrelated = classes[:, -1] > 0

@@ -2,82 +2,155 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from math import isclose
 from pathlib import Path
+from typing import Any
 
 from spacy.pipeline import TrainablePipe
 from thinc.api import Config
 
 from ..errors import ConfigError
-from ..files import remove_folder
+from ..files import remove_folder, whole_file
 from ..layers.encoder import ENCODER, module_of, shim_of
 from ..layers.encoder_files import FOLDER, apart
+from ..layers.listener import UpstreamLink, is_listener
+from ..report import LOGGER
+
+CONFIG = "config.cfg"
 
 
 class SavesEncoderApart(TrainablePipe):
     """A component that saves its encoder in the folder ``encoder``, from which weights and
     vocabularies are mapped into memory. Serialised to bytes it is one piece, as all components."""
 
+    cfg: dict[str, Any]
+
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the component to a directory. If it is a listener, an encoder from an earlier save
-        is removed. If the pipeline that is saved there has a listener without an upstream, raises
-        ConfigError before anything is written."""
-        check_upstreams(Path(path))
-        exclude = tuple(exclude)
-        encoders = [node for node in self.model.walk() if node.name == ENCODER]
+        is removed. The config beside it, of the pipeline that is being saved, gets its present
+        settings.
+
+        Raises ConfigError, before the component is written, if it is a listener and the pipeline
+        that is being saved does not contain its upstream. (spaCy has written ``config.cfg`` and
+        ``meta.json`` by then.)
+        """
+        path, exclude = Path(path), tuple(exclude)
+        nodes = list(self.model.walk())
+        for node in filter(is_listener, nodes):
+            check_upstream(path, node.attrs["link"])
+        encoders = [node for node in nodes if node.name == ENCODER]
         for node in encoders:
             if shim_of(node).module is not None:
                 module_of(node)  # applies settings that were overridden at loading
-        folder = Path(path) / FOLDER
+        folder = path / FOLDER
         with apart(folder):
             super().to_disk(path, exclude=exclude)
         if not encoders and "model" not in exclude:
             with suppress(FileNotFoundError):  # another process may save to the same place
                 remove_folder(folder)
+        write_settings(path, self.cfg)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SavesEncoderApart":
-        """Read the component from a directory."""
-        with apart(Path(path) / FOLDER):
+        """Read the component from a directory. Settings that were overridden at loading, that is
+        those that differ from the config beside it, count more than the saved ones."""
+        path, exclude = Path(path), tuple(exclude)
+        given = dict(self.cfg)
+        with apart(path / FOLDER):
             super().from_disk(path, exclude=exclude)
+        self.cfg.update(overridden_settings(path, given, self.cfg))
         return self
 
 
-def check_upstreams(path: Path) -> None:
-    """Raise ConfigError if a listener of a saved pipeline has no upstream in that pipeline, which
-    then could not be loaded.
+def check_upstream(path: Path, link: UpstreamLink) -> None:
+    """Raise ConfigError if a listener's upstream is not in the pipeline that is being saved, or not
+    under the name that the config says: the pipeline could not be loaded.
 
-    path: of the component that is about to be saved. spaCy writes the config beside it first.
+    path: of the listener's component. spaCy writes the config beside it first.
     """
-    file = path.parent / "config.cfg"
-    if not file.exists():
+    config = _config_beside(path)
+    if config is None:
         return  # only this component is saved
-    config = Config().from_disk(file, interpolate=False)
-    names = config.get("nlp", {}).get("pipeline", [])
-    if path.name not in names:
-        return  # the config is of another pipeline
-    upstreams: set[str] = set()
-    for name in names:
-        block = config["components"].get(name, {})
-        available = upstreams | ({"*"} if upstreams else set())
-        for missing in set(_upstream_names(block)) - available:
-            raise ConfigError(
-                f"{name} listens to an upstream component {missing!r}, and the pipeline has none "
-                f"before it: it could not be loaded. Add a 'luke' component (the pipeline is "
-                f"{', '.join(names)}), or give {name} its own encoder by nlp.replace_listeners "
-                "before the upstream is removed. If the upstream was renamed, also change "
-                f"model.encoder.upstream in nlp.get_pipe_config({name!r})."
+    names = config["nlp"]["pipeline"]
+    before = names[: names.index(path.name)]
+    if link.component not in before:
+        raise ConfigError(
+            f"{path.name} listens to an upstream component, and the pipeline has none before it "
+            f"(it is {', '.join(names)}): it could not be loaded. Add a 'luke' component, or give "
+            f"{path.name} its own encoder by nlp.replace_listeners before the upstream is removed. "
+            "Only config.cfg and meta.json were written."
+        )
+    wrong = set(_upstream_names(config["components"][path.name])) - {"*", link.component}
+    if wrong:
+        raise ConfigError(
+            f"The upstream of {path.name} is {link.component!r} now, and its config says "
+            f"{wrong.pop()!r}: it could not be loaded. Change model.encoder.upstream in "
+            f"nlp.get_pipe_config({path.name!r}). Only config.cfg and meta.json were written."
+        )
+
+
+def write_settings(path: Path, settings: Mapping[str, Any]) -> None:
+    """Set a component's present settings in the config beside it: there is one place to look, and
+    an override at loading differs from it."""
+    present = _config_beside(path)
+    if present is None:
+        return
+    config = Config().from_disk(path.parent / CONFIG, interpolate=False)
+    block, interpolated = config["components"][path.name], present["components"][path.name]
+    changed = {
+        name: value
+        for name, value in settings.items()
+        if name in interpolated and not _equal(interpolated[name], value)
+    }
+    if changed:
+        block.update(changed)
+        with whole_file(path.parent / CONFIG) as temporary:
+            config.to_disk(temporary)
+
+
+def overridden_settings(
+    path: Path, given: Mapping[str, Any], saved: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The given settings that differ from the config beside a component that is being loaded."""
+    config = _config_beside(path)
+    block = config["components"][path.name] if config is not None else {}
+    overridden = {
+        name: value
+        for name, value in given.items()
+        if name in block and not _equal(block[name], value)
+    }
+    for name, value in overridden.items():
+        if not _equal(saved[name], value):
+            LOGGER.warning(
+                "%s.%s is %r, as this pipeline's config says; it was saved with %r.",
+                path.name,
+                name,
+                value,
+                saved[name],
             )
-        if _architecture(block.get("model")) == "spacy-luke.LukeEncoder.v1":
-            upstreams.add(name)
+    return overridden
+
+
+def _config_beside(path: Path) -> Config | None:
+    """The interpolated config of the pipeline in whose folder a component is; None if the folder is
+    not that of a pipeline with the component."""
+    file = path.parent / CONFIG
+    if not file.exists():
+        return None
+    config = Config().from_disk(file)
+    return config if path.name in config.get("nlp", {}).get("pipeline", []) else None
+
+
+def _equal(one: object, other: object) -> bool:
+    """JSON may change the last bit of a number."""
+    if isinstance(one, float) and isinstance(other, float):
+        return isclose(one, other, rel_tol=1e-9)
+    return one == other
 
 
 def _upstream_names(block: Mapping) -> Iterator[str]:
     """The upstreams that are named by the listeners in a block of a config."""
-    if _architecture(block) == "spacy-luke.LukeListener.v1":
+    if block.get("@architectures") == "spacy-luke.LukeListener.v1":
         yield block.get("upstream", "*")
     for value in block.values():
         if isinstance(value, Mapping):
             yield from _upstream_names(value)
-
-
-def _architecture(block: object) -> object:
-    return block.get("@architectures") if isinstance(block, Mapping) else None

@@ -83,21 +83,77 @@ def threshold_of(path, name, **overrides):
     return spacy.load(path, exclude=WITHOUT, config=config).get_pipe(name).cfg["threshold"]
 
 
-def test_a_setting_overridden_at_loading_counts_more_than_a_saved_one(saved, tmp_path):
+# Of which some change in JSON: 0.3 is read as 0.30000000000000004.
+THRESHOLDS = [0.0, 0.25, 0.3, 0.57, 0.9]
+
+
+@pytest.mark.parametrize("configured", THRESHOLDS)
+def test_a_setting_overridden_at_loading_counts_more_than_a_saved_one(saved, tmp_path, configured):
+    name, path = saved
+    nlp = spacy.load(path, exclude=WITHOUT, config={f"components.{name}.threshold": configured})
+    assert nlp.get_pipe(name).cfg["threshold"] == pytest.approx(configured)
+    nlp.get_pipe(name).cfg["threshold"] = 0.7
+    changed = tmp_path / "changed"
+    nlp.to_disk(changed, exclude=WITHOUT)
+    assert threshold_of(changed, name) == pytest.approx(0.7)
+    for override in (*THRESHOLDS, 0.7):
+        assert threshold_of(changed, name, threshold=override) == pytest.approx(override)
+        loaded = spacy.load(
+            changed, exclude=WITHOUT, config={f"components.{name}.threshold": override}
+        )
+        loaded.to_disk(tmp_path / "again", exclude=WITHOUT)
+        assert threshold_of(tmp_path / "again", name) == pytest.approx(override)
+
+
+def test_settings_of_a_pipeline_saved_by_an_older_revision_can_be_overridden():
+    folder = FOLDER / SAVED["luke_ner"]
+    bias = json.loads((folder / "luke_ner" / "cfg").read_text("utf8"))["nil_bias"]
+    assert load(folder).get_pipe("luke_ner").cfg["nil_bias"] == bias != 1.0
+    nlp = spacy.load(folder, exclude=WITHOUT, config={"components.luke_ner.nil_bias": 1.0})
+    assert nlp.get_pipe("luke_ner").cfg["nil_bias"] == 1.0
+
+
+def test_find_threshold_uses_the_thresholds_that_it_shows(saved, tmp_path, monkeypatch):
+    from spacy.cli.find_threshold import find_threshold
+    from spacy.tokens import DocBin
+
     name, path = saved
     nlp = load(path)
-    configured = nlp.get_pipe(name).cfg["threshold"]
-    nlp.get_pipe(name).cfg["threshold"] = 0.75
-    nlp.to_disk(tmp_path / "changed", exclude=WITHOUT)
-    assert threshold_of(tmp_path / "changed", name) == 0.75
-    assert threshold_of(tmp_path / "changed", name, threshold=0.25) == 0.25
+    nlp.get_pipe(name).cfg["threshold"] = 1.0
+    nlp.tokenizer = spacy.blank("en").tokenizer
+    nlp.to_disk(tmp_path / "whole")
+    DocBin(docs=documents(nlp, gold=True), store_user_data=True).to_disk(tmp_path / "dev.spacy")
+    used = []
+    real = type(nlp).evaluate
 
-    loaded = spacy.load(
-        tmp_path / "changed", exclude=WITHOUT, config={f"components.{name}.threshold": 0.25}
+    def evaluate(self, *args, **kwargs):
+        used.append(self.get_pipe(name).cfg["threshold"])
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(type(nlp), "evaluate", evaluate)
+    score = {"luke_ner": "ents_f", "luke_relation": "rels_f"}.get(name, "types_micro_f")
+    find_threshold(
+        str(tmp_path / "whole"), tmp_path / "dev.spacy", name, "threshold", score, n_trials=3
     )
-    loaded.to_disk(tmp_path / "again", exclude=WITHOUT)
-    assert threshold_of(tmp_path / "again", name) == 0.25
-    assert threshold_of(tmp_path / "again", name, threshold=configured) == configured
+    assert used == [0.0, 0.5, 1.0]
+
+
+def test_bytes_keep_settings_in_a_pipeline_made_with_others(saved):
+    name, path = saved
+    nlp = load(path)
+    nlp.get_pipe(name).cfg["threshold"] = 0.3
+    other = load(path).from_bytes(nlp.to_bytes(exclude=WITHOUT), exclude=WITHOUT)
+    assert other.get_pipe(name).cfg["threshold"] == pytest.approx(0.3)
+
+
+def test_settings_that_a_pipeline_was_made_with_count_more_than_those_in_a_folder(saved, caplog):
+    """As an override does; the log names both."""
+    name, path = saved
+    nlp = spacy.load(path, exclude=WITHOUT, config={f"components.{name}.threshold": 0.4})
+    caplog.clear()
+    nlp.from_disk(path, exclude=WITHOUT)
+    assert nlp.get_pipe(name).cfg["threshold"] == pytest.approx(0.4)
+    assert f"{name}.threshold is 0.4" in caplog.text and "was saved with" in caplog.text
 
 
 def test_settings_are_validated_from_everywhere(saved):
