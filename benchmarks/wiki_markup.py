@@ -26,11 +26,11 @@ import pandas as pd
 
 from spacy_luke.pretraining.wiki.balance import without_blocks, without_side_links
 from spacy_luke.pretraining.wiki.export import Page, partitions, read_pages
+from spacy_luke.pretraining.wiki.html_tags import without_tags
 from spacy_luke.pretraining.wiki.links import resolve
 from spacy_luke.pretraining.wiki.markup import Parsed, parse
 from spacy_luke.pretraining.wiki.pages import is_disambiguation
 from spacy_luke.pretraining.wiki.sites import Site
-from spacy_luke.pretraining.wiki.tags import without_tags
 
 from . import results
 from .markdown import markdown

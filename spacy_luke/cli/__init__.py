@@ -1,11 +1,17 @@
-"""``spacy luke ...``: one file a command.
+"""``spacy luke ...``: one file per command.
 
-spaCy imports this module at every ``spacy`` command, so it must stay light: commands import
-what they need (torch above all) when they run.
+spaCy imports this module with every ``spacy`` command, so it must be light: commands import what
+they need (above all torch) when they run.
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import typer
 from spacy.cli import app as spacy_app
+from wasabi import Printer
+
+from ..errors import LukeError
 
 app = typer.Typer(
     name="luke",
@@ -13,6 +19,18 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 spacy_app.add_typer(app, name="luke")
+
+
+@contextmanager
+def exit_on_error(msg: Printer, *others: type[Exception]) -> Iterator[None]:
+    """Print an expected error as one message and exit with status 1."""
+    expected: tuple[type[Exception], ...] = (LukeError, OSError, *others)
+    try:
+        yield
+    except expected as err:
+        msg.fail(str(err))
+        raise typer.Exit(1) from None
+
 
 from . import articles as _articles  # noqa: E402, F401  (registers its command on `app`)
 from . import asset as _asset  # noqa: E402, F401

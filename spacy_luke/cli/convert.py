@@ -14,8 +14,8 @@ from wasabi import Printer
 from ..corpora.conversion_report import Report
 from ..corpora.formats import CorpusFormat, format_names, get_format
 from ..corpora.options import ALIGNMENTS, BRACKETS, SCHEMES, SEPARATORS, ConvertOptions
-from ..errors import ConfigError, CorpusError, LukeError
-from . import app
+from ..errors import ConfigError, CorpusError
+from . import app, exit_on_error
 
 SUFFIX = ".spacy"
 _DEFAULTS = ConvertOptions()
@@ -27,11 +27,11 @@ def convert_cli(
     format_name: Annotated[str, typer.Argument(metavar="FORMAT", help=_FORMAT_HELP)],
     source: Annotated[Path, typer.Argument(metavar="IN", help="A file, or a directory of files.")],
     target: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A .spacy file; a directory where IN is one.")
+        Path, typer.Argument(metavar="OUT", help="A .spacy file, or a directory if IN is one.")
     ],
     lang: Annotated[str, typer.Option("--lang", "-l", help="Language code of the text.")] = "en",
     n_sents: Annotated[
-        int, typer.Option("--n-sents", "-n", help="columns: sentences joined into a document.")
+        int, typer.Option("--n-sents", "-n", help="columns: sentences per document.")
     ] = _DEFAULTS.n_sents,
     documents: Annotated[
         bool, typer.Option("--documents", help="columns: keep -DOCSTART- documents whole.")
@@ -40,7 +40,7 @@ def convert_cli(
         str, typer.Option(help=f"columns: auto to detect it, or {', '.join(SCHEMES)}.")
     ] = _DEFAULTS.scheme,
     separator: Annotated[
-        str, typer.Option(help=f"columns: {', '.join(SEPARATORS)}; auto is by the first line.")
+        str, typer.Option(help=f"columns: {', '.join(SEPARATORS)}; auto uses the first line.")
     ] = _DEFAULTS.separator,
     word_column: Annotated[
         int, typer.Option(help="columns: the word's column, from 0; -1 is the last.")
@@ -51,44 +51,44 @@ def convert_cli(
     alignment: Annotated[
         str,
         typer.Option(
-            help=f"jsonl, semeval, openentity: {', '.join(ALIGNMENTS)}; a span that cuts a token "
-            "is left out, shrunk or grown, or the token is split. auto is strict for jsonl, else "
-            "split."
+            help=f"jsonl, semeval, openentity: {', '.join(ALIGNMENTS)}. A span that cuts a token "
+            "is left out, shrunk or extended, or the token is split. auto is strict for jsonl, "
+            "else split."
         ),
     ] = _DEFAULTS.alignment,
     spans_key: Annotated[
-        str, typer.Option(help="all but columns: the key of doc.spans that takes every span.")
+        str, typer.Option(help="all except columns: the key of doc.spans for all spans.")
     ] = _DEFAULTS.spans_key,
     brackets: Annotated[
         str,
         typer.Option(
-            help=f"tacred, openentity, ufet: {', '.join(BRACKETS)}; -LRB- and its like become the "
-            "brackets they stand for, round ones, or stay. auto is plain for tacred, else keep."
+            help=f"tacred, openentity, ufet: {', '.join(BRACKETS)}. -LRB-, -LSB- etc. become the "
+            "original brackets or round ones, or are kept. auto is plain for tacred, else keep."
         ),
     ] = _DEFAULTS.brackets,
     types: Annotated[
         str,
-        typer.Option(help="ufet, openentity, figer: the types taken, with commas; all by default."),
-    ] = "",
+        typer.Option(help="ufet, openentity, figer: types to keep, comma-separated. Default: all."),
+    ] = ",".join(_DEFAULTS.types),
 ) -> None:
     """Convert annotated files to .spacy files for training.
 
-    columns: one word a line and its tag in IOB1, IOB2, BILOU or IOBES, blank lines between
-    sentences; the scheme is detected and named.
+    columns: one word and its tag per line (IOB1, IOB2, BILOU or IOBES, detected), blank lines
+    between sentences.
 
-    jsonl: one JSON object a line with "text" and "spans" of character offsets, and optionally
+    jsonl: one JSON object per line with "text" and "spans" of character offsets, and optional
     "relations", types of spans, "tokens", "answer" and "meta".
 
     Relations: semeval (SemEval-2010 Task 8), tacred (also Re-TACRED), docred (also Re-DocRED),
     conll04 (the JSON of SpERT).
 
     Types of mentions: ufet (Ultra-Fine Entity Typing), openentity (a JSON list of sentences with
-    "start", "end" and "labels"), figer (a JSON object a line with "tokens" and "mentions").
+    "start", "end" and "labels"), figer (a JSON object per line with "tokens" and "mentions").
 
-    Everything skipped or repaired is counted and shown with the first line it happened in.
+    Everything skipped or repaired is counted, and shown with the line of the first case.
     """
     msg = Printer()
-    try:
+    with exit_on_error(msg):
         options = ConvertOptions(
             n_sents=n_sents,
             documents=documents,
@@ -102,18 +102,15 @@ def convert_cli(
             types=tuple(name.strip() for name in types.split(",") if name.strip()),
         )
         convert(format_name, source, target, lang, options, msg)
-    except (LukeError, OSError) as err:
-        msg.fail(str(err))
-        raise typer.Exit(1) from None
 
 
 def convert(
     format_name: str, source: Path, target: Path, lang: str, options: ConvertOptions, msg: Printer
 ) -> list[Report]:
-    """Convert a file, or every file of the format in a directory, and print what was done.
+    """Convert a file, or all files of the format in a directory, and print the reports.
 
-    Returns one report a file. Raises ConfigError or CorpusError; the file that an error is in
-    is not written.
+    Returns one report per file. Raises ConfigError or CorpusError; a file with an error is not
+    written.
     """
     file_format = get_format(format_name)
     file_format.check(options)
@@ -129,16 +126,16 @@ def convert(
 def plan(
     file_format: CorpusFormat, source: Path, target: Path, msg: Printer
 ) -> Iterator[tuple[Path, Path]]:
-    """Pairs of an input and an output file. Raises ConfigError where they cannot be paired."""
+    """Pairs of an input and an output file. Raises ConfigError if that is not possible."""
     if not source.exists():
         raise ConfigError(f"IN: {source} does not exist.")
     if not source.is_dir():
         out_path = target / f"{source.stem}{SUFFIX}" if target.is_dir() else target
         if out_path.suffix != SUFFIX:
-            raise ConfigError(f"OUT: {target} has to end in {SUFFIX}, or to be a directory.")
+            raise ConfigError(f"OUT: {target} must end in {SUFFIX} or be a directory.")
         return iter([(source, out_path)])
     if target.suffix == SUFFIX or target.is_file():
-        raise ConfigError(f"OUT: {target} has to be a directory, because IN is one.")
+        raise ConfigError(f"OUT: {target} must be a directory, because IN is one.")
     return iter(_pair_directory(file_format, source, target, msg))
 
 
@@ -163,14 +160,13 @@ def _pair_directory(
 def convert_file(
     file_format: CorpusFormat, path: Path, out_path: Path, nlp: Language, options: ConvertOptions
 ) -> Report:
-    """Write one ``.spacy`` file and return what was taken, skipped and repaired.
+    """Write one ``.spacy`` file.
 
-    Raises CorpusError, before anything is written, where the input is at fault or holds no
-    document.
+    Raises CorpusError, before anything is written, if the input is invalid or has no documents.
     """
     report = Report()
     doc_bin = DocBin(store_user_data=True)
-    # The bar waits a second, so that small files show none.
+    # Shown after a second, so small files have no bar.
     with tqdm(
         total=path.stat().st_size, unit="B", unit_scale=True, delay=1, leave=False, disable=None
     ) as bar:
@@ -178,14 +174,14 @@ def convert_file(
             doc_bin.add(doc)
     if not len(doc_bin):
         skipped = "; ".join(f"{what}: {event.count}" for what, event in report.events.items())
-        raise CorpusError(f"{path} gives no document{f' ({skipped})' if skipped else ''}.")
+        raise CorpusError(f"{path} has no documents{f' ({skipped})' if skipped else ''}.")
     out_path.parent.mkdir(parents=True, exist_ok=True)
     doc_bin.to_disk(out_path)
     return report
 
 
 def print_report(path: Path, out_path: Path, report: Report, msg: Printer) -> None:
-    """Print a report: counts, labels, the scheme, and all that was skipped or repaired."""
+    """Print counts, labels, the scheme, and what was skipped or repaired."""
     msg.good(f"{path} -> {out_path}")
     rows = [("Documents", f"{report.documents:,}")]
     if report.sentences:

@@ -1,4 +1,4 @@
-"""``spacy luke entity-table``: prune, extend or exchange the entities of a pipeline's encoder."""
+"""``spacy luke entity-table``: prune, extend or replace the entities of a pipeline's encoder."""
 
 import re
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from spacy.tokens import DocBin
 from wasabi import Printer
 
 from ..corpora.lines import read_lines
-from ..errors import ConfigError, CorpusError, LukeError
+from ..errors import ConfigError, CorpusError
 from ..vocab import editing
 from ..vocab.entity_vocab import SPECIALS, EntityVocab
-from . import app
+from . import app, exit_on_error
 from .loading import load_pipeline
 from .saving import check_free, save_pipeline
 
@@ -28,49 +28,50 @@ def entity_table_cli(
     keep: Annotated[
         Path | None,
         typer.Option(
-            help="Keep these entities alone: names, one a line, or the file of a vocabulary of as "
-            "many languages."
+            help="Keep only these entities: a file of names, one per line, or of a vocabulary with "
+            "as many languages."
         ),
     ] = None,
-    lite: Annotated[bool, typer.Option("--lite", help="Keep the special entities alone.")] = False,
+    lite: Annotated[bool, typer.Option("--lite", help="Keep only the special entities.")] = False,
     source: Annotated[
         str | None,
-        typer.Option("--from", help="First join the entities of this checkpoint or pipeline."),
+        typer.Option("--from", help="First add the entities of this checkpoint or pipeline."),
     ] = None,
     anew: Annotated[
-        bool, typer.Option("--anew", help="Draw all rows but the special ones anew.")
+        bool, typer.Option("--anew", help="Re-initialise all rows except the special ones.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of rows that are drawn anew.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of re-initialised rows.")] = 0,
     add: Annotated[
         Path | None,
         typer.Option(
             help="Add entities: documents whose entities have a kb_id (.spacy), or JSON lines of "
-            '{"title", "description"}, the description being optional.'
+            '{"title", "description"}; the description is optional.'
         ),
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(help="How the table is kept: trained, stored, or half (see LukeEncoder)."),
+        typer.Option(help="Form of the table: trained, stored, or half (see LukeEncoder)."),
     ] = None,
     component: Annotated[
-        str, typer.Option(help="The component, where several have an encoder.")
+        str, typer.Option(help="The component. Required if several have an encoder.")
     ] = "",
 ) -> None:
-    """Change which entities an encoder knows. Rows that are kept are kept exactly.
+    """Change the entities of an encoder. Kept rows stay exactly the same.
 
-    --from makes a lite model full; --lite or --keep make it small; --anew re-initialises what is
-    left; --add places entities of one's own by the masked-entity head. They are done in this order.
+    The options are applied in this order: --from adds entities; --keep or --lite remove entities;
+    --anew re-initialises the rest; --add adds your own entities, with rows computed by the
+    masked-entity head.
     """
     from ..layers.encoder import module_of
     from ..pipeline import entity_store as store
     from ..pipeline.model_card import refresh
 
     msg = Printer()
-    try:
+    with exit_on_error(msg, ValueError):
         check_free(out)
         nlp = load_pipeline(pipeline) if form is None else _in_form(pipeline, form, component)
         node = store.find_encoder(nlp, component)
-        before = len(module_of(node).entities)
+        n_before = len(module_of(node).entities)
         titles = _titles_of(nlp, node)
         if source is not None:
             other = _checkpoint_of(source)
@@ -80,11 +81,11 @@ def entity_table_cli(
             names = _names(keep, titles)
             kept = editing.keep_entities(module_of(node).entities, names, nlp.vocab.lang or None)
             if len(kept.missing) == len(names):
-                raise ConfigError(f"{keep} names no entity of the vocabulary (--lite keeps none).")
+                raise ConfigError(f"{keep} names no entity of the vocabulary (see also --lite).")
             if kept.missing:
                 msg.warn(
                     f"{len(kept.missing)} names of {keep} are not in the vocabulary, "
-                    f"{kept.missing[0]!r} first."
+                    f"for example {kept.missing[0]!r}."
                 )
             store.replace_entities(node, kept.vocab)
         if lite:
@@ -93,17 +94,14 @@ def entity_table_cli(
             store.reinitialize_entities(node, seed)
         if add is not None:
             mentions = list(_mentions(add, nlp, titles))
-            known = len(module_of(node).entities)
+            n_known = len(module_of(node).entities)
             placed = store.add_entities(node, mentions, nlp.vocab.lang or None)
-            n_new = len(module_of(node).entities) - known
+            n_new = len(module_of(node).entities) - n_known
             msg.info(f"Added {n_new} entities, replaced the rows of {len(placed) - n_new}")
         refresh(nlp)
         save_pipeline(nlp, out)
-        after = len(module_of(node).entities)
-    except (LukeError, OSError, ValueError) as err:
-        msg.fail(str(err))
-        raise typer.Exit(1) from None
-    msg.good(f"Saved {out}: {after} entities (before: {before})")
+        n_after = len(module_of(node).entities)
+    msg.good(f"Saved {out}: {n_after} entities (before: {n_before})")
 
 
 def _checkpoint_of(source: str) -> Any:
@@ -119,8 +117,7 @@ def _checkpoint_of(source: str) -> Any:
 
 
 def _titles_of(nlp: Language, node: Any) -> dict[str, str]:
-    """What a ``kb_id_`` (a QID) that is not in the vocabulary is called there, by the component's
-    table."""
+    """``kb_id_`` (a QID) that is not in the vocabulary -> title, from the component's settings."""
     from ..layers.encoder import module_of
 
     vocab, language = module_of(node).entities, nlp.vocab.lang or None
@@ -133,11 +130,10 @@ def _titles_of(nlp: Language, node: Any) -> dict[str, str]:
 
 def _names(path: Path, titles: dict[str, str]) -> list[str]:
     if path.suffix in (".json", ".jsonl"):
-        found = list(EntityVocab.from_file(path).names)
+        names = list(EntityVocab.from_file(path).names)
     else:
-        found = [line.partition("\t")[0].strip() for _, line in read_lines(path)]
-    names = [name for name in found if name and name not in SPECIALS]
-    return [titles.get(name, name) for name in names]
+        names = [line.partition("\t")[0].strip() for _, line in read_lines(path)]
+    return [titles.get(name, name) for name in names if name and name not in SPECIALS]
 
 
 def _mentions(path: Path, nlp: Language, titles: dict[str, str]) -> Iterator[Any]:
@@ -155,25 +151,25 @@ def _mentions(path: Path, nlp: Language, titles: dict[str, str]) -> Iterator[Any
         text = entry.get("description") or title if title else None
         if not isinstance(title, str) or not isinstance(text, str):
             raise CorpusError(f'{path}, record {number}: expected {{"title", "description"}}.')
-        yield TitledMention(title, *_written(title, text, nlp))
+        yield TitledMention(title, *_first_mention(title, text, nlp))
 
 
-def _written(title: str, text: str, nlp: Language) -> tuple[Any, int, int]:
-    """The description as a document, and where it first names the entity; a description that does
-    not is put behind the name."""
+def _first_mention(title: str, text: str, nlp: Language) -> tuple[Any, int, int]:
+    """The description as a document, and the tokens of its first mention of the entity. If there is
+    none, the title is prepended."""
     doc = nlp.make_doc(text)
-    found = re.search(rf"(?<!\w){re.escape(title)}(?!\w)", text, re.IGNORECASE)
-    span = doc.char_span(*found.span(), alignment_mode="expand") if found else None
+    match = re.search(rf"(?<!\w){re.escape(title)}(?!\w)", text, re.IGNORECASE)
+    span = doc.char_span(*match.span(), alignment_mode="expand") if match else None
     if span is None:
         doc = nlp.make_doc(f"{title}: {text}")
         span = doc.char_span(0, len(title), alignment_mode="expand")
-    assert span is not None  # characters of the document
+    assert span is not None  # the offsets are within the document
     return doc, span.start, span.end
 
 
 def _in_form(path: Path, form: str, component: str) -> Language:
-    """The pipeline with another form of a component's entity table. Raises ConfigError for one
-    unknown."""
+    """Load the pipeline with another form of a component's entity table. Raises ConfigError if the
+    form is unknown."""
     from ..layers.encoder import ENCODER, EntityTable
     from ..pipeline.entity_store import find_encoder
 
@@ -184,10 +180,11 @@ def _in_form(path: Path, form: str, component: str) -> Language:
     node = find_encoder(nlp, component)
     pipes: list[tuple[str, Any]] = [(x, y) for x, y in nlp.pipeline if hasattr(y, "model")]
     name, pipe = next((x, y) for x, y in pipes if any(z is node for z in y.model.walk()))
-    place = "" if pipe.model.name == ENCODER else ".encoder"
-    if place and "encoder" not in nlp.config["components"][name]["model"]:
+    layer = "" if pipe.model.name == ENCODER else ".encoder"
+    if layer and "encoder" not in nlp.config["components"][name]["model"]:
         raise ConfigError(
-            f"--form: {name} is no component of ours; set entity_table where its encoder is."
+            f"--form: {name} is not a component of spacy-luke; set entity_table in the config of "
+            "its encoder."
         )
-    setting = f"components.{name}.model{place}.entity_table"
+    setting = f"components.{name}.model{layer}.entity_table"
     return spacy.load(path, config={setting: form})

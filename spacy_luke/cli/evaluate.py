@@ -1,4 +1,4 @@
-"""``spacy luke evaluate``: scores end to end and with gold entities, under different names."""
+"""``spacy luke evaluate``: scores end to end and, under other names, with gold entities."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +11,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from wasabi import Printer
 
-from ..errors import ConfigError, LukeError
-from . import app
+from ..errors import ConfigError
+from . import app, exit_on_error
 from .loading import (
     TypesFromLabels,
     consumed,
@@ -25,7 +25,7 @@ from .loading import (
 )
 
 GOLD = "gold_"
-_TRIED = 8
+_N_CHECKED = 8
 _SHOWN = ("_p", "_r", "_f", "_acc")
 
 
@@ -45,23 +45,20 @@ def evaluate_cli(
 ) -> None:
     """Score a pipeline whose components consume entities.
 
-    Scores have spaCy's names where entities are the pipeline's own, end to end. Those of the
-    components that consume entities are also computed on the annotated ones: their names begin
-    with "gold_". A pipeline that predicts no entities has only these.
+    Scores with spaCy's names are end to end: with the pipeline's own entities. Components that
+    consume entities are also scored with the annotated entities: these scores begin with "gold_". A
+    pipeline that does not predict entities has only these.
 
-    Published figures of a corpus that comes in sentences are computed with these sentences given.
+    --gold-sents: published scores of corpora that are split into sentences use these sentences.
     """
     msg = Printer()
-    try:
+    with exit_on_error(msg):
         use_device(gpu_id)
         nlp = load_pipeline(pipeline)
         scores = evaluate(nlp, load_examples(docs, nlp, types_from_labels), gold_sents)
         if output is not None:
             output.parent.mkdir(parents=True, exist_ok=True)
             srsly.write_json(output, scores)
-    except (LukeError, OSError) as err:
-        msg.fail(str(err))
-        raise typer.Exit(1) from None
     print_scores(scores, msg)
     if output is not None:
         msg.good(f"Saved scores to {output}")
@@ -70,11 +67,11 @@ def evaluate_cli(
 def evaluate(
     nlp: Language, examples: Sequence[Example], gold_sents: bool = False
 ) -> dict[str, Any]:
-    """Scores end to end and, with ``gold_`` before their names, with gold entities.
+    """Scores end to end and, with the prefix ``gold_``, with gold entities.
 
-    gold_sents: predicted sides get the sentence starts of their references, where these have some.
-    The predicted side of the examples is not changed. Raises ConfigError for a pipeline of which
-    no component reads or writes entities.
+    gold_sents: predicted documents get the sentence starts of their references, if there are any.
+
+    The examples are not changed. Raises ConfigError if no component reads or writes entities.
     """
     predicting, consuming = predicts_entities(nlp), consumes_entities(nlp)
     if not predicting and not consuming:
@@ -91,14 +88,14 @@ def evaluate(
         scores.update(nlp.evaluate([_bare(eg, gold_sents) for eg in examples]))
     if consuming:
         with nlp.select_pipes(disable=predicting):
-            own = {key for name in consuming for key in _keys(nlp, name, given)}
-            found = nlp.evaluate(given)
-        scores.update({GOLD + key: found[key] for key in found if key in own})
+            keys = {key for name in consuming for key in _keys(nlp, name, given)}
+            gold_scores = nlp.evaluate(given)
+        scores.update({GOLD + key: x for key, x in gold_scores.items() if key in keys})
     return scores
 
 
 def _bare(eg: Example, gold_sents: bool) -> Example:
-    """A copy whose predicted side has no entities: given ones would pass for predictions."""
+    """A copy whose predicted document has no entities: preset ones would count as predictions."""
     predicted = eg.predicted.copy()
     predicted.set_ents([], default="missing")
     if gold_sents:
@@ -108,22 +105,22 @@ def _bare(eg: Example, gold_sents: bool) -> Example:
 
 
 def _check_given(nlp: Language, given: Sequence[Example]) -> None:
-    """Raise ConfigError where the entities given are not those that are asked about, by a few
-    documents (``nlp.evaluate`` does not show its)."""
+    """Raise ConfigError if the pipeline changes the given entities. Checked on a few documents,
+    because ``nlp.evaluate`` does not return its predictions."""
     keys = consumed(nlp)
 
     def entities(doc: Doc) -> list[tuple[str | None, int, int, str]]:
-        """Of all that is consumed, by characters: tokens may be cut or joined."""
+        """All consumed spans, by characters, because tokens may be split or merged."""
         groups = ((key, doc.ents if key is None else doc.spans.get(key, ())) for key in keys)
         return [(key, x.start_char, x.end_char, x.label_) for key, group in groups for x in group]
 
-    docs = [eg.predicted.copy() for eg in given if entities(eg.predicted)][:_TRIED]
+    docs = [eg.predicted.copy() for eg in given if entities(eg.predicted)][:_N_CHECKED]
     before = [entities(doc) for doc in docs]
     if [entities(doc) for doc in nlp.pipe(docs)] != before:
         raise ConfigError(
             "The pipeline changed gold entities or spans that it was given: one of its components "
-            f"({', '.join(nlp.pipe_names)}) writes them and does not say so. Declare it with "
-            'assigns=["doc.ents"], or "doc.spans", where the component is registered.'
+            f"({', '.join(nlp.pipe_names)}) writes them without declaring it. Register the "
+            'component with assigns=["doc.ents"] or "doc.spans".'
         )
 
 
@@ -134,13 +131,13 @@ def _keys(nlp: Language, name: str, examples: Sequence[Example]) -> set[str]:
 
 
 def print_scores(scores: dict[str, Any], msg: Printer) -> None:
-    """A row a score, percents."""
+    """Print one row per score, in percent."""
     rows = [
         (key, f"{100 * value:.2f}")
         for key, value in scores.items()
         if isinstance(value, float) and key.endswith(_SHOWN)
     ]
     msg.table(rows, header=("score", ""), aligns=("l", "r"))
-    none = [key for key, value in scores.items() if value is None and key.endswith(_SHOWN)]
-    if none:
-        msg.warn("No score, because the documents have nothing of it annotated:", ", ".join(none))
+    missing = [key for key, value in scores.items() if value is None and key.endswith(_SHOWN)]
+    if missing:
+        msg.warn("No score, because the documents lack its annotation:", ", ".join(missing))

@@ -1,4 +1,4 @@
-"""``spacy luke import``: a published checkpoint becomes a pipeline."""
+"""``spacy luke import``: make a pipeline from a published checkpoint."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 from wasabi import Printer
 
-from ..errors import LukeError
 from ..pipeline.presets import PRESETS
-from . import app
+from . import app, exit_on_error
 from .saving import check_free, save_pipeline
 
 
@@ -26,25 +25,22 @@ def import_cli(
         typer.Option(help=f"Settings of a published result: {', '.join(PRESETS)}."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", "-F", help="Write over a pipeline that is there.")
+        bool, typer.Option("--force", "-F", help="Replace an existing pipeline.")
     ] = False,
 ) -> None:
-    """Make a pipeline of a published LUKE that works at once.
+    """Make a pipeline from a published LUKE.
 
     A span, pair or entity classifier becomes luke_ner, luke_relation or luke_entity_typing with its
-    labels; any other checkpoint becomes a luke component, which keeps its heads.
+    labels. Any other checkpoint becomes a luke component, which keeps its heads.
 
-    A preset makes a fine-tuned checkpoint read its corpus as it was published; for other text leave
-    it out.
+    A preset reproduces the published result of a fine-tuned checkpoint on its corpus. Omit it for
+    other text.
     """
     from ..pipeline.published import import_checkpoint
 
     msg = Printer()
-    try:
+    with exit_on_error(msg, ImportError):
         check_free(out, force)
         nlp = import_checkpoint(name, language, preset=preset)
         save_pipeline(nlp, out, force)
-    except (LukeError, OSError, ImportError) as err:
-        msg.fail(str(err))
-        raise typer.Exit(1) from None
     msg.good(f"Saved {out} with {', '.join(nlp.pipe_names)}")

@@ -1,4 +1,4 @@
-"""What several commands load: a trained pipeline, annotated documents, a device."""
+"""Shared by commands: load a trained pipeline and annotated documents, choose a device."""
 
 import zlib
 from collections.abc import Iterable
@@ -15,33 +15,35 @@ from ..errors import ConfigError, CorpusError
 
 TypesFromLabels = Annotated[
     bool,
-    typer.Option("--types-from-labels", help="Labels are types, of entities that have none."),
+    typer.Option("--types-from-labels", help="Use labels as types of entities without types."),
 ]
 
 
 def use_device(gpu_id: int) -> None:
-    """Compute on a GPU, or on the CPU where the number is -1. Raises ConfigError."""
+    """Use a GPU, or the CPU if gpu_id is negative. Raises ConfigError."""
     if gpu_id < 0:
         return
     try:
         spacy.require_gpu(gpu_id)
     except ValueError as err:
-        raise ConfigError(f"--gpu-id is {gpu_id}, but no such GPU can be used: {err}") from err
+        raise ConfigError(f"--gpu-id is {gpu_id}, but this GPU cannot be used: {err}") from err
 
 
 def load_pipeline(path: Path) -> Language:
-    """A trained pipeline from its directory. Raises ConfigError where there is none."""
+    """Load a trained pipeline. Raises ConfigError if the directory does not contain one."""
     if not (path / "meta.json").is_file() or not (path / "config.cfg").is_file():
         raise ConfigError(f"PIPELINE: {path} is not the directory of a trained pipeline.")
     return spacy.load(path)
 
 
 def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) -> list[Example]:
-    """Annotated documents and their texts without annotation, as ``spacy evaluate`` reads them.
+    """Annotated documents and copies without annotation, as ``spacy evaluate`` reads them.
 
-    path: a ``.spacy`` file, or a directory of them. types_from_labels: the label of an entity, and
-    of a span of the groups that are typed, is its type where it has none, as for
-    ``spacy-luke.PresetEntsCorpus.v1``. Raises CorpusError where nothing is read.
+    path: a ``.spacy`` file, or a directory of them.
+    types_from_labels: use labels as types, for entities and spans of typed groups without types, as
+        ``spacy-luke.PresetEntsCorpus.v1``.
+
+    Raises CorpusError if there are no documents.
     """
     if not path.exists():
         raise CorpusError(f"{path} does not exist.")
@@ -50,7 +52,7 @@ def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) ->
     except (ValueError, KeyError, zlib.error) as err:
         raise CorpusError(f"{path} cannot be read as .spacy data: {err}") from err
     if not examples:
-        raise CorpusError(f"{path} holds no document.")
+        raise CorpusError(f"{path} contains no documents.")
     if types_from_labels:
         typing = [x for x in nlp.pipe_names if "span._.types" in nlp.get_pipe_meta(x).assigns]
         for key in [_settings(nlp.get_pipe(name)).get("spans_key") for name in typing] or [None]:
@@ -60,22 +62,21 @@ def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) ->
 
 
 def predicts_entities(nlp: Language) -> list[str]:
-    """The components that write ``Doc.ents`` (a span_ruler may, a luke_ner in nested mode not), or
-    a spans group that another component consumes."""
+    """The components that write ``Doc.ents``, or a spans group that another component consumes."""
     groups = consumed_groups(nlp)
-    found = []
+    names = []
     for name, pipe in nlp.pipeline:
         assigns, settings = nlp.get_pipe_meta(name).assigns, _settings(pipe)
         group = settings.get("spans_key", getattr(pipe, "key", None))
         writes_ents = "doc.ents" in assigns and not settings.get("nested")
-        writes_ents = writes_ents or getattr(pipe, "annotate_ents", False)  # of a span_ruler
+        writes_ents = writes_ents or getattr(pipe, "annotate_ents", False)  # span_ruler
         if writes_ents or ("doc.spans" in assigns and group in groups):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def consumes_entities(nlp: Language) -> list[str]:
-    """The components that read ``Doc.ents`` and are scored by what they make of them."""
+    """The components that read ``Doc.ents`` and have scores."""
     return [
         name
         for name in nlp.pipe_names
@@ -85,7 +86,7 @@ def consumes_entities(nlp: Language) -> list[str]:
 
 
 def consumed_groups(nlp: Language) -> set[str]:
-    """The spans groups that components are to read instead of ``Doc.ents``."""
+    """The spans groups that components read instead of ``Doc.ents``."""
     return {key for key in consumed(nlp) if key is not None}
 
 
@@ -95,8 +96,8 @@ def consumed(nlp: Language) -> set[str | None]:
 
 
 def preset_gold(examples: Iterable[Example], nlp: Language) -> None:
-    """Give predicted sides the gold entities, and the gold spans of the groups consumed. What
-    does not fit their tokens is warned of."""
+    """Copy gold entities, and gold spans of consumed groups, to predicted documents. Logs a warning
+    for those that do not align with tokens."""
     groups, counts = sorted(consumed_groups(nlp)), PresetCounts()
     for example in examples:
         preset_entities(example, counts)

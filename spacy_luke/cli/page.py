@@ -1,4 +1,4 @@
-"""``spacy luke page``: documents with predicted and gold annotation as one HTML page."""
+"""``spacy luke page``: an HTML page of documents with predicted and gold annotation."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -14,8 +14,8 @@ from tqdm import tqdm
 from wasabi import Printer
 
 from ..annotations.relations import relation_offsets
-from ..errors import ConfigError, LukeError
-from . import app
+from ..errors import ConfigError
+from . import app, exit_on_error
 from .loading import (
     TypesFromLabels,
     load_examples,
@@ -28,24 +28,24 @@ from .page_counts import (
     RELATIONS,
     TYPES,
     Counts,
-    Labels,
+    LabelCounts,
     Written,
     count,
     count_labels,
-    count_rest,
+    count_relations_and_types,
     what_is_written,
 )
 from .page_relations import Drawn, draw_relations
 from .page_template import TEMPLATE
-from .page_text import Entity, Piece, cut, type_chips
+from .page_text import Entity, Piece, cut_text, type_chips
 
 N_BINS = 20
-"""Bars of the histogram of scores, from 0 to 1."""
+"""Number of bars in the histogram of scores from 0 to 1."""
 
 
 @dataclass
-class Shown:
-    """A document of the page. counts is None where it has no annotation of entities."""
+class ShownDoc:
+    """A document of the page. counts: None if its entities are not annotated."""
 
     title: str
     pieces: list[Piece]
@@ -55,7 +55,7 @@ class Shown:
 
 
 class Bar(NamedTuple):
-    """A bar of the histogram: entities with a score in it that agree, and that do not."""
+    """A bar of the histogram: entities with scores from ``low`` that agree, and that do not."""
 
     low: float
     agreed: int
@@ -63,18 +63,19 @@ class Bar(NamedTuple):
 
 
 @dataclass
-class Page:
-    """Everything the template shows. n_docs: documents counted; those shown may be fewer.
+class HtmlPage:
+    """The input of the template.
 
-    tallies: of what the pipeline predicts and the documents have annotated. given: whether the
-    entities are those of the annotation, and not among them.
+    n_docs: number of documents counted. Fewer may be shown.
+    tallies: counts of each layer that is both predicted and annotated.
+    given: whether the entities are gold; then they are not counted.
     """
 
     title: str
     meta: list[tuple[str, str]]
     n_docs: int
-    documents: list[Shown]
-    tallies: list[Labels]
+    documents: list[ShownDoc]
+    tallies: list[LabelCounts]
     bars: list[Bar]
     given: bool = False
 
@@ -85,52 +86,49 @@ def page_cli(
     docs: Annotated[Path, typer.Argument(metavar="DOCS", help="Annotated documents, .spacy.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The .html file to write.")],
     limit: Annotated[
-        int, typer.Option("--limit", "-n", help="Most documents shown; 0 for all.")
+        int, typer.Option("--limit", "-n", help="Maximum documents shown; 0: all.")
     ] = 20,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Entities",
     types_from_labels: TypesFromLabels = False,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
-    """Write a page of documents with predicted and annotated entities and their scores, and
-    with relations and types where there are any.
+    """Write a page of documents with predicted and annotated entities, their scores, and relations
+    and types, if there are any.
 
-    One file that loads nothing else. All documents count; --limit only shortens what is shown.
+    The page is one file without external resources. All documents are counted; --limit only limits
+    those shown.
     """
     msg = Printer()
-    try:
+    with exit_on_error(msg):
         if limit < 0:
-            raise ConfigError(f"--limit is {limit}; it has to be 0 (all) or more.")
+            raise ConfigError(f"--limit is {limit}; use 0 (all) or more.")
         use_device(gpu_id)
         nlp = load_pipeline(pipeline)
         page = make_page(nlp, load_examples(docs, nlp, types_from_labels), limit, title)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(render(page), encoding="utf8")
-    except (LukeError, OSError) as err:
-        msg.fail(str(err))
-        raise typer.Exit(1) from None
     msg.good(f"Wrote {target}: {len(page.documents)} of {page.n_docs} documents")
 
 
-def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str) -> Page:
-    """Predict every example's entities, relations and types and set them beside its annotation.
+def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str) -> HtmlPage:
+    """Predict entities, relations and types, and compare them with the annotation.
 
-    A pipeline that writes relations or types but no entities is given those of the annotation.
-    Relations and types are shown of a pipeline that writes them; of others nothing is missed.
-    limit: most documents shown, 0 for all. Raises ConfigError where the pipeline writes nothing
-    that the page shows.
+    A pipeline that writes relations or types but no entities gets gold entities. Relations and
+    types are only shown if the pipeline writes them. limit: maximum documents shown; 0: all. Raises
+    ConfigError if the pipeline writes nothing that the page shows.
     """
-    page = Page(title, _meta(nlp), len(examples), [], [], [])
+    page = HtmlPage(title, _meta(nlp), len(examples), [], [], [])
     written = what_is_written(nlp)
-    if not _finds_entities(nlp, written):
+    if not _predicts_entities(nlp, written):
         page.given = True
         preset_gold(examples, nlp)
     compare = any(relation_offsets(eg.reference) for eg in examples)
     scored: list[tuple[float, bool]] = []
-    entities, annotated = Labels("entities"), False
-    found = nlp.pipe([eg.predicted for eg in examples])
-    bar = tqdm(found, "predict", total=len(examples), leave=False, disable=None)
-    answered = [Example(doc, eg.reference) for doc, eg in zip(bar, examples)]
-    for number, example in enumerate(answered, start=1):
+    entities, annotated = LabelCounts("entities"), False
+    docs = nlp.pipe([eg.predicted for eg in examples])
+    bar = tqdm(docs, "predict", total=len(examples), leave=False, disable=None)
+    predictions = [Example(doc, eg.reference) for doc, eg in zip(bar, examples)]
+    for number, example in enumerate(predictions, start=1):
         doc, reference = example.predicted, example.reference
         gold = gold_entities(reference)
         predicted = predicted_entities(doc)
@@ -141,7 +139,7 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
             scored += [(e.score, e.key in keys) for e in predicted if e.score is not None]
             count_labels(entities, predicted, gold)
             annotated = True
-    page.tallies = count_rest(written, answered)
+    page.tallies = count_relations_and_types(written, predictions)
     if annotated and not page.given:
         page.tallies.insert(0, entities)
     page.bars = histogram(scored)
@@ -149,14 +147,14 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
 
 
 def gold_entities(doc: Doc) -> list[Entity] | None:
-    """The annotated entities, or None where a document has no annotation of them."""
+    """The annotated entities, or None if the document's entities are not annotated."""
     if not doc.has_annotation("ENT_IOB"):
         return None
     return [Entity(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents]
 
 
 def predicted_entities(doc: Doc) -> list[Entity]:
-    """The entities, with the scores of whichever spans group holds them."""
+    """The entities, with scores if a spans group contains them."""
     scores = {}
     for group in doc.spans.values():
         values = group.attrs.get("scores")
@@ -177,11 +175,11 @@ def show(
     number: int,
     compare: bool,
     written: Written,
-) -> Shown:
-    """One document, cut into pieces at every end of an entity.
+) -> ShownDoc:
+    """One document, cut into pieces at entity boundaries.
 
-    compare: whether relations are annotated; one that this document lacks is then spurious.
-    written: what the pipeline writes, with settings.
+    compare: whether relations are annotated in the corpus. If so, predicted relations that this
+        document lacks are spurious.
     """
     title = str(reference.user_data.get("title") or f"Document {number}")
     counts = None if gold is None else count(predicted, gold)
@@ -191,23 +189,23 @@ def show(
         chips = type_chips(
             doc, reference, settings.get("ancestors", False), settings.get("spans_key")
         )
-    pieces = cut(doc.text, predicted, gold, chips)
+    pieces = cut_text(doc.text, predicted, gold, chips)
     drawn = Drawn([], [])
     if RELATIONS in written:
         name, settings = f"relations-{number}", written[RELATIONS]
         drawn = draw_relations(doc, reference, compare, name, **settings)
-    return Shown(title, pieces, counts, len(doc), drawn)
+    return ShownDoc(title, pieces, counts, len(doc), drawn)
 
 
 def histogram(scored: Iterable[tuple[float, bool]]) -> list[Bar]:
-    """Scores and whether the entity agrees, counted in N_BINS bars; none without scores."""
-    counts = Counter((min(int(score * N_BINS), N_BINS - 1), right) for score, right in scored)
+    """Count (score, whether the entity agrees) in N_BINS bars; empty without scores."""
+    counts = Counter((min(int(score * N_BINS), N_BINS - 1), agrees) for score, agrees in scored)
     if not counts:
         return []
     return [Bar(i / N_BINS, counts[i, True], counts[i, False]) for i in range(N_BINS)]
 
 
-def render(page: Page) -> str:
+def render(page: HtmlPage) -> str:
     """The page as HTML; all text is escaped."""
     from jinja2 import Environment, StrictUndefined
 
@@ -222,17 +220,17 @@ def render(page: Page) -> str:
     hues = {
         label: round(25 + i * 360 / len(labels)) % 360 for i, label in enumerate(sorted(labels))
     }
-    most = max((bar.agreed + bar.spurious for bar in page.bars), default=0)
+    highest = max((bar.agreed + bar.spurious for bar in page.bars), default=0)
     return environment.from_string(TEMPLATE).render(
         page=page,
         hues=hues,
-        most=most,
+        highest=highest,
         types=any(piece.types for shown in page.documents for piece in shown.pieces),
         relations=any(any(shown.relations) for shown in page.documents),
     )
 
 
-def _labels(shown: Shown) -> set[str]:
+def _labels(shown: ShownDoc) -> set[str]:
     return {tag.label for piece in shown.pieces for tag in piece.tags}
 
 
@@ -240,13 +238,13 @@ def _percent(value: float | None) -> str:
     return "\N{EN DASH}" if value is None else f"{100 * value:.1f}"
 
 
-def _finds_entities(nlp: Language, written: Written) -> bool:
-    """Whether the pipeline writes ``Doc.ents``, or only what is said of given entities."""
+def _predicts_entities(nlp: Language, written: Written) -> bool:
+    """Whether the pipeline writes ``Doc.ents``. Raises ConfigError if it writes nothing to show."""
     predicted = bool(predicts_entities(nlp))
     if not predicted and not written:
         raise ConfigError(
             f"No component of the pipeline ({', '.join(nlp.pipe_names) or 'empty'}) writes "
-            "Doc.ents, which the page shows; a luke_ner with nested = true does not."
+            "Doc.ents, relations or types. (A luke_ner with nested = true does not write Doc.ents.)"
         )
     return predicted
 

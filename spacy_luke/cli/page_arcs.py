@@ -1,4 +1,4 @@
-"""displaCy's arcs over words of their own widths."""
+"""displaCy's arcs over words of different widths."""
 
 import re
 import unicodedata
@@ -11,19 +11,19 @@ from markupsafe import Markup, escape
 from spacy.displacy import DependencyRenderer
 
 SLOT = 10
-"""Pixels: words and the ends of arcs stand at multiples of this."""
+"""Pixels per grid position of words and ends of arcs."""
 RISE = 28
-"""Pixels by which an arc's control points rise above those of the arc within it."""
+"""Pixels between the control points of an arc and of the arc below it."""
 FONT, SMALL = 14, 11.2
-"""Pixels: the font of words, and that of labels and tags (displaCy's 0.8em)."""
+"""Font sizes in pixels: of words, and of labels and tags (displaCy's 0.8em)."""
 
 
 @dataclass
 class Word:
-    """A word of a picture: a token, a mention, or "..." for what is left out.
+    """A word of a picture: a token, a mention, or "..." for omitted words.
 
-    [start, end): its tokens. linked: whether an arc begins or ends here. slot: where its middle
-    stands.
+    [start, end): its tokens. linked: whether an arc starts or ends here. slot: grid position of its
+    middle.
     """
 
     text: str
@@ -35,8 +35,7 @@ class Word:
 
 
 class Arc(NamedTuple):
-    """An arc between two of the words, left before right. kind: its CSS class. forward: whether
-    it points to the right word."""
+    """An arc between two words. kind: its CSS class. forward: whether it points to the right."""
 
     left: Word
     right: Word
@@ -46,10 +45,10 @@ class Arc(NamedTuple):
 
 
 class ArcRenderer(DependencyRenderer):
-    """displaCy's picture with words as wide as they are, instead of all alike, and kinds of arcs.
+    """displaCy's renderer with words of different widths, and kinds of arcs.
 
-    Its grid is made fine: most "words" are empty, and a word or the end of an arc takes
-    the grid's place that suits it.
+    displaCy draws all words at equal distances. Here the distance is small and most "words" are
+    empty, so that a word or the end of an arc can be at almost any position.
     """
 
     def __init__(self, kinds: Sequence[str]) -> None:
@@ -59,8 +58,8 @@ class ArcRenderer(DependencyRenderer):
         self.kinds = kinds
 
     def render_svg(self, render_id: int | str, words: list[Any], arcs: list[Any]) -> str:
-        """The picture without the room above the highest arc and below the tags: a curve rises
-        to three quarters of its control points."""
+        """Crop the picture above the highest arc and below the tags. (A curve reaches three
+        quarters of the height of its control points.)"""
         svg = super().render_svg(render_id, words, arcs)
         top = int(self.offset_y / 4) - 2
         height = int(self.offset_y) + 56 - top
@@ -79,7 +78,7 @@ class ArcRenderer(DependencyRenderer):
         return arrow.replace("displacy-arrow", f"displacy-arrow {self.kinds[i]}", 1)
 
     def get_levels(self, arcs: list[dict[str, Any]]) -> dict[tuple[int, int, str], Any]:
-        """(start, end, label) -> level. As displaCy's, but arcs of one length have an order."""
+        """(start, end, label) -> level. As in displaCy, but arcs of equal length are ordered."""
         tops = [0.0] * max((arc["end"] for arc in arcs), default=0)
         levels = {}
         for key in sorted(
@@ -93,13 +92,13 @@ class ArcRenderer(DependencyRenderer):
 
 
 def draw(words: Sequence[Word], arcs: Sequence[Arc], name: str, direction: str = "ltr") -> Markup:
-    """The SVG of words and the arcs between them, with all text escaped.
+    """The SVG of words and arcs, with all text escaped.
 
-    name: its id. direction: "ltr" or "rtl". The slots of the words are set.
+    name: its id. direction: "ltr" or "rtl". Sets the slots of the words.
     """
     width = _place(words, arcs)
     ends = _ends([(arc.left.slot, arc.right.slot) for arc in arcs])
-    # Long arcs first: the labels of short ones, drawn on top, are what they would cross out.
+    # Long arcs first, because they would cross out the labels of short ones.
     placed = sorted(zip(ends, arcs), key=lambda row: row[0][0] - row[0][1])
     drawn: list[dict[str, Any]] = [
         {
@@ -110,7 +109,7 @@ def draw(words: Sequence[Word], arcs: Sequence[Arc], name: str, direction: str =
         }
         for (start, end), arc in placed
     ]
-    if direction == "rtl":  # not displaCy's: browsers set labels on its arcs upside down
+    if direction == "rtl":  # not by displaCy, whose labels are then upside down
         for word in words:
             word.slot = width - 1 - word.slot
         for row, (_, arc) in zip(drawn, placed):
@@ -121,12 +120,12 @@ def draw(words: Sequence[Word], arcs: Sequence[Arc], name: str, direction: str =
         grid[word.slot] = {"text": word.text, "tag": word.tag}
     renderer = ArcRenderer([arc.kind for _, arc in placed])
     svg = renderer.render_svg(name, grid, drawn)
-    return Markup(re.sub(r' (xmlns(:\w+)?|xml:lang)="[^"]*"', "", svg))  # of no use within HTML
+    return Markup(re.sub(r' (xmlns(:\w+)?|xml:lang)="[^"]*"', "", svg))  # not needed in HTML
 
 
 def _place(words: Sequence[Word], arcs: Sequence[Arc]) -> int:
-    """Set the slot of every word, so that neither words nor the labels of arcs collide; return
-    the number of slots."""
+    """Set the slots of words so that neither words nor labels of arcs overlap. Returns the number
+    of slots."""
     n_ends: dict[int, int] = defaultdict(int)
     for arc in arcs:
         n_ends[arc.left.start] += 1
@@ -140,7 +139,7 @@ def _place(words: Sequence[Word], arcs: Sequence[Arc]) -> int:
         word.slot = _slots(edge + size / 2)
         for arc in arcs:
             if arc.right is word:
-                # The label follows the curve, of which the flat part is shorter than the chord.
+                # The label follows the curve, whose flat part is shorter than the chord.
                 room = _slots(1.25 * _width(arc.label, SMALL) + len(arc.label) + 2 * SLOT)
                 room += (n_ends[arc.left.start] + n_ends[word.start]) // 2
                 word.slot = max(word.slot, arc.left.slot + room)
@@ -149,19 +148,21 @@ def _place(words: Sequence[Word], arcs: Sequence[Arc]) -> int:
 
 
 def _ends(arcs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spread the ends of arcs that meet at a word, so that none crosses another there.
+    """Spread the ends of arcs at the same word so that the arcs do not cross there.
 
-    From left to right: those that come from the left, shorter ones first, then those that go
-    to the right, longer ones first. Of two between the same words, the first is the outer one.
+    Order from left to right: arcs from the left, shorter ones first, then arcs to the right, longer
+    ones first. Of two arcs between the same words, the first is the outer one.
+
+    Example: arcs (0, 9) and (9, 12) meet at 9; the first ends at 9, the second starts at 10.
     """
-    meeting: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    by_slot: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for i, (left, right) in enumerate(arcs):
-        meeting[right].append((0, right - left, -i))
-        meeting[left].append((1, left - right, i))
+        by_slot[right].append((0, right - left, -i))
+        by_slot[left].append((1, left - right, i))
     spread = [list(arc) for arc in arcs]
-    for slot, found in meeting.items():
-        for at, (side, _, i) in enumerate(sorted(found)):
-            spread[abs(i)][1 - side] = slot + at - (len(found) - 1) // 2
+    for slot, ends in by_slot.items():
+        for position, (side, _, i) in enumerate(sorted(ends)):
+            spread[abs(i)][1 - side] = slot + position - (len(ends) - 1) // 2
     return [(left, right) for left, right in spread]
 
 
@@ -170,7 +171,7 @@ def _slots(pixels: float) -> int:
 
 
 def _width(text: str, size: float) -> float:
-    """About the pixels that a text takes; rather too many than too few."""
+    """An upper estimate of the width of a text in pixels."""
     units = 0.0
     for character in text:
         if unicodedata.east_asian_width(character) in "WF":

@@ -1,4 +1,4 @@
-"""What a page counts: entities, relations and types that are right, wrong and missed."""
+"""Counts of entities, relations and types that agree, are spurious or missed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,18 +12,18 @@ from spacy.training import Example
 from .page_text import Entity
 
 RELATIONS, TYPES = "doc._.relations", "span._.types"
-# What their scorers have to know of a component.
+# Settings of the component that its metric needs.
 _SETTINGS = {
     RELATIONS: ("symmetric", "spans_key", "merge_entities"),
     TYPES: ("threshold", "multi_label", "ancestors", "spans_key"),
 }
 Written = dict[str, dict[str, Any]]
-"""Which of these a pipeline writes, and settings of the (last) component that does."""
+"""The attributes that a pipeline writes -> settings of the last component that writes them."""
 
 
 @dataclass
 class Counts:
-    """What agrees, is only predicted (spurious) or only annotated (missed)."""
+    """How many agree, are only predicted (spurious) or only annotated (missed)."""
 
     agreed: int = 0
     spurious: int = 0
@@ -57,8 +57,8 @@ class Counts:
 
 
 @dataclass
-class Labels:
-    """The counts of each label. what: entities, relations or types."""
+class LabelCounts:
+    """Counts per label. what: entities, relations or types."""
 
     what: str
     labels: dict[str, Counts] = field(default_factory=dict)
@@ -74,27 +74,27 @@ class Labels:
         return total
 
     def in_order(self) -> list[tuple[str, Counts]]:
-        """The most frequent in the annotation first."""
+        """Labels by descending frequency in the annotation."""
         return sorted(self.labels.items(), key=lambda item: (-item[1].gold, item[0]))
 
 
 def count(predicted: Iterable[Entity], gold: Iterable[Entity]) -> Counts:
-    """An entity agrees if both ends and the label do."""
-    ours, theirs = Counter(e.key for e in predicted), Counter(e.key for e in gold)
-    agreed = (ours & theirs).total()
-    return Counts(agreed, ours.total() - agreed, theirs.total() - agreed)
+    """An entity agrees if both ends and the label agree."""
+    predicted_keys, gold_keys = Counter(e.key for e in predicted), Counter(e.key for e in gold)
+    agreed = (predicted_keys & gold_keys).total()
+    return Counts(agreed, predicted_keys.total() - agreed, gold_keys.total() - agreed)
 
 
-def count_labels(tally: Labels, predicted: Sequence[Entity], gold: Sequence[Entity]) -> None:
+def count_labels(tally: LabelCounts, predicted: Sequence[Entity], gold: Sequence[Entity]) -> None:
     """Add the entities of a document."""
     for label in sorted({entity.label for entity in (*predicted, *gold)}):
         parts = ([e for e in entities if e.label == label] for entities in (predicted, gold))
         tally.add(label, count(*parts))
 
 
-def count_rest(written: Written, examples: Sequence[Example]) -> list[Labels]:
-    """Relations and types that the pipeline writes and the documents have annotated, counted as by
-    the scorers of the components."""
+def count_relations_and_types(written: Written, examples: Sequence[Example]) -> list[LabelCounts]:
+    """Counts of relations and types that are predicted and annotated, as by the components'
+    metrics."""
     from ..metrics.entity_typing import count_types
     from ..metrics.relations import count_relations
 
@@ -102,22 +102,22 @@ def count_rest(written: Written, examples: Sequence[Example]) -> list[Labels]:
         RELATIONS: ("relations", count_relations),
         TYPES: ("types", count_types),
     }
-    found = []
+    tallies = []
     for attribute, settings in written.items():
         what, counter = counters[attribute]
-        tally = Labels(what)
+        tally = LabelCounts(what)
         for label, score in counter(examples, **settings).items():
             tally.add(label, Counts(score.tp, score.fp, score.fn))
         if tally.total.gold:
-            found.append(tally)
-    return found
+            tallies.append(tally)
+    return tallies
 
 
 def what_is_written(nlp: Language) -> Written:
-    found: Written = {}
-    for attribute, known in _SETTINGS.items():
+    written: Written = {}
+    for attribute, names in _SETTINGS.items():
         for name, pipe in nlp.pipeline:
             if attribute in nlp.get_pipe_meta(name).assigns:
                 cfg: Any = getattr(pipe, "cfg", None) or {}
-                found[attribute] = {x: cfg[x] for x in known if cfg.get(x) is not None}
-    return found
+                written[attribute] = {x: cfg[x] for x in names if cfg.get(x) is not None}
+    return written

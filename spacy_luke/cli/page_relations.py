@@ -1,4 +1,4 @@
-"""Relations on the page: displaCy's arcs, one picture for each stretch that relations span."""
+"""Relations on the page: displaCy's arcs, one picture per range of sentences with relations."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -11,14 +11,14 @@ from .page_arcs import Arc, Word, draw
 from .page_text import Place
 
 MAX_WORDS = 30
-"""Longest stretch shown word by word; of a longer one, what is far from a relation is left out."""
+"""Maximum words shown completely. In longer ranges, words far from relations are omitted."""
 CONTEXT = 3
-"""Words kept on each side of a mention in a long stretch."""
+"""Words kept on each side of a mention in a long range."""
 
 
-class Link(NamedTuple):
-    """A relation of one side or both. kind: "plain" where nothing is annotated, else "agreed",
-    "spurious" or "missed"; score: None where it is missed."""
+class ShownRelation(NamedTuple):
+    """A predicted or gold relation. kind: "plain" without annotation, else "agreed", "spurious" or
+    "missed". score: None if missed."""
 
     kind: str
     head: Place
@@ -49,35 +49,36 @@ class Drawn(NamedTuple):
 
 
 def draw_relations(doc: Doc, reference: Doc, compare: bool, name: str, **settings: Any) -> Drawn:
-    """Pictures of the predicted relations of a document, beside those of its reference.
+    """Pictures of the predicted and gold relations of a document.
 
-    A picture shows a sentence, or the neighbouring sentences that relations join; where sentences
-    are not set, the words around relations. compare: whether relations are annotated; else none
-    is right or wrong. name: what the ids of this document's pictures begin with. settings: what
-    else :func:`links` has to know.
+    A picture shows a sentence, or several sentences that relations connect. If sentences are not
+    set, it shows the words around relations.
+
+    compare: whether relations are annotated. name: prefix of the pictures' ids. settings: passed to
+    :func:`links`.
     """
     drawn = Drawn([], [])
-    found = [
+    aligned = [
         (link, _tokens(doc, link.head), _tokens(doc, link.tail))
         for link in links(doc, reference, compare, **settings)
     ]
-    merged = _merge(side for _, *sides in found for side in sides if side is not None)
+    merged = _merge(side for _, *sides in aligned for side in sides if side is not None)
     word_of = {i: number for number, tokens in enumerate(merged) for i in range(*tokens)}
-    placed: list[tuple[Link, Place, Place]] = []
-    for link, head, tail in found:
+    placed: list[tuple[ShownRelation, Place, Place]] = []
+    for link, head, tail in aligned:
         if head and tail and word_of[head[0]] != word_of[tail[0]]:
             placed.append((link, head, tail))
         else:
-            # A relation of the reference alone may lie outside of this text.
+            # A missed relation may be outside the predicted text.
             source = reference if link.kind == "missed" else doc
             head_text, tail_text = (source.text[slice(*p)] for p in (link.head, link.tail))
             drawn.lines.append(Line(link.kind, head_text, link.text, tail_text))
     labels = _labels(doc, reference)
-    for start, end in stretches(doc, [(head, tail) for _, head, tail in placed]):
-        here = [row for row in placed if start <= row[1][0] < end]
-        sides = [side for _, head, tail in here for side in (head, tail)]
+    for start, end in sentence_ranges(doc, [(head, tail) for _, head, tail in placed]):
+        in_range = [row for row in placed if start <= row[1][0] < end]
+        sides = [side for _, head, tail in in_range for side in (head, tail)]
         words = shorten(make_words(doc, start, end, sides, labels))
-        arcs = make_arcs(words, here)
+        arcs = make_arcs(words, in_range)
         direction = doc.vocab.writing_system.get("direction", "ltr")
         svg_id = f"{name}-{len(drawn.pictures)}"
         drawn.pictures.append(draw(words, arcs, svg_id, direction))
@@ -92,35 +93,36 @@ def links(
     symmetric: Collection[str] = (),
     spans_key: str | None = None,
     merge_entities: bool = False,
-) -> list[Link]:
-    """Predicted relations, then those that are only annotated; each once. The settings are those of
-    the component that predicted them."""
-    # Not above: it comes with torch, which other commands do not need.
+) -> list[ShownRelation]:
+    """Predicted relations, then missed ones, without repetitions. The settings are those of the
+    component that predicted them."""
+    # Imported here because it imports torch, which other commands do not need.
     from ..annotations.mentions import first_mentions
     from ..metrics.relations import one_mention
 
     firsts = [first_mentions(x, spans_key) if merge_entities else {} for x in (doc, reference)]
 
     def keyed(doc: Doc) -> dict[tuple[Place, Place, str], float]:
-        found = {}
+        scores = {}
         for item in sorted(relation_offsets(doc), key=lambda x: x.score):
             head, tail = (one_mention(place, *firsts) for place in (item.head, item.tail))
             if item.label in symmetric and tail < head:
                 head, tail = tail, head
-            found[head, tail, item.label] = item.score
-        return found
+            scores[head, tail, item.label] = item.score
+        return scores
 
-    ours = keyed(doc)
-    theirs = keyed(reference) if compare else ours
-    found = []
-    for key, score in sorted(ours.items()):
-        kind = ("agreed" if key in theirs else "spurious") if compare else "plain"
-        found.append(Link(kind, *key, score))
-    return found + [Link("missed", *key, None) for key in sorted(theirs.keys() - ours.keys())]
+    predicted = keyed(doc)
+    gold = keyed(reference) if compare else predicted
+    shown = []
+    for key, score in sorted(predicted.items()):
+        kind = ("agreed" if key in gold else "spurious") if compare else "plain"
+        shown.append(ShownRelation(kind, *key, score))
+    missed = sorted(gold.keys() - predicted.keys())
+    return shown + [ShownRelation("missed", *key, None) for key in missed]
 
 
-def stretches(doc: Doc, pairs: Iterable[tuple[Place, Place]]) -> list[Place]:
-    """Token ranges [start, end) that hold the relations: whole sentences, none in two ranges."""
+def sentence_ranges(doc: Doc, pairs: Iterable[tuple[Place, Place]]) -> list[Place]:
+    """Disjoint token ranges [start, end) of whole sentences that contain the relations."""
     sentences = doc.has_annotation("SENT_START")
     ranges = []
     for pair in pairs:
@@ -135,9 +137,10 @@ def stretches(doc: Doc, pairs: Iterable[tuple[Place, Place]]) -> list[Place]:
 def make_words(
     doc: Doc, start: int, end: int, sides: Sequence[Place], labels: dict[Place, str]
 ) -> list[Word]:
-    """The words of a stretch: sides of relations, other entities, tokens that are not spaces.
+    """The words of a range: heads and tails of relations (``sides``), other entities, other tokens
+    except white space.
 
-    Sides that overlap are one word, tagged with the labels of all.
+    Overlapping sides become one word, tagged with all their labels.
     """
     words = []
     for first, last in _merge(sides):
@@ -162,7 +165,7 @@ def make_words(
 
 
 def shorten(words: list[Word]) -> list[Word]:
-    """Leave out words of a long stretch that are far from every relation."""
+    """Omit words of a long range that are far from relations."""
     if len(words) <= MAX_WORDS:
         return words
     near = {
@@ -180,8 +183,10 @@ def shorten(words: list[Word]) -> list[Word]:
     return kept
 
 
-def make_arcs(words: Iterable[Word], placed: Iterable[tuple[Link, Place, Place]]) -> list[Arc]:
-    """Arcs of relations, given with the tokens of their heads and tails."""
+def make_arcs(
+    words: Iterable[Word], placed: Iterable[tuple[ShownRelation, Place, Place]]
+) -> list[Arc]:
+    """Arcs of relations, given with the tokens of heads and tails."""
     of_token = {i: word for word in words if word.linked for i in range(word.start, word.end)}
     arcs = []
     for link, head, tail in placed:
@@ -191,19 +196,19 @@ def make_arcs(words: Iterable[Word], placed: Iterable[tuple[Link, Place, Place]]
 
 
 def _labels(doc: Doc, reference: Doc) -> dict[Place, str]:
-    """Token range -> entity label; what is predicted goes before what is annotated."""
-    found: dict[Place, str] = {}
+    """Token range -> entity label. Predicted labels take precedence over annotated ones."""
+    labels: dict[Place, str] = {}
     for source in (doc, reference):
         for spans in (source.ents, *source.spans.values()):
             for span in spans:
                 tokens = _tokens(doc, (span.start_char, span.end_char))
                 if tokens is not None and span.label_:
-                    found.setdefault(tokens, span.label_)
-    return found
+                    labels.setdefault(tokens, span.label_)
+    return labels
 
 
 def _tokens(doc: Doc, place: Place) -> Place | None:
-    """The tokens that some characters touch."""
+    """The tokens that overlap a range of characters."""
     if not 0 <= place[0] < place[1] <= len(doc.text):
         return None
     span = doc.char_span(*place, alignment_mode="expand")
@@ -211,7 +216,7 @@ def _tokens(doc: Doc, place: Place) -> Place | None:
 
 
 def _merge(ranges: Iterable[Place]) -> list[Place]:
-    """Overlapping ranges as one."""
+    """Merge overlapping ranges: [0, 3), [2, 5), [7, 8) -> [0, 5), [7, 8)."""
     merged: list[Place] = []
     for start, end in sorted(ranges):
         if merged and start < merged[-1][1]:

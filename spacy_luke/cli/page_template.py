@@ -172,7 +172,7 @@ The entities are given, not predicted.
 {% set n = bar.agreed + bar.spurious %}
 {% if n %}
 {# The bar's height is the root of its count, so that a few entities can be seen beside many. #}
-{% set height = [(n / most) ** 0.5 * 100, 2] | max %}
+{% set height = [(n / highest) ** 0.5 * 100, 2] | max %}
 {% set bad = height * bar.spurious / n %}
 <g><title>{{ "%.2f" % bar.low }} and up: {{ bar.agreed }} right, {{ bar.spurious }} spurious</title>
 <rect x="{{ 1 + loop.index0 * 16 }}" y="{{ "%.1f" % (114 - height + bad) }}" width="14"
@@ -206,9 +206,9 @@ The entities are given, not predicted.
 <h2>Legend</h2>
 {% if page.given %}
 <p class="legend">
-<span><mark class="agreed">text</mark><span class="tag">LABEL</span> an entity, as annotated</span>
-<span><mark class="missed">text</mark><span class="tag missed">LABEL</span> one that does not fit
-the tokens, and could not be given</span>
+<span><mark class="agreed">text</mark><span class="tag">LABEL</span> an annotated entity</span>
+<span><mark class="missed">text</mark><span class="tag missed">LABEL</span> an annotated entity
+that does not align with tokens, and was not given</span>
 </p>
 {% else %}
 <p class="legend">
@@ -218,9 +218,9 @@ annotated alike</span>
 spurious: only predicted</span>
 <span><mark class="missed">text</mark><span class="tag missed">LABEL</span> only annotated</span>
 </p>
-<p class="note">The number is the probability of the label. An entity agrees where both its ends
-and its label do: one with another label or another end is spurious, and what it should have been
-is missed.</p>
+<p class="note">The number is the probability of the label. An entity agrees if both its ends
+and its label agree. A predicted entity with another label or another end is spurious, and the
+annotated one is missed.</p>
 {% endif %}
 {% if types %}
 <p class="legend">

@@ -1,4 +1,4 @@
-"""The text of a document on the page: entities of both sides, and their types."""
+"""The text of a document on the page, with predicted and gold entities and types."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ class Entity(NamedTuple):
         return self.start, self.end, self.label
 
 
-class Tag(NamedTuple):
-    """The name behind an entity."""
+class EntityTag(NamedTuple):
+    """The label shown after an entity."""
 
     kind: str
     label: str
@@ -34,8 +34,8 @@ class Tag(NamedTuple):
 
 
 class Chip(NamedTuple):
-    """A type behind an entity. kind: "plain" where there is no annotation to compare it with,
-    else "agreed", "spurious" or "missed"; score: None where it is missed."""
+    """A type shown after an entity. kind: "plain" without annotation, else "agreed", "spurious" or
+    "missed". score: None if missed."""
 
     kind: str
     name: str
@@ -44,37 +44,41 @@ class Chip(NamedTuple):
 
 @dataclass
 class Piece:
-    """A stretch of text in which no entity begins or ends.
+    """A range of text within which no entity starts or ends.
 
-    kind: "", "agreed", "spurious", "missed", or "both" where a spurious and a missed entity
-    lie over each other. label: of the predicted entity; gold_label: of the annotated one.
-    tags: what is written behind it, of the entities that end here; types: behind that.
+    kind: "", "agreed", "spurious", "missed", or "both" if a spurious and a missed entity overlap.
+    label: of the predicted entity. gold_label: of the annotated one.
+    tags, types: of the entities that end here.
     """
 
     text: str
     kind: str = ""
     label: str = ""
     gold_label: str = ""
-    tags: list[Tag] = field(default_factory=list)
+    tags: list[EntityTag] = field(default_factory=list)
     types: list[Chip] = field(default_factory=list)
 
 
-def cut(
+def cut_text(
     text: str,
     predicted: Sequence[Entity],
     gold: Sequence[Entity] | None,
     types: Mapping[Place, Sequence[Chip]] | None = None,
 ) -> list[Piece]:
-    """The text in pieces; entities of one side do not overlap, those of the two sides may.
+    """Cut a text at entity boundaries. A predicted entity may overlap a gold one.
 
-    types: of entities, and of other places, behind which they stand too."""
+    types: shown at the end of their character ranges, which need not be entities.
+
+    Example: predicted [0, 3), gold [0, 3) and [4, 7) of a text of 7 characters gives the pieces
+    [0, 3) "agreed", [3, 4) "", [4, 7) "missed".
+    """
     types = types or {}
-    if gold is None:  # nothing to compare with: no prediction is right or wrong
+    if gold is None:  # without annotation, all predictions are shown as agreed
         gold = predicted
-    keys, theirs = {e.key for e in predicted}, {e.key for e in gold}
-    kinds = [(e, "agreed" if e.key in theirs else "spurious") for e in predicted]
-    kinds += [(e, "missed") for e in gold if e.key not in keys]
-    ends = {at for e, _ in kinds for at in (e.start, e.end)} | {end for _, end in types}
+    predicted_keys, gold_keys = {e.key for e in predicted}, {e.key for e in gold}
+    kinds = [(e, "agreed" if e.key in gold_keys else "spurious") for e in predicted]
+    kinds += [(e, "missed") for e in gold if e.key not in predicted_keys]
+    ends = {edge for e, _ in kinds for edge in (e.start, e.end)} | {end for _, end in types}
     bounds = sorted({0, len(text), *ends})
     starting: dict[int, list[tuple[Entity, str]]] = defaultdict(list)
     for entity, kind in kinds:
@@ -95,7 +99,7 @@ def cut(
             else:
                 piece.label = entity.label
             if entity.end == end:
-                piece.tags.append(Tag(kind, entity.label, entity.score))
+                piece.tags.append(EntityTag(kind, entity.label, entity.score))
         pieces.append(piece)
     return pieces
 
@@ -103,40 +107,41 @@ def cut(
 def type_chips(
     doc: Doc, reference: Doc, ancestors: bool = False, spans_key: str | None = None
 ) -> dict[Place, list[Chip]]:
-    """Types of the spans of both sides, by characters: predicted ones, then missed ones.
+    """Characters of a span -> its predicted types, then its missed types.
 
-    ancestors: ``/person/artist`` implies ``/person``. spans_key: the group that has types, by
-    default the entities. Both are settings of luke_entity_typing."""
+    ancestors: ``/person/artist`` implies ``/person``. spans_key: the group with types; defaults to
+    entities. Both are settings of luke_entity_typing."""
     predicted = _types(doc, ancestors, spans_key)
     gold = _types(reference, ancestors, spans_key)
-    known = {_place(span) for span in _spans(reference, spans_key) or ()}
-    complete = _spans(reference, spans_key) is not None
+    reference_spans = _spans(reference, spans_key)
+    reference_places = {_place(span) for span in reference_spans or ()}
     chips: dict[Place, list[Chip]] = {}
     for place in {**predicted, **gold}:
-        ours, theirs = predicted.get(place, {}), gold.get(place)
-        if theirs is None and complete and place not in known:
-            theirs = {}  # where nothing is, everything is wrong
+        scores, gold_scores = predicted.get(place, {}), gold.get(place)
+        if gold_scores is None and reference_spans is not None and place not in reference_places:
+            gold_scores = {}  # the span itself is spurious, so its types are
         chips[place] = [
-            Chip("plain" if theirs is None else _kind(name in theirs), name, score)
-            for name, score in ours.items()
+            Chip("plain" if gold_scores is None else _kind(name in gold_scores), name, score)
+            for name, score in scores.items()
         ]
-        chips[place] += [Chip("missed", name, None) for name in theirs or () if name not in ours]
+        missed = [name for name in gold_scores or () if name not in scores]
+        chips[place] += [Chip("missed", name, None) for name in missed]
     return chips
 
 
-def _kind(right: bool) -> str:
-    return "agreed" if right else "spurious"
+def _kind(agrees: bool) -> str:
+    return "agreed" if agrees else "spurious"
 
 
 def _types(doc: Doc, ancestors: bool, spans_key: str | None) -> dict[Place, dict[str, float]]:
-    """Of the spans that say something."""
+    """Characters -> types, of the spans whose types are set."""
     spans = _spans(doc, spans_key) or ()
-    found = {_place(span): get_types(span) for span in spans if has_types(span)}
-    return {at: with_ancestors(x) for at, x in found.items()} if ancestors else found
+    types = {_place(span): get_types(span) for span in spans if has_types(span)}
+    return {place: with_ancestors(x) for place, x in types.items()} if ancestors else types
 
 
 def _spans(doc: Doc, spans_key: str | None) -> Sequence[Span] | None:
-    """None where they are not annotated."""
+    """The entities or the spans of a group; None if they are not annotated."""
     if spans_key is not None:
         return list(doc.spans[spans_key]) if spans_key in doc.spans else None
     return doc.ents if doc.has_annotation("ENT_IOB") else None

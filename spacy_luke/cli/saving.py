@@ -1,4 +1,4 @@
-"""Where several commands save a pipeline: whole or not at all."""
+"""Shared by commands: save a pipeline atomically."""
 
 import shutil
 from pathlib import Path
@@ -10,16 +10,16 @@ from ..files import whole_folder
 
 
 def check_free(out: Path, force: bool = False) -> None:
-    """Raise ConfigError where there is something that a pipeline would be written over; with
-    ``force`` only where that is no pipeline."""
+    """Raise ConfigError if the directory is not empty or a file exists. With ``force``, an existing
+    pipeline is allowed."""
     if force and (out / "meta.json").is_file():
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"OUT: {out} exists; remove it or name another directory.")
+        raise ConfigError(f"OUT: {out} exists; remove it or choose another directory.")
 
 
 def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:
-    """Write a pipeline to a directory that appears when it is complete."""
+    """Write a pipeline to a directory. The directory appears when it is complete."""
     check_free(out, force)
     out.parent.mkdir(parents=True, exist_ok=True)
     with whole_folder(out) as temporary:
@@ -27,9 +27,8 @@ def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:
 
 
 def update_pipeline(nlp: Language, out: Path) -> None:
-    """Write a pipeline in place of what is in a directory, all at once. Files that are not the
-    pipeline's stay."""
-    out = out.resolve()  # a link stays a link
+    """Replace the pipeline in a directory atomically. Other files in it are kept."""
+    out = out.resolve()  # keep a symbolic link
     out.parent.mkdir(parents=True, exist_ok=True)
     with whole_folder(out) as temporary:
         nlp.to_disk(temporary)

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 from wasabi import Printer
 
-from ..errors import LukeError
-from . import app
+from ..pretraining.engine import Engine
+from ..pretraining.settings import ShardSettings
+from . import app, exit_on_error
 from .stages import (
     EngineOption,
     Progress,
@@ -26,34 +27,41 @@ def shards_cli(
     entities: Annotated[Path, typer.Option(help="Folder of the vocabulary.")],
     encoder: Annotated[str, typer.Option(help="Directory or hub name, for its tokenizer.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the stage.")],
-    max_pieces: Annotated[int, typer.Option(help="Of a sequence, with special ones.")] = 512,
-    max_entities: Annotated[int, typer.Option(help="Of a sequence.")] = 128,
-    max_mention: Annotated[int, typer.Option(help="Pieces of a mention.")] = 30,
+    max_pieces: Annotated[
+        int, typer.Option(help="Maximum pieces per sequence, special ones included.")
+    ] = ShardSettings.max_pieces,
+    max_entities: Annotated[
+        int, typer.Option(help="Maximum entities per sequence.")
+    ] = ShardSettings.max_entities,
+    max_mention: Annotated[
+        int, typer.Option(help="Maximum pieces per mention.")
+    ] = ShardSettings.max_mention,
     sentences: Annotated[
         str, typer.Option(help="sentencizer, or a spaCy pipeline that sets sentence starts.")
-    ] = "sentencizer",
-    held_out: Annotated[float, typer.Option(help="Share of the articles set aside.")] = 0.01,
-    seed: Annotated[int, typer.Option(help="Of the articles set aside.")] = 0,
-    engine: EngineOption = "local",
-    workers: WorkersOption = 0,
-    scheduler: SchedulerOption = None,
+    ] = ShardSettings.sentences,
+    held_out: Annotated[
+        float, typer.Option(help="Share of held-out articles.")
+    ] = ShardSettings.held_out,
+    seed: Annotated[int, typer.Option(help="Of held-out articles.")] = ShardSettings.seed,
+    engine: EngineOption = Engine.name,
+    workers: WorkersOption = Engine.workers,
+    scheduler: SchedulerOption = Engine.scheduler,
     progress: Progress = True,
 ) -> None:
     """Cut articles into training sequences: the third stage of pretraining.
 
-    Sentences stay whole where they fit; a run that was interrupted goes on when started again.
+    Sentences are kept whole if they fit. An interrupted run is resumed when it is started again.
     """
     with pretraining_extra():
         from ..checkpoint.hub import resolve
         from ..checkpoint.read_tokenizer import read_tokenizer
         from ..pretraining.articles import STAGE
-        from ..pretraining.engine import Engine
         from ..pretraining.entities import STAGE as ENTITIES
         from ..pretraining.manifest import read_manifest
-        from ..pretraining.shards import ShardSettings, build_shards, covers_nothing
+        from ..pretraining.shards import build_shards, covers_nothing
 
     msg = Printer()
-    try:
+    with exit_on_error(msg):
         settings = ShardSettings(max_pieces, max_entities, max_mention, sentences, held_out, seed)
         manifest = build_shards(
             [read_manifest(path, STAGE) for path in articles],
@@ -64,9 +72,6 @@ def shards_cli(
             Engine(engine, workers, scheduler),
             progress,
         )
-    except (LukeError, OSError) as err:
-        msg.fail(str(err))
-        raise typer.Exit(1) from None
     print_counts(manifest, msg)
     if covers_nothing(manifest):
-        msg.warn("No link leads to an entity of the vocabulary: no entity can be learned.")
+        msg.warn("No link leads to an entity of the vocabulary: no entity can be trained.")

@@ -1,4 +1,4 @@
-"""What the commands of pretraining share: options of the engine, and counts to read."""
+"""Shared by the commands of pretraining: options of the engine, and printed counts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 EngineOption = Annotated[
     str, typer.Option("--engine", help="local: processes of this machine; dask: Dask workers.")
 ]
-WorkersOption = Annotated[int, typer.Option("--workers", "-n", help="Processes; 0: one a core.")]
+WorkersOption = Annotated[int, typer.Option("--workers", "-n", help="Processes; 0: one per core.")]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option("--scheduler", help="Address of a Dask scheduler; else a cluster here."),
+    typer.Option("--scheduler", help="Address of a Dask scheduler; default: a local cluster."),
 ]
 Progress = Annotated[bool, typer.Option(help="Show a progress bar.")]
 
 
 @contextmanager
 def pretraining_extra() -> Iterator[None]:
-    """Around the imports of a command: a library that is not installed is one clear error."""
+    """Wrap the imports of a command: print an error if a library is not installed."""
     try:
         yield
     except ModuleNotFoundError as err:
@@ -35,10 +35,10 @@ def pretraining_extra() -> Iterator[None]:
 
 
 def print_counts(manifest: "Manifest", msg: Printer) -> None:
-    """A table of what a stage kept and dropped."""
+    """Print what a stage kept and dropped."""
     rows = [(name, f"{count:,}") for name, count in manifest.counts.items()]
     msg.table(rows, header=(manifest.stage, "count"), divider=True, aligns=("l", "r"))
-    found = manifest.settings
-    languages = found.get("languages") or [x for x in (found.get("language"),) if x]
-    told = f", in {', '.join(languages)}" if languages else ""
-    msg.good(f"{manifest.folder}: {len(manifest.parts)} part(s){told}")
+    settings = manifest.settings
+    languages = settings.get("languages") or [x for x in (settings.get("language"),) if x]
+    suffix = f", in {', '.join(languages)}" if languages else ""
+    msg.good(f"{manifest.folder}: {len(manifest.parts)} part(s){suffix}")

@@ -1,4 +1,4 @@
-"""``spacy luke tune-nil``: the bias against "no entity", chosen on development data."""
+"""``spacy luke tune-nil``: choose the bias against "no entity" on development data."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from wasabi import Printer
 
-from ..errors import LukeError
 from ..pipeline.nil_bias import (
     Score,
     bias_values,
@@ -16,7 +15,7 @@ from ..pipeline.nil_bias import (
     save_bias,
     score_biases,
 )
-from . import app
+from . import app, exit_on_error
 from .loading import load_examples, load_pipeline, use_device
 from .saving import update_pipeline
 
@@ -27,21 +26,21 @@ def tune_nil_cli(
     dev: Annotated[Path, typer.Argument(metavar="DEV", help="Development data, a .spacy file.")],
     component: Annotated[str, typer.Option(help="Name of the luke_ner component.")] = "luke_ner",
     out: Annotated[
-        Path | None, typer.Option(help="Save the pipeline here instead of in place.")
+        Path | None, typer.Option(help="Save the pipeline here. Default: in place.")
     ] = None,
     low: Annotated[float, typer.Option(help="Smallest bias tried.")] = -3.0,
     high: Annotated[float, typer.Option(help="Largest bias tried.")] = 3.0,
-    step: Annotated[float, typer.Option(help="Distance of the biases tried.")] = 0.25,
+    step: Annotated[float, typer.Option(help="Distance between biases.")] = 0.25,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
     """Choose the NIL bias of luke_ner by F on development data, and save it in the pipeline.
 
-    The bias is taken off the logit of "no entity": a positive one finds more entities, a
-    negative one fewer. The network runs once; each bias is then only decoded. Where several
-    biases in a row are equally good, the middle one is taken.
+    The bias is subtracted from the logit of "no entity": a positive one yields more entities, a
+    negative one fewer. The network runs once, then each bias is decoded. If several consecutive
+    biases are equally good, the middle one is chosen.
     """
     msg = Printer()
-    try:
+    with exit_on_error(msg):
         values = bias_values(low, high, step)
         use_device(gpu_id)
         nlp = load_pipeline(pipeline)
@@ -51,14 +50,11 @@ def tune_nil_cli(
         print_scores(scores, best, msg)
         save_bias(nlp, component, best)
         update_pipeline(nlp, out or pipeline)
-    except (LukeError, OSError) as err:
-        msg.fail(str(err))
-        raise typer.Exit(1) from None
     msg.good(f"Saved {out or pipeline} with {component}.nil_bias = {best.bias:g}")
 
 
 def print_scores(scores: Sequence[Score], best: Score, msg: Printer) -> None:
-    """A row for each bias, the chosen one marked."""
+    """Print one row per bias and mark the chosen one."""
     rows = [
         (
             f"{score.bias:g}",

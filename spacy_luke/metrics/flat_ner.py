@@ -1,9 +1,8 @@
 """The NER score with which LUKE's first CoNLL-2003 figures (94.3, 94.2) were computed.
 
 The whole corpus is scored as *one* sequence of tags, and gold tags are read as IOB1, the scheme of
-CoNLL-2003. IOB1 does not separate an entity at the end of a sentence from an entity of the same
-type
-at the start of the next: they become one gold entity (5,616 of the 5,648 entities of the test set
+CoNLL-2003. IOB1 does not separate an entity at the end of a sentence from one of the same type at
+the start of the next: they become one gold entity (5,616 of the 5,648 entities of the test set
 remain). Correct predictions, two entities, cannot match it. Use this score only to compare with
 such figures, and ``spacy-luke.luke_ner_scorer.v1`` otherwise.
 """

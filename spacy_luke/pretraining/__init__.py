@@ -1,5 +1,5 @@
-"""From articles to a pretrained LUKE: stages that are killed and started again without loss.
+"""From articles to a pretrained LUKE, in stages that can be killed and resumed without loss.
 
-``articles``, ``entities`` and ``shards`` prepare, ``pretrain`` trains; ``stage`` is what they
-share, with ``claim``, ``manifest`` and ``disk``.
+``articles``, ``entities`` and ``shards`` prepare the data, ``pretrain`` trains. All use ``stage``,
+``stage_lock``, ``manifest`` and ``disk``.
 """

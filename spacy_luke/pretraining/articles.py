@@ -28,7 +28,7 @@ from .wiki.sites import Site
 STAGE, TEMPLATES = "articles", "templates"
 _NAMES = "templates.json"
 _NO_ENTITY = ("", "NIL")
-"""``kb_id_`` of an entity that is linked to nothing; the second is that of ``entity_linker``."""
+"""Values of ``kb_id_`` that mean "not linked"; the second is set by ``entity_linker``."""
 
 
 def read_dump(
@@ -39,31 +39,33 @@ def read_dump(
     partition_size: int = PARTITION_SIZE,
     show_progress: bool = True,
 ) -> Manifest:
-    """Articles of a MediaWiki export, one file or several.
+    """Read the articles of a MediaWiki export of one or several files.
 
-    language: by default what the export says. Pages of other namespaces, and pages that are no
-    wikitext, are counted. Raises CorpusError for a file that is no export, or breaks off.
+    language: defaults to that of the export. Pages of other namespaces, and pages that are not
+    wikitext, are only counted. Raises CorpusError if a file is truncated or not an export.
     """
     if partition_size < 1:
         raise ConfigError(f"--partition-size is {partition_size}; use 1 byte or more.")
-    paths = [path.absolute() for path in paths]  # workers may be elsewhere
+    paths = [path.absolute() for path in paths]  # workers may run in another folder
     parts = partitions(paths, partition_size)
     if not parts:
-        raise CorpusError(f"There is no export among {', '.join(map(str, paths)) or 'no files'}.")
-    found = sorted({part.site.language for part in parts})
-    if not language and len(found) > 1:
-        names = ", ".join(name or "one unsaid" for name in found)
         raise CorpusError(
-            f"The exports are in several languages ({names}): read each into a folder of its own, "
-            "or name one with --language."
+            f"None of these files is an export: {', '.join(map(str, paths)) or 'no files given'}."
         )
-    language = language or found[0]
+    languages = sorted({part.site.language for part in parts})
+    if not language and len(languages) > 1:
+        names = ", ".join(name or "unknown" for name in languages)
+        raise CorpusError(
+            f"The exports are in several languages ({names}): read each into its own folder, or "
+            "set --language."
+        )
+    language = language or languages[0]
     if not language:
-        raise ConfigError(f"{parts[0].path} does not say its language; name it with --language.")
+        raise ConfigError(f"{parts[0].path} does not contain its language; set --language.")
     _check_language(language)
     settings = {"language": language, "source": "dump", "partition_size": partition_size}
     read = {part.path for part in parts}
-    inputs = files_of_input([path for path in paths if path in read])  # an index is none
+    inputs = files_of_input([path for path in paths if path in read])  # index files are not read
     with begin(STAGE, folder, settings, inputs, len(parts)) as stage:
         templates = _templates(stage, parts, engine, show_progress)
         work = partial(_read_partition, templates=templates)
@@ -73,13 +75,12 @@ def read_dump(
 def _templates(
     articles: Stage, parts: Sequence[Partition], engine: Engine, show_progress: bool
 ) -> frozenset[str]:
-    """Names of the templates that mark disambiguation pages: those of all wikis, and what the dump
-    says of its own, wherever in it they stand."""
+    """Names of the templates of disambiguation pages: a fixed list, and those found in the dump."""
     folder = articles.folder / f".{TEMPLATES}"
     with begin(TEMPLATES, folder, articles.settings, articles.inputs, len(parts)) as stage:
-        found = stage.run(parts, _read_templates, engine, show_progress)
-    listed = (srsly.read_json(path) for path in found.paths(_NAMES))
-    return DISAMBIGUATION_TEMPLATES.union(*listed)
+        manifest = stage.run(parts, _read_templates, engine, show_progress)
+    names = (srsly.read_json(path) for path in manifest.paths(_NAMES))
+    return DISAMBIGUATION_TEMPLATES.union(*names)
 
 
 def _read_templates(partition: Partition, folder: Path) -> dict[str, int]:
@@ -95,11 +96,11 @@ def read_docs(
     language: str,
     show_progress: bool = True,
 ) -> Manifest:
-    """Articles of annotated documents (``.spacy`` files): entities with a ``kb_id_`` are the links,
-    and what they link to is that id, underscores being spaces, as in titles. Ids that no vocabulary
-    can hold are dropped and counted."""
+    """Read annotated documents (``.spacy`` files) as articles. Entities with a ``kb_id_`` are links
+    to that id; underscores become spaces, as in titles. Ids that are invalid in vocabularies are
+    dropped and counted."""
     if not language:
-        raise ConfigError("Annotated documents do not say their language; name it with --language.")
+        raise ConfigError("Annotated documents do not contain their language; set --language.")
     _check_language(language)
     paths = [path.absolute() for path in paths]
     settings = {"language": language, "source": "docs"}
@@ -147,7 +148,7 @@ def _kind(page: Page, templates: set[str] | frozenset[str]) -> str:
 
 
 def _redirect_target(page: Page, site: Site) -> str | None:
-    """The article that a redirect leads to; None where it leads to something else."""
+    """The article that a redirect points to; None if it points to another kind of page."""
     return resolve(page.redirect, site).title or None if page.redirect is not None else None
 
 
@@ -206,7 +207,7 @@ def _read_docbin(path: Path, folder: Path) -> dict[str, int]:
 
 
 def _unusable(ent: Span) -> str:
-    """Why an entity is no link, or nothing."""
+    """Why an entity cannot be a link; empty if it can."""
     if ent.kb_id_.replace("_", " ").strip() in _NO_ENTITY:
         return "entity without kb_id"
     if any(character in ent.kb_id_ for character in "\t\n\r"):
@@ -217,5 +218,5 @@ def _unusable(ent: Span) -> str:
 def _docs(path: Path) -> Iterator[Doc]:
     try:
         yield from DocBin().from_disk(path).get_docs(Vocab())
-    except (OSError, ValueError, TypeError, KeyError) as error:  # the last two: of something else
+    except (OSError, ValueError, TypeError, KeyError) as error:  # the last two: not a DocBin
         raise CorpusError(f"{path} cannot be read as annotated documents: {error}") from error

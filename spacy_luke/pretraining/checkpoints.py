@@ -1,4 +1,4 @@
-"""Checkpoints of a training: written at once or not at all, gone on from exactly."""
+"""Checkpoints of a training: written atomically, resumed exactly."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,17 +11,20 @@ from safetensors.torch import load_file, save_file
 
 from ..errors import CheckpointError, StageError
 from ..files import remove_folder, remove_unfinished, sha256_of, whole_folder
-from .claim import refuse_other
 from .disk import read_json, write_json
+from .stage_lock import check_same
 
 _NAME = "checkpoint-{:09d}"
 _FILES = ("model.safetensors", "optimizer.pt")
 
 
 @dataclass
-class Resumed:
-    """step: updates done. totals: sums since the last record of the log, where they are known.
-    weights: of the model, by name. optimizer: its state."""
+class SavedState:
+    """The content of a checkpoint.
+
+    step: number of updates. totals: sums since the last log record; empty if unknown. weights: of
+    the model, by name. optimizer: its state.
+    """
 
     step: int
     totals: list[float]
@@ -42,15 +45,15 @@ def save_checkpoint(
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / _NAME.format(step)
     remove_unfinished(folder)
-    # In full: JSON would round them.
+    # As hexadecimal, because JSON would round them.
     state = {"step": step, "totals": [float(x).hex() for x in totals], "identity": identity}
     try:
         with whole_folder(target, durable=True) as temporary:
             _write(temporary, weights, optimizer, state)
-    except (OSError, RuntimeError, SafetensorError) as error:  # torch has no error of its own
+    except (OSError, RuntimeError, SafetensorError) as error:  # torch raises RuntimeError
         raise StageError(
-            f"{target} cannot be written: {error}. Is the disk full? Make room and start again: "
-            "the checkpoint before it is kept."
+            f"{target} cannot be written: {error}. Is the disk full? Free space and start again: "
+            "the previous checkpoint is kept."
         ) from error
     for old in list(_checkpoints(folder))[:-keep]:
         remove_folder(old)
@@ -68,20 +71,20 @@ def _write(
     write_json(folder / "state.json", {**state, "sha256": hashes})
 
 
-def load_latest(folder: Path, identity: Mapping[str, Any]) -> Resumed | None:
-    """The last checkpoint, or None. Raises ConfigError where it is of another training, and
-    CheckpointError or StageError where a file is damaged."""
-    found = list(_checkpoints(folder))
-    if not found:
+def load_latest(folder: Path, identity: Mapping[str, Any]) -> SavedState | None:
+    """The last checkpoint, or None. Raises ConfigError if it belongs to another training, and
+    CheckpointError or StageError if a file is damaged."""
+    checkpoints = list(_checkpoints(folder))
+    if not checkpoints:
         return None
-    path = found[-1]
+    path = checkpoints[-1]
     state = read_json(path / "state.json")
-    refuse_other(folder, state["identity"], identity)
+    check_same(folder, state["identity"], identity)
     for name, expected in state["sha256"].items():
         if not (path / name).exists() or sha256_of(path / name) != expected:
             raise CheckpointError(
-                f"{path / name} is not what was written. Remove {path.name} to go on from the "
-                "checkpoint before it."
+                f"{path / name} is damaged: its SHA-256 differs. Remove {path.name} to resume from "
+                "the previous checkpoint."
             )
     try:
         weights = load_file(path / _FILES[0])
@@ -89,10 +92,10 @@ def load_latest(folder: Path, identity: Mapping[str, Any]) -> Resumed | None:
     except (SafetensorError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     totals = [float.fromhex(x) for x in state.get("totals", [])]
-    return Resumed(state["step"], totals, weights, optimizer)
+    return SavedState(state["step"], totals, weights, optimizer)
 
 
 def _checkpoints(folder: Path) -> Iterator[Path]:
-    """Finished checkpoints, oldest first."""
+    """Complete checkpoints, oldest first."""
     if folder.exists():
         yield from sorted(path.parent for path in folder.glob("checkpoint-*/state.json"))

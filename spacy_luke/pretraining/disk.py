@@ -1,4 +1,4 @@
-"""JSON files of stages, and fingerprints of what stages read."""
+"""JSON files of stages, and fingerprints of input files."""
 
 import hashlib
 from pathlib import Path
@@ -10,30 +10,29 @@ from ..errors import CorpusError, StageError
 from ..files import whole_file
 
 _SAMPLE = 1 << 20
-_MADE_AGAIN = "Remove its folder: what is there is made again."
+_REMEDY = "Remove its folder and start again: its content is made again."
 
 
-def read_json(path: Path, mend: str = _MADE_AGAIN) -> dict[str, Any]:
-    """A file that ``write_json`` wrote. Raises StageError where it is damaged, which says how to
-    mend that."""
+def read_json(path: Path, remedy: str = _REMEDY) -> dict[str, Any]:
+    """Read a file of ``write_json``. Raises StageError, with the remedy, if it is damaged."""
     try:
-        found = srsly.read_json(path)
+        data = srsly.read_json(path)
     except ValueError as error:
-        raise StageError(f"{path} is damaged: {error}. {mend}") from error
-    if not isinstance(found, dict):
-        raise StageError(f"{path} is damaged: it holds no object. {mend}")
-    return found
+        raise StageError(f"{path} is damaged: {error}. {remedy}") from error
+    if not isinstance(data, dict):
+        raise StageError(f"{path} is damaged: it does not contain an object. {remedy}")
+    return data
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write a file that is whole, also after a power failure."""
+    """Write a file atomically and sync it to disk."""
     with whole_file(path, durable=True) as temporary:
         temporary.write_text(srsly.json_dumps(data, indent=1) + "\n", encoding="utf8")
 
 
 def fingerprint(path: Path) -> str:
-    """Size and a hash of the first and last MiB: dumps are too large to read twice. Raises
-    CorpusError where the file is missing."""
+    """Size and hash of the first and last MiB, because dumps are too large to read twice. Raises
+    CorpusError if the file is missing."""
     if not path.is_file():
         raise CorpusError(f"{path} is not a file.")
     size = path.stat().st_size

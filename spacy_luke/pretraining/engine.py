@@ -1,7 +1,7 @@
-"""One ``map`` over partitions, on this machine's processes or on Dask workers.
+"""A parallel ``map`` over partitions, in local processes or on Dask workers.
 
-A worker that dies (out of memory, a lost machine) loses the partitions it had; they are run again,
-a few times at most. What a partition's function raises ends the map.
+If a worker dies (out of memory, a lost machine), its partitions are run again, a limited number of
+times. An exception raised by the function ends the map.
 """
 
 import multiprocessing
@@ -22,15 +22,15 @@ R = TypeVar("R")
 
 ENGINES = ("local", "dask")
 ATTEMPTS = 3
-"""How often a partition is started before the workers that died on it are taken for its fault."""
+"""How often a partition may be started. If workers died every time, it is an error."""
 
 
 @dataclass(frozen=True)
 class Engine:
     """Where partitions are computed.
 
-    name: ``local`` (processes of this machine) or ``dask``. workers: processes; 0: one a core.
-    scheduler: address of a Dask scheduler; without one Dask starts a cluster on this machine.
+    name: ``local`` (processes of this machine) or ``dask``. workers: processes; 0: one per core.
+    scheduler: address of a Dask scheduler; without it, Dask starts a cluster on this machine.
     """
 
     name: str = "local"
@@ -41,7 +41,7 @@ class Engine:
         if self.name not in ENGINES:
             raise ConfigError(f"--engine is {self.name!r}; use one of {', '.join(ENGINES)}.")
         if self.workers < 0:
-            raise ConfigError(f"--workers is {self.workers}; use 0 (one a core) or more.")
+            raise ConfigError(f"--workers is {self.workers}; use 0 (one per core) or more.")
         if self.scheduler and self.name != "dask":
             raise ConfigError(f"--scheduler {self.scheduler} needs --engine dask.")
 
@@ -49,16 +49,18 @@ class Engine:
     def n_workers(self) -> int:
         if self.workers:
             return self.workers
-        if hasattr(os, "sched_getaffinity"):  # not on every system
+        if hasattr(os, "sched_getaffinity"):  # not available on all systems
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
 
     def map(
         self, function: Callable[[T], R], items: Sequence[T], names: Sequence[str] = ()
     ) -> Iterator[tuple[int, R]]:
-        """(index, result) of each item in order of completion. ``function`` and the items have to
-        be picklable. names: what errors call the items. Raises what ``function`` raises, or
-        WorkerError."""
+        """Yield (index, result) of each item in order of completion.
+
+        function, items: must be picklable. names: of the items, for messages. Raises the exceptions
+        of ``function``, and WorkerError if workers die.
+        """
         names = names or [str(item) for item in items]
         if not items:
             return
@@ -76,20 +78,20 @@ def _processes(
     waiting = list(range(len(items)))[::-1]
     starts = [0] * len(items)
     while waiting:
-        context = multiprocessing.get_context("spawn")  # a fork would copy locks that are held
+        context = multiprocessing.get_context("spawn")  # a forked process could inherit held locks
         n_processes = min(n_workers, len(waiting))
         with ProcessPoolExecutor(
             n_processes, mp_context=context, initializer=_end_with_parent
         ) as pool:
             running: dict[Future, int] = {}
             try:
-                # The pool watches the processes that it had at the last result or call, which the
-                # last one that it starts comes behind: results of nothing have it look again.
+                # The pool starts its processes one by one on calls, and notices the death only of
+                # those that existed at the last call. Empty calls make it start all of them.
                 for _ in range(n_processes):
                     pool.submit(int)
                 while waiting or running:
                     while waiting and len(running) < 2 * n_workers:
-                        i = waiting[-1]  # stays there where the pool is broken by now
+                        i = waiting[-1]  # popped later, because submit raises if the pool is broken
                         running[pool.submit(function, items[i])] = i
                         starts[i] += 1
                         waiting.pop()
@@ -97,7 +99,7 @@ def _processes(
                         result = future.result()
                         yield running.pop(future), result
             except BrokenProcessPool as error:
-                # The pool does not say whose worker died: all that were under way start again.
+                # The pool does not tell which worker died: run all unfinished partitions again.
                 lost = []
                 for future, i in running.items():
                     if future.done() and future.exception() is None:
@@ -114,8 +116,8 @@ def _processes(
 
 
 def _end_with_parent() -> None:
-    """Have a worker end when the process that started it was killed: it would finish what it has
-    got, beside the workers of the next run, and then wait for ever."""
+    """End a worker when its parent process is killed. Otherwise it would finish its work, in
+    parallel with the workers of the next run, and then wait forever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -141,15 +143,15 @@ def _dask(
         indices: dict[Any, int] = {}
 
         def submit() -> Iterator[Any]:
-            """Two for each thread there is now: workers come and go."""
+            """Submit up to two items per current thread. The number of workers may change."""
             room = max(1, 2 * sum(client.nthreads().values()) - len(indices))
             for i in islice(waiting, room):
                 future = client.submit(function, items[i], pure=False)
                 indices[future] = i
                 yield future
 
-        done = as_completed(list(submit()))
-        for future in done:
+        completed = as_completed(list(submit()))
+        for future in completed:
             i = indices.pop(future)
             try:
                 result = future.result()
@@ -157,31 +159,31 @@ def _dask(
                 raise WorkerError(_died([names[i]])) from error
             yield i, result
             for more in submit():
-                done.add(more)
+                completed.add(more)
 
 
 @contextmanager
 def _client(client: Any, cluster: Any, engine: Engine) -> Iterator[Any]:
-    """A client of the scheduler, or of a cluster that ends with it."""
+    """A client of the scheduler, or of a temporary local cluster."""
     if engine.scheduler:
         with client(engine.scheduler) as connected:
             yield connected
         return
-    here = cluster(
+    local = cluster(
         n_workers=engine.n_workers,
         threads_per_worker=1,
         host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",  # any port that is free
+        dashboard_address="127.0.0.1:0",  # any free port
         scheduler_kwargs={"allowed_failures": ATTEMPTS},
     )
-    with here, client(here) as connected:
+    with local, client(local) as connected:
         yield connected
 
 
 def _died(names: Sequence[str]) -> str:
     one_of = "one of them" if len(names) > 1 else "it"
     return (
-        f"Workers died {ATTEMPTS} times at work on {', '.join(names)}: {one_of} needs more memory "
-        "than there is, or they were killed from outside. Use fewer --workers or smaller "
-        "partitions, and start again: finished ones are kept."
+        f"Workers died {ATTEMPTS} times while processing {', '.join(names)}: {one_of} needs more "
+        "memory than is available, or the workers were killed. Use fewer --workers or smaller "
+        "partitions, and start again: finished partitions are kept."
     )

@@ -1,11 +1,11 @@
-"""Links to an entity vocabulary: counted over all articles, redirects followed.
+"""Build an entity vocabulary from the links of all articles, with redirects resolved.
 
-The joins are DuckDB's, with bounded memory and a folder to spill to: a Python dictionary of all
-titles does not scale.
+The joins run in DuckDB, with limited memory and a folder for temporary files: a Python dictionary
+of all titles does not scale.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,37 +21,14 @@ from ..vocab.entity_vocab import SPECIALS
 from .disk import fingerprint
 from .engine import Engine
 from .manifest import Manifest, by_input
+from .settings import VocabSettings
 from .stage import begin
 from .tables import ANCHORS, FROM_PARQUET, NO_COLUMNS, TARGETS, literal, write_table
 
 STAGE = "entities"
 _DOUBLINGS = 6
-"""Chains of redirects are shortened by half this often; what is still a redirect then is a loop."""
+"""How often the lengths of redirect chains are halved. Redirects that remain are loops."""
 _CHOSEN = "(SELECT item FROM chosen)"
-
-
-@dataclass(frozen=True)
-class VocabSettings:
-    """Which entities make the vocabulary.
-
-    size: at most this many, without the special ones, the most linked first. min_count: links an
-    entity needs. white_list: a file of titles or redirects (or ``lang:title``), one a line, that
-    are in whatever their count, also where nothing links to them. sitelinks: of several languages,
-    a table (Parquet, CSV or JSON lines) of item, language and title, which says what is the same
-    entity. memory: DuckDB's limit.
-    """
-
-    size: int = 500_000
-    min_count: int = 1
-    white_list: Path | None = None
-    sitelinks: Path | None = None
-    memory: str = "4GB"
-
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ConfigError(f"--size is {self.size}; a vocabulary needs at least one entity.")
-        if self.min_count < 0:
-            raise ConfigError(f"--min-count is {self.min_count}; use 0 or more.")
 
 
 def build_vocabulary(
@@ -62,26 +39,26 @@ def build_vocabulary(
 ) -> Manifest:
     """Count the links of one or several sets of articles, and choose the entities.
 
-    Writes ``entity_vocab.tsv`` (title and count, the line being the id) or, with sitelinks,
-    ``entity_vocab.jsonl`` (names by language), ``targets.parquet`` (every title that
-    leads to an entity) and ``anchors.parquet``. Raises ConfigError and CorpusError.
+    Writes ``entity_vocab.tsv`` (title and count; the line number is the id) or, with sitelinks,
+    ``entity_vocab.jsonl`` (names by language), and ``targets.parquet`` (titles and redirects of
+    entities) and ``anchors.parquet``. Raises ConfigError and CorpusError.
     """
     sources = by_input(articles)
     languages = list(dict.fromkeys(str(x.settings["language"]) for x in articles))
     if len(languages) > 1 and settings.sitelinks is None:
         raise ConfigError(
-            "Articles of several languages need --sitelinks, to know what is the same."
+            "Articles of several languages need --sitelinks, which tells the titles of one entity."
         )
     files = {"white_list": settings.white_list, "sitelinks": settings.sitelinks}
-    chosen = {k: v for k, v in asdict(settings).items() if k not in (*files, "memory")}
+    recorded = {k: v for k, v in asdict(settings).items() if k not in (*files, "memory")}
     inputs = {name: manifest.fingerprint for name, manifest in sources.items()}
     inputs.update({name: fingerprint(path) for name, path in files.items() if path})
-    work = partial(_build_or_say_why, settings=settings)
-    with begin(STAGE, folder, {**chosen, "languages": languages}, inputs) as stage:
+    work = partial(_verify_and_build, settings=settings)
+    with begin(STAGE, folder, {**recorded, "languages": languages}, inputs) as stage:
         return stage.run([list(articles)], work, Engine(workers=1), show_progress)
 
 
-def _build_or_say_why(
+def _verify_and_build(
     sources: Sequence[Manifest], folder: Path, settings: VocabSettings
 ) -> dict[str, int]:
     for manifest in sources:
@@ -90,10 +67,10 @@ def _build_or_say_why(
         return _build(sources, folder, settings)
     except duckdb.Error as error:
         places = ", ".join(str(manifest.folder) for manifest in sources)
-        reason = str(error).partition("\n")[0]  # what follows are settings of DuckDB
+        reason = str(error).partition("\n")[0]  # the other lines advise on settings of DuckDB
         raise StageError(
-            f"The links of {places} cannot be counted: {reason}. Where memory or disk is short, "
-            "give --memory or make room."
+            f"The links of {places} cannot be counted: {reason}. If memory or disk is "
+            "insufficient, change --memory or free space."
         ) from error
 
 
@@ -135,7 +112,7 @@ def _read(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> None:
                 f"{FROM_PARQUET}",
                 [language, articles],
             )
-    # Of several sets of a language: what is an article in one is nothing else in another.
+    # With several sets of one language, a title that is an article in one is an article in all.
     db.execute(
         "DELETE FROM pages WHERE kind <> 'article' AND (language, title) IN "
         "(SELECT (language, title) FROM pages WHERE kind = 'article')"
@@ -143,8 +120,11 @@ def _read(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> None:
 
 
 def _follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """``redirects``: every redirect's last target. Those that lead to no article (loops, one that
-    leads to itself, to a category or to such a one) are removed, and counted: ``loops``."""
+    """Create ``redirects`` (redirect -> final target) and ``loops``, redirects without an article
+    at their end: loops, and redirects to a category.
+
+    With redirects a -> b -> c -> d, a points to b, then c (1st pass), then d (2nd pass).
+    """
     db.execute(
         "CREATE TABLE redirects AS SELECT language, title, coalesce(min(target), title) AS target "
         "FROM pages WHERE kind = 'redirect' GROUP BY language, title"
@@ -160,13 +140,13 @@ def _follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     db.execute(f"CREATE TABLE loops AS {loops}")
     db.execute("DELETE FROM redirects WHERE (language, title) IN (FROM loops)")
     return {
-        "redirects": _one(db, "FROM redirects"),
-        "redirects to no article": _one(db, "FROM loops"),
+        "redirects": _count_rows(db, "FROM redirects"),
+        "redirects to no article": _count_rows(db, "FROM loops"),
     }
 
 
 def _resolve(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """``resolved``: links with redirects followed, those to no entity left out and counted."""
+    """Create ``resolved``: links to articles, with redirects resolved. Other links are counted."""
     db.execute(
         "CREATE TABLE disambiguations AS SELECT DISTINCT language, title FROM pages "
         "WHERE kind = 'disambiguation'"
@@ -179,10 +159,12 @@ def _resolve(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     )
     ambiguous = "(language, title) IN (FROM disambiguations)"
     counts = {
-        "links": _one(db, "FROM links"),
-        "links by a redirect": _one(db, "FROM followed WHERE by_redirect"),
-        "links by a redirect to no article": _one(db, "FROM followed WHERE in_loop"),
-        "links to a disambiguation": _one(db, f"FROM followed WHERE NOT in_loop AND {ambiguous}"),
+        "links": _count_rows(db, "FROM links"),
+        "links by a redirect": _count_rows(db, "FROM followed WHERE by_redirect"),
+        "links by a redirect to no article": _count_rows(db, "FROM followed WHERE in_loop"),
+        "links to a disambiguation": _count_rows(
+            db, f"FROM followed WHERE NOT in_loop AND {ambiguous}"
+        ),
     }
     db.execute(
         "CREATE TABLE resolved AS SELECT language, title, anchor FROM followed "
@@ -192,8 +174,8 @@ def _resolve(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 
 def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
-    """``counted``: links of every entity; ``named``: its names. An entity is a title, or with
-    sitelinks an item; a title of no item stands for itself."""
+    """Create ``counted`` (links per entity) and ``named`` (names per entity). An entity is a title
+    or, with sitelinks, an item. A title without an item is an entity, too."""
     db.execute(
         "CREATE TABLE titles AS SELECT language, title FROM resolved UNION "
         "SELECT language, title FROM listed"
@@ -216,33 +198,34 @@ def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, 
 
 
 def _read_white_list(db: duckdb.DuckDBPyConnection, path: Path | None) -> dict[str, int]:
-    """``listed``: the articles that the white list names, redirects followed."""
-    db.execute("CREATE TABLE wanted (name VARCHAR)")
+    """Create ``listed``: the articles of the white list, with redirects resolved."""
+    db.execute("CREATE TABLE white_list (name VARCHAR)")
     lines = [line.strip() for _, line in read_lines(path)] if path else []
     names = [(line.replace("_", " "),) for line in lines if line]
     if names:
-        db.executemany("INSERT INTO wanted VALUES (?)", names)
+        db.executemany("INSERT INTO white_list VALUES (?)", names)
     db.execute(
-        "CREATE TABLE known AS SELECT language, title FROM pages WHERE kind <> 'disambiguation' "
-        "UNION SELECT language, title FROM resolved"
+        "CREATE TABLE all_titles AS SELECT language, title FROM pages "
+        "WHERE kind <> 'disambiguation' UNION SELECT language, title FROM resolved"
     )
     db.execute(
-        "CREATE TABLE found AS SELECT name, language, title FROM wanted JOIN known ON name = title "
-        "UNION SELECT name, language, title FROM wanted JOIN known "
+        "CREATE TABLE matched AS SELECT name, language, title FROM white_list JOIN all_titles "
+        "ON name = title UNION SELECT name, language, title FROM white_list JOIN all_titles "
         "ON name = language || ':' || title"
     )
     db.execute(
-        "CREATE TABLE listed AS SELECT DISTINCT language, coalesce(r.target, f.title) AS title "
-        "FROM found f LEFT JOIN redirects r USING (language, title) "
-        "WHERE (language, f.title) NOT IN (FROM loops)"
+        "CREATE TABLE listed AS SELECT DISTINCT language, coalesce(r.target, m.title) AS title "
+        "FROM matched m LEFT JOIN redirects r USING (language, title) "
+        "WHERE (language, m.title) NOT IN (FROM loops)"
     )
-    return {"white list: not found": _one(db, "FROM wanted ANTI JOIN found USING (name)")}
+    n_unmatched = _count_rows(db, "FROM white_list ANTI JOIN matched USING (name)")
+    return {"white list: not found": n_unmatched}
 
 
 def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]:
-    """``items``: item, language and title. A language may be called by its wiki (``dewiki``), and
-    titles have underscores, as in the wikis' own tables. What an item calls by a redirect is the
-    article there, and that article's own item goes before."""
+    """Create ``items``: item, language and title. Languages may be given as wikis (``dewiki``), and
+    titles may have underscores, as in the wikis' tables. If a title is a redirect, its target is
+    used, unless the target has its own item."""
     try:
         rows = db.execute(f"DESCRIBE FROM {_table(path)}").fetchall()
         missing = {"item", "language", "title"} - {name.lower() for name, *_ in rows}
@@ -251,7 +234,7 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]
                 f"{path} has no column {', '.join(sorted(missing))}; it has "
                 f"{', '.join(name for name, *_ in rows)}."
             )
-        # As the wikis store text.
+        # The wikis store text as blobs.
         blobs = {name.lower() for name, kind, *_ in rows if kind == "BLOB"}
         item, language, title = (
             f"decode({x})" if x in blobs else f"CAST({x} AS VARCHAR)"
@@ -277,20 +260,20 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]
         "SELECT language, count(*), count(i.item) FROM titles LEFT JOIN items i "
         "USING (language, title) GROUP BY language ORDER BY language"
     )
-    for name, linked, found in by_language.fetchall():
-        if not found:
+    for name, n_linked, n_matched in by_language.fetchall():
+        if not n_matched:
             raise CorpusError(
-                f"{path} has none of the {linked} titles that articles in {name} link to. Its "
-                f"languages have to be called as the articles are ({name}, or {name}wiki), and its "
-                "titles as in the wiki."
+                f"{path} has none of the {n_linked} titles that articles in {name} link to. Its "
+                f"languages must be codes or wikis ({name} or {name}wiki), and its titles those of "
+                "the wiki."
             )
-        counts[f"titles in sitelinks, {name}"] = found
-        counts[f"titles not in sitelinks, {name}"] = linked - found
+        counts[f"titles in sitelinks, {name}"] = n_matched
+        counts[f"titles not in sitelinks, {name}"] = n_linked - n_matched
     return counts
 
 
 def _table(path: Path) -> str:
-    """A file as a table whose values are not guessed at: 007 and 2001-01-01 are titles."""
+    """SQL of a file as a table without type detection: 007 and 2001-01-01 are titles."""
     quoted = _quote(literal(path))
     if {".csv", ".tsv"} & set(path.suffixes):
         return f"read_csv('{quoted}', all_varchar = true, {NO_COLUMNS})"
@@ -301,7 +284,7 @@ def _table(path: Path) -> str:
 
 
 def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
-    """``chosen``: the entities with their ids, by count and then by name."""
+    """Create ``chosen``: the entities with their ids, by descending count, then name."""
     listed = "SELECT DISTINCT item FROM named SEMI JOIN listed USING (language, title)"
     db.execute(
         f"CREATE TABLE chosen AS SELECT item, count, {len(SPECIALS)} - 1 + row_number() OVER "
@@ -309,15 +292,17 @@ def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str,
         f"count >= {settings.min_count} OR item IN ({listed}) "
         f"ORDER BY item IN ({listed}) DESC, count DESC, item LIMIT {settings.size})"
     )
-    if not _one(db, "FROM chosen"):
-        found = f"no entity is linked {settings.min_count} times (--min-count)"
-        if not _one(db, "FROM resolved"):
-            found = "none links to an article"
-        raise CorpusError(f"Of these articles {found}: the vocabulary would be empty.")
+    if not _count_rows(db, "FROM chosen"):
+        reason = f"no entity has {settings.min_count} links (--min-count)"
+        if not _count_rows(db, "FROM resolved"):
+            reason = "no link leads to an article"
+        raise CorpusError(f"The vocabulary would be empty: {reason}.")
     return {
-        "white list: beyond --size": _one(db, f"FROM ({listed}) WHERE item NOT IN {_CHOSEN}"),
-        "entities": _one(db, "FROM chosen"),
-        "entities left out": _one(db, f"FROM counted WHERE item NOT IN {_CHOSEN}"),
+        "white list: beyond --size": _count_rows(
+            db, f"FROM ({listed}) WHERE item NOT IN {_CHOSEN}"
+        ),
+        "entities": _count_rows(db, "FROM chosen"),
+        "entities left out": _count_rows(db, f"FROM counted WHERE item NOT IN {_CHOSEN}"),
         "links to an entity": int(_value(db, "SELECT sum(count) FROM chosen")),
     }
 
@@ -329,11 +314,11 @@ def _write(db: duckdb.DuckDBPyConnection, folder: Path, several: bool) -> None:
             "SELECT id, count, list([title, language] ORDER BY language, title) FROM chosen "
             "JOIN named USING (item) GROUP BY ALL ORDER BY id",
         )
-        first = [
+        special = [
             {"id": i, "entities": [[name, "en"]], "count": 0} for i, name in enumerate(SPECIALS)
         ]
-        rest = ({"id": i, "entities": names, "count": count} for i, count, names in rows)
-        srsly.write_jsonl(folder / "entity_vocab.jsonl", chain(first, rest))
+        ordinary = ({"id": i, "entities": names, "count": count} for i, count, names in rows)
+        srsly.write_jsonl(folder / "entity_vocab.jsonl", chain(special, ordinary))
     else:
         with (folder / "entity_vocab.tsv").open("w", encoding="utf8", newline="\n") as file:
             file.writelines(f"{name}\t0\n" for name in SPECIALS)
@@ -364,13 +349,13 @@ def _copy(db: duckdb.DuckDBPyConnection, query: str, path: Path, schema: pa.Sche
 
 
 def _rows(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query, some at a time."""
+    """The rows of a query, fetched in blocks."""
     result = db.execute(query)
     while rows := result.fetchmany(10_000):
         yield from rows
 
 
-def _one(db: duckdb.DuckDBPyConnection, source: str) -> int:
+def _count_rows(db: duckdb.DuckDBPyConnection, source: str) -> int:
     return int(_value(db, f"SELECT count(*) {source}"))
 
 

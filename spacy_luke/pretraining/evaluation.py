@@ -1,4 +1,4 @@
-"""How well masked entities of articles that were set aside are found, beside two baselines."""
+"""Evaluation: prediction of masked entities and words in held-out articles, and two baselines."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,22 +9,24 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from .masking import Masking, Sample, Vocabularies, mask_batch
+from .masking import Sample, Vocabularies, mask_batch
 from .objective import TOP, PretrainingModel
 from .samples import Samples
+from .settings import Masking
 from .tables import FROM_PARQUET, literal
 
 Array = np.ndarray
 
 EPOCH = 2**31 - 1
-"""No training gets here: the masks of evaluation are its own."""
+"""An epoch that no training reaches, so that evaluation has its own masks."""
 
 
 class HeldOut:
-    """Sequences of held-out articles, masked once and for all.
+    """Sequences of held-out articles, masked once.
 
-    masking: of the training; its shares are not used, so that trainings with other shares can be
-    compared. most: sequences that are used, spread evenly over all.
+    masking: of the training. Its shares are replaced by the defaults, so that trainings with
+        different shares can be compared.
+    n_sequences: maximum number of sequences, evenly spread over all.
     """
 
     def __init__(
@@ -33,34 +35,32 @@ class HeldOut:
         masking: Masking,
         ids: Vocabularies,
         seed: int,
-        most: int = 2000,
-        micro_batch: int = 32,
+        n_sequences: int,
+        micro_batch: int,
     ):
         masking = replace(masking, words=Masking.words, entities=Masking.entities)
         samples = Samples(held_out)
-        step = max(1, len(samples) / most)
-        chosen = {int(i * step) for i in range(min(most, len(samples)))}
-        found = [replace(x, epoch=EPOCH) for i, x in enumerate(samples.in_order()) if i in chosen]
+        step = max(1, len(samples) / n_sequences)
+        chosen = {int(i * step) for i in range(min(n_sequences, len(samples)))}
+        used = [replace(x, epoch=EPOCH) for i, x in enumerate(samples.in_order()) if i in chosen]
         self._unknown = ids.entity_unk
         self._batches = [
-            mask_batch(found[i : i + micro_batch], masking, ids, seed)
-            for i in range(0, len(found), micro_batch)
+            mask_batch(used[i : i + micro_batch], masking, ids, seed)
+            for i in range(0, len(used), micro_batch)
         ]
         self.targets = np.concatenate([x.entity_targets for x in self._batches])
-        kept = [_known(x, masking, ids) for x in found]
-        anchors = [a for x in kept for a in x.anchors]
+        anchors = [a for x in used for a in _input_anchors(x, masking, ids)]
         offsets = np.cumsum([0, *(len(x.inputs.entities.ids) for x in self._batches)])
-        rows = np.concatenate([x.entities + at for x, at in zip(self._batches, offsets)])
+        rows = np.concatenate([x.entities + shift for x, shift in zip(self._batches, offsets)])
         self.anchors = [anchors[i] for i in rows.tolist()]
 
     def baselines(self, train: Sequence[Path]) -> dict[str, float]:
-        """Shares of the targets found by two baselines that know the training sequences alone: the
-        most frequent entities, and the most frequent ones of the anchor text, then those of all.
-        And the share that these sequences link to at all."""
+        """Accuracy of two baselines from the training sequences: the most frequent entities
+        (``frequent``), and the most frequent entities of the anchor text, followed by those
+        (``anchor``). ``seen`` is the share of targets that occur in the training sequences."""
         frequent, by_anchor, known = _statistics(train, set(self.anchors), self._unknown)
-        nothing: list[int] = []
         ranked = [
-            list(dict.fromkeys([*by_anchor.get(anchor, nothing), *frequent]))[:TOP]
+            list(dict.fromkeys([*by_anchor.get(anchor, ()), *frequent]))[:TOP]
             for anchor in self.anchors
         ]
         return {
@@ -70,8 +70,8 @@ class HeldOut:
         }
 
     def evaluate(self, model: PretrainingModel) -> dict[str, float]:
-        """Shares of masked entities and words that the model finds, and its losses; of what there
-        is none, nothing."""
+        """Losses, and accuracy for masked entities and words. Without masked entities (or words),
+        their keys are missing."""
         was_training = model.training
         model.eval()
         sums = np.zeros(6)
@@ -80,23 +80,22 @@ class HeldOut:
                 outcome = model(batch)
                 sums += np.asarray([*(float(x) for x in outcome), len(batch.words)])
         model.train(was_training)
-        word_loss, entity_loss, words_right, entities_right, top, n_words = sums.tolist()
-        found: dict[str, float] = {}
+        word_loss, entity_loss, words_correct, entities_correct, in_top, n_words = sums.tolist()
+        scores: dict[str, float] = {}
         if n_words:
-            found |= {"word_loss": word_loss / n_words, "word_accuracy": words_right / n_words}
+            scores |= {"word_loss": word_loss / n_words, "word_accuracy": words_correct / n_words}
         if n_entities := len(self.targets):
-            found["entity_loss"] = entity_loss / n_entities
-            found["entity_top_1"] = entities_right / n_entities
-            found[f"entity_top_{TOP}"] = top / n_entities
-        return found
+            scores["entity_loss"] = entity_loss / n_entities
+            scores["entity_top_1"] = entities_correct / n_entities
+            scores[f"entity_top_{TOP}"] = in_top / n_entities
+        return scores
 
 
-def _known(sample: Sample, masking: Masking, ids: Vocabularies) -> Sample:
-    """The sample with the entities that masking lets in."""
+def _input_anchors(sample: Sample, masking: Masking, ids: Vocabularies) -> Sequence[str]:
+    """The anchors of the entities that are inputs: with ``masking.unknown`` all."""
     if masking.unknown:
-        return sample
-    kept = np.flatnonzero(sample.ids != ids.entity_unk).tolist()
-    return replace(sample, anchors=[sample.anchors[i] for i in kept])
+        return sample.anchors
+    return [sample.anchors[i] for i in np.flatnonzero(sample.ids != ids.entity_unk).tolist()]
 
 
 def _shares(name: str, ranked: Sequence[Sequence[int]], targets: Array) -> dict[str, float]:
@@ -111,23 +110,23 @@ def _shares(name: str, ranked: Sequence[Sequence[int]], targets: Array) -> dict[
 def _statistics(
     train: Sequence[Path], anchors: set[str], unknown: int
 ) -> tuple[list[int], dict[str, list[int]], Array]:
-    """The most frequent entities; those of each of the anchors, most frequent first; and all."""
+    """The most frequent entities; anchor -> its entities by frequency; and all entities."""
     files = [literal(x) for x in train]
     links = (
         "(SELECT unnest(entity_anchors) AS anchor, unnest(entity_ids) AS id "
         f"{FROM_PARQUET}) WHERE id <> {unknown}"
     )
     with duckdb.connect() as db:
-        db.register("wanted", pa.table({"anchor": pa.array(sorted(anchors), pa.string())}))
+        db.register("target_anchors", pa.table({"anchor": pa.array(sorted(anchors), pa.string())}))
         frequent = db.execute(
             f"SELECT id FROM {links} GROUP BY id ORDER BY count(*) DESC, id LIMIT {TOP}", [files]
         ).fetchall()
-        # Only of the anchors that are asked about: all of a large wiki would not fit in memory.
+        # Only the given anchors: those of a large wiki do not fit into memory.
         rows = db.execute(
             f"WITH seen AS (SELECT * FROM {links}), counted AS (SELECT anchor, id, count(*) AS n "
-            "FROM seen SEMI JOIN wanted USING (anchor) GROUP BY ALL) "
+            "FROM seen SEMI JOIN target_anchors USING (anchor) GROUP BY ALL) "
             "SELECT anchor, list(id ORDER BY n DESC, id) FROM counted GROUP BY anchor",
             [files],
         ).fetchall()
         known = db.execute(f"SELECT DISTINCT id FROM {links}", [files]).fetchnumpy()["id"]
-    return [x for (x,) in frequent], {anchor: found[:TOP] for anchor, found in rows}, known
+    return [x for (x,) in frequent], {anchor: ids[:TOP] for anchor, ids in rows}, known

@@ -1,4 +1,4 @@
-"""What a finished stage says of itself: what it read, what it wrote, and what it counted."""
+"""The manifest of a finished stage: inputs, files and counts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True)
 class File:
-    """A file of a finished partition. path: relative to the manifest's folder; size: bytes."""
+    """A file of a finished partition. path: relative to the manifest's folder. size: in bytes."""
 
     path: str
     sha256: str
@@ -24,10 +24,10 @@ class File:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a finished stage holds.
+    """The content of a finished stage.
 
-    settings: everything the files depend on. inputs: fingerprints of what was read. parts: the
-    files of each partition, in order. counts: kept and dropped, by name, of all partitions.
+    settings: all settings on which the files depend. inputs: name -> fingerprint. parts: the files
+    of each partition, in order. counts: name -> number of kept or dropped items.
     """
 
     stage: str
@@ -38,50 +38,47 @@ class Manifest:
     folder: Path
 
     def files(self, name: str) -> list[File]:
-        """The file of that name in every partition that has one, in order."""
+        """The files of that name, in the order of partitions."""
         return [file for part in self.parts for file in part if Path(file.path).name == name]
 
     def paths(self, name: str) -> list[Path]:
-        """Where these files are."""
+        """The paths of :meth:`files`."""
         return [self.folder / file.path for file in self.files(name)]
 
     def verify(self) -> None:
-        """Raises StageError if a file is missing or differs from what was written."""
+        """Raise StageError if a file is missing or damaged."""
         for file in (file for part in self.parts for file in part):
             verified(self.folder, file, self.stage)
 
     @property
     def fingerprint(self) -> str:
-        """What a later stage writes down as its input."""
+        """The hash by which later stages identify this input."""
         return sha256_of(self.folder / MANIFEST)
 
 
 def verified(folder: Path, file: File, stage: str) -> Path:
-    """Where a file of a stage is. Raises StageError if it is missing or differs from what was
-    written."""
+    """The path of a file of a stage. Raises StageError if it is missing or damaged."""
     path = folder / file.path
-    again = f"To have it again, remove its folder and {MANIFEST} beside it and run '{stage}'."
+    remedy = f"To restore it, remove its folder and {MANIFEST} beside it and run '{stage}'."
     if not path.exists():
-        raise StageError(f"{path} is missing; its manifest names it. {again}")
+        raise StageError(f"{path} is missing, but its manifest lists it. {remedy}")
     if path.stat().st_size != file.size or sha256_of(path) != file.sha256:
-        raise StageError(
-            f"{path} is not what was written: its SHA-256 differs from the manifest's. {again}"
-        )
+        raise StageError(f"{path} is damaged: its SHA-256 differs from the manifest's. {remedy}")
     return path
 
 
 def by_input(articles: Sequence[Manifest]) -> dict[str, Manifest]:
-    """Sets of articles by what stages call them among their inputs: by place and language, because
-    partitions follow their order. Raises ConfigError where a set is given twice."""
-    named: dict[str, Manifest] = {}
-    known: dict[str, Path] = {}
+    """Name of the input -> set of articles. The name contains the position, because partitions
+    follow the order. Raises ConfigError if a set is given twice."""
+    inputs: dict[str, Manifest] = {}
+    folders: dict[str, Path] = {}
     for i, manifest in enumerate(articles):
-        same = known.get(manifest.fingerprint)
+        same = folders.get(manifest.fingerprint)
         if same is not None:
-            raise ConfigError(f"{manifest.folder} holds the same articles as {same}.")
-        known[manifest.fingerprint] = manifest.folder
-        named[f"articles {i} {manifest.settings['language']}"] = manifest
-    return named
+            raise ConfigError(f"{manifest.folder} contains the same articles as {same}.")
+        folders[manifest.fingerprint] = manifest.folder
+        inputs[f"articles {i} {manifest.settings['language']}"] = manifest
+    return inputs
 
 
 def read_manifest(folder: Path, stage: str) -> Manifest:
@@ -89,21 +86,21 @@ def read_manifest(folder: Path, stage: str) -> Manifest:
     folder = folder.absolute()
     path = folder / MANIFEST
     if not path.exists():
-        raise StageError(f"{folder} holds no finished stage '{stage}': {path.name} is missing.")
-    data = read_json(path, "Remove it and run the stage again: what is finished is kept.")
+        raise StageError(f"{folder} contains no finished stage '{stage}': {path.name} is missing.")
+    data = read_json(path, "Remove it and run the stage again: finished parts are kept.")
     try:
-        found = data["stage"]
+        name = data["stage"]
         parts = [[File(**file) for file in part] for part in data["parts"]]
-        manifest = Manifest(found, data["settings"], data["inputs"], parts, data["counts"], folder)
+        manifest = Manifest(name, data["settings"], data["inputs"], parts, data["counts"], folder)
     except (KeyError, TypeError) as error:
         raise StageError(f"{path} is not a manifest: {error!r}.") from error
-    if found != stage:
-        raise StageError(f"{folder} holds the stage '{found}', not '{stage}'.")
+    if name != stage:
+        raise StageError(f"{folder} contains the stage '{name}', not '{stage}'.")
     return manifest
 
 
 def part_of(folder: Path, name: str, counts: Counts) -> dict[str, Any]:
-    """What a manifest says of the files in a folder that is, or is going to be, called so."""
+    """The manifest entry of the files in a folder. name: the folder's final name."""
     files = [
         {"path": f"{name}/{path.name}", "sha256": sha256_of(path), "size": path.stat().st_size}
         for path in sorted(folder.iterdir())
@@ -112,13 +109,13 @@ def part_of(folder: Path, name: str, counts: Counts) -> dict[str, Any]:
 
 
 def files_of_input(paths: Sequence[Path]) -> dict[str, str]:
-    """Fingerprints of files by what stages call them among their inputs: by place and name. Raises
-    ConfigError where a file is given twice, and CorpusError where one is missing."""
-    named: dict[str, str] = {}
-    known: dict[str, Path] = {}
+    """Name of the input (position and file name) -> fingerprint. Raises ConfigError if a file is
+    given twice, and CorpusError if one is missing."""
+    inputs: dict[str, str] = {}
+    paths_by_hash: dict[str, Path] = {}
     for i, path in enumerate(paths):
-        found = named[f"{i} {path.name}"] = fingerprint(path)
-        if found in known and not found.startswith("0:"):
-            raise ConfigError(f"{path} holds the same as {known[found]}: it would count twice.")
-        known[found] = path
-    return named
+        digest = inputs[f"{i} {path.name}"] = fingerprint(path)
+        if digest in paths_by_hash and not digest.startswith("0:"):
+            raise ConfigError(f"{path} is a copy of {paths_by_hash[digest]}: it would count twice.")
+        paths_by_hash[digest] = path
+    return inputs

@@ -17,15 +17,15 @@ from ..model.packing import Array, Entities, LukeInputs, Words
 
 TOP = 10
 HEADS = {"word_head": WORD_HEAD, "entity_head": ENTITY_HEAD}
-"""Ours to published names, by module."""
+"""Module -> our parameter names -> published names."""
 
 
 @dataclass
 class MaskedBatch:
     """Sequences with masked words and entities.
 
-    words: rows of the packed pieces that are to be predicted; word_targets: their pieces. entities,
-    entity_targets: the same of the packed entities.
+    words: packed rows of the masked pieces. word_targets: their piece ids. entities,
+    entity_targets: the same for entities.
     """
 
     inputs: LukeInputs
@@ -36,18 +36,18 @@ class MaskedBatch:
 
 
 class Outcome(NamedTuple):
-    """Sums over a batch: losses (scalars with gradients), how many were right at the top, and,
-    outside training, how many entities were among the first TOP."""
+    """Sums over a batch: losses (scalars with gradients), the number of correct predictions and, in
+    evaluation, the number of entities among the first TOP predictions."""
 
     word_loss: torch.Tensor
     entity_loss: torch.Tensor
-    words_right: torch.Tensor
-    entities_right: torch.Tensor
-    entities_near: torch.Tensor
+    words_correct: torch.Tensor
+    entities_correct: torch.Tensor
+    entities_in_top: torch.Tensor
 
 
 class PretrainingModel(nn.Module):
-    """A LUKE with the two heads of pretraining; their decoders are tied to its tables."""
+    """A LUKE with the two heads of pretraining. Their decoders are tied to its embedding tables."""
 
     def __init__(self, config: LukeConfig, attention: AttentionPattern = "full"):
         super().__init__()
@@ -61,13 +61,13 @@ class PretrainingModel(nn.Module):
         states = self.luke(batch.inputs, self.attention)
         word_table = self.luke.word_embeddings.words.weight
         entity_table = self._entity_table
-        word_loss, words_right, _ = self._predict(
+        word_loss, words_correct, _ = self._predict(
             self.word_head, states.words, word_table, batch.words, batch.word_targets
         )
-        entity_loss, entities_right, entities_near = self._predict(
+        entity_loss, entities_correct, entities_in_top = self._predict(
             self.entity_head, states.entities, entity_table, batch.entities, batch.entity_targets
         )
-        return Outcome(word_loss, entity_loss, words_right, entities_right, entities_near)
+        return Outcome(word_loss, entity_loss, words_correct, entities_correct, entities_in_top)
 
     @property
     def _entity_table(self) -> torch.Tensor:
@@ -83,41 +83,42 @@ class PretrainingModel(nn.Module):
         rows: Array,
         targets: Array,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        none = torch.zeros((), device=states.device)
-        if not len(rows):  # zero, but part of the graph: every process has every gradient
-            nothing = states.sum() * 0.0 + sum(p.sum() * 0.0 for p in head.parameters())
-            return nothing, none, none
+        """Loss, number of correct predictions, and number of targets among the first TOP."""
+        zero = torch.zeros((), device=states.device)
+        if not len(rows):  # part of the graph, because DDP needs a gradient for each parameter
+            zero_loss = states.sum() * 0.0 + sum(p.sum() * 0.0 for p in head.parameters())
+            return zero_loss, zero, zero
         device = states.device
-        picked = states.index_select(0, torch.from_numpy(rows).to(device))
-        wanted = torch.from_numpy(targets).to(device)
-        logits = head(picked, table).float()
-        loss = F.cross_entropy(logits, wanted, reduction="sum")
-        near = none
+        selected = states.index_select(0, torch.from_numpy(rows).to(device))
+        target_ids = torch.from_numpy(targets).to(device)
+        logits = head(selected, table).float()  # (n_rows, n_classes)
+        loss = F.cross_entropy(logits, target_ids, reduction="sum")
+        in_top = zero
         if not self.training:
             best = logits.topk(min(TOP, logits.shape[1]), -1).indices
-            near = (best == wanted[:, None]).any(-1).sum()
-        return loss, (logits.argmax(-1) == wanted).sum(), near
+            in_top = (best == target_ids[:, None]).any(-1).sum()
+        return loss, (logits.argmax(-1) == target_ids).sum(), in_top
 
     @classmethod
     def start(
         cls, checkpoint: Checkpoint, attention: AttentionPattern, seed: int
     ) -> "PretrainingModel":
-        """From a checkpoint; a head that it does not have starts fresh: the transforms from
-        normal(0, ``initializer_range``), their LayerNorm and biases from one and zero."""
+        """From a checkpoint. A head that it lacks is initialised: the transform from
+        normal(0, ``initializer_range``), LayerNorm with one and zero, biases with zero."""
         torch.manual_seed(seed)
         model = cls(checkpoint.config, attention)
         for module, names in HEADS.items():
             head: MaskedHead = getattr(model, module)
             head.dense.weight.data.normal_(0.0, checkpoint.config.initializer_range)
             head.dense.bias.data.zero_()
-            found = {ours: checkpoint.others.get(theirs) for ours, theirs in names.items()}
-            if all(x is not None for x in found.values()):
-                head.load_state_dict(found)
+            tensors = {ours: checkpoint.others.get(theirs) for ours, theirs in names.items()}
+            if all(x is not None for x in tensors.values()):
+                head.load_state_dict(tensors)
         load_into(model.luke, checkpoint)
         return model
 
     def entity_parameters(self) -> list[str]:
-        """Names of what belongs to entities alone: what the first of two stages trains."""
+        """Names of the entity parameters, which the first phase trains."""
         return [
             name
             for name, _ in self.named_parameters()
@@ -126,7 +127,7 @@ class PretrainingModel(nn.Module):
 
 
 def published(weights: Weights) -> tuple[Weights, Weights]:
-    """The network's weights, and both heads under their published names, of a model's."""
+    """Split a model's weights: the network's, and both heads' under their published names."""
     network = {k.removeprefix("luke."): v for k, v in weights.items() if k.startswith("luke.")}
     heads = {
         theirs: weights[f"{module}.{ours}"]
@@ -144,7 +145,7 @@ def pack_sequences(
     cls_id: int,
     sep_id: int,
 ) -> LukeInputs:
-    """Sequences without special pieces, and their entities, to a packed batch with them."""
+    """Pack sequences and their entities into a batch, and add [CLS] and [SEP]."""
     words = [np.concatenate([[cls_id], x, [sep_id]]) for x in pieces]
     return LukeInputs(
         Words(np.concatenate(words).astype(np.int64), _offsets(words)),

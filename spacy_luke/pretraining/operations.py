@@ -1,4 +1,4 @@
-"""How much arithmetic a pass of pretraining takes, so that its speed has a measure of its own."""
+"""Floating-point operations per batch, for a measure of speed relative to the hardware."""
 
 import numpy as np
 import torch
@@ -7,25 +7,26 @@ from .objective import MaskedBatch, PretrainingModel
 
 
 def operations(model: PretrainingModel, batch: MaskedBatch) -> float:
-    """Floating-point operations of a pass forward and backward, as utilisation is usually counted.
+    """Floating-point operations of one forward and backward pass, as usually counted for
+    utilisation.
 
-    Matrix products alone, a multiplication and an addition being two. Padding is not counted, nor
-    what gradient checkpointing computes again, nor gradients that nothing trained needs.
+    Only matrix products count; a multiplication and an addition are two operations. Padding,
+    recomputation by gradient checkpointing and unneeded gradients do not count.
     """
     n = np.diff(batch.inputs.words.offsets).astype(np.float64)
     m = np.diff(batch.inputs.entities.offsets).astype(np.float64)
-    pair = 4.0 * model.luke.config.hidden_size  # a query with a key, and a weight with a value
+    pair = 4.0 * model.luke.config.hidden_size  # query times key, weight times value
     probe = model.attention == "probe"
-    out_of = True
+    grad_out = True  # whether word states after the layer need gradients
     total = 0.0
     for i, layer in enumerate(model.luke.layers):
         frozen = not layer.qkv.weight.requires_grad
-        # Words below trained weights, or that have seen entities, pass gradients down.
-        into = not frozen or (i > 0 and not probe)
-        out_of = not frozen or not probe
+        # Word states need gradients before trained weights, and if they depend on entities.
+        grad_in = not frozen or (i > 0 and not probe)
+        grad_out = not frozen or not probe
         for linear in (layer.attention_output, layer.intermediate, layer.output):
-            total += _product(linear.weight, n.sum(), out_of) + _product(linear.weight, m.sum())
-        total += _product(layer.qkv.weight, n.sum(), into)
+            total += _product(linear.weight, n.sum(), grad_out) + _product(linear.weight, m.sum())
+        total += _product(layer.qkv.weight, n.sum(), grad_in)
         if layer.entity_queries is None:
             total += _product(layer.qkv.weight, m.sum())
         else:
@@ -33,16 +34,16 @@ def operations(model: PretrainingModel, batch: MaskedBatch) -> float:
             total += _product(layer.qkv.weight, keys_and_values)
             total += _product(layer.entity_queries.weight, m.sum())
         if layer.word_to_entity is not None and not probe:
-            total += _product(layer.word_to_entity.weight, n.sum(), into)
+            total += _product(layer.word_to_entity.weight, n.sum(), grad_in)
         if probe:
-            total += pair * (n**2).sum() * (3.0 if out_of else 1.0)
+            total += pair * (n**2).sum() * (3.0 if grad_out else 1.0)
             total += pair * (m * n).sum() * (2.0 if frozen else 3.0)
         else:
             total += pair * ((n + m) ** 2).sum() * 3.0
     if model.luke.entity_embeddings.dense is not None:
         total += _product(model.luke.entity_embeddings.dense.weight, m.sum())
     tables = model.luke.word_embeddings.words.weight, model.luke.entity_embeddings.table
-    heads = (model.word_head, batch.words, out_of), (model.entity_head, batch.entities, True)
+    heads = (model.word_head, batch.words, grad_out), (model.entity_head, batch.entities, True)
     for (head, rows, below), table in zip(heads, tables):
         assert isinstance(table, torch.Tensor)  # pretraining trains it
         total += _product(head.dense.weight, len(rows), below)
@@ -50,6 +51,6 @@ def operations(model: PretrainingModel, batch: MaskedBatch) -> float:
     return float(total)
 
 
-def _product(weight: torch.Tensor, rows: float, passed_down: bool = True) -> float:
-    """Of rows with a matrix: forward, for the gradient of the rows, for that of the matrix."""
-    return 2.0 * weight.numel() * rows * (1.0 + passed_down + weight.requires_grad)
+def _product(weight: torch.Tensor, rows: float, rows_need_grad: bool = True) -> float:
+    """Rows times a matrix: forward, and for the gradients of the rows and of the matrix."""
+    return 2.0 * weight.numel() * rows * (1.0 + rows_need_grad + weight.requires_grad)

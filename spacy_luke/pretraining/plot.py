@@ -1,4 +1,4 @@
-"""The log of a training as a picture (SVG)."""
+"""Plot the log of a training (SVG)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,12 +16,12 @@ BASELINES = {
 
 
 def plot_log(records: Records, path: Path) -> None:
-    """Losses, masked entities found (beside the baselines), masked words found, and speed."""
+    """Plot losses, accuracy for entities (with baselines) and words, and speed."""
     steps = [x for x in records if x["kind"] == "step"]
     evaluations = [x for x in records if x["kind"] == "evaluation"]
     baselines = next((x for x in records if x["kind"] == "baselines"), {})
     figure = Figure(figsize=(11, 7))
-    FigureCanvasAgg(figure)  # pyplot would choose a backend for the whole process
+    FigureCanvasAgg(figure)  # pyplot would set the backend of the whole process
     (losses, entities), (words, speed) = figure.subplots(2, 2)
     for name, color in (("word_loss", "tab:blue"), ("entity_loss", "tab:orange")):
         label = name.replace("_", " ")
@@ -35,7 +35,7 @@ def plot_log(records: Records, path: Path) -> None:
             entities.axhline(baselines[name], color="gray", linestyle=style, label=label)
     _line(words, steps, "word_accuracy", "training", "tab:blue", alpha=0.5)
     _line(words, evaluations, "word_accuracy", "held out", "tab:blue", marker="o")
-    _line(speed, steps, "pieces_per_second", "pieces a second", "tab:gray")
+    _line(speed, steps, "pieces_per_second", "pieces per second", "tab:gray")
     titles = ("loss", "masked entities found", "masked words found", "speed")
     for axes, title in zip((losses, entities, words, speed), titles):
         axes.set_title(title)
@@ -50,6 +50,6 @@ def plot_log(records: Records, path: Path) -> None:
 
 
 def _line(axes: Any, records: Records, name: str, label: str, color: str, **style: Any) -> None:
-    found = [(x["step"], x[name]) for x in records if name in x]
-    if found:
-        axes.plot(*zip(*found), label=label, color=color, **style)
+    points = [(x["step"], x[name]) for x in records if name in x]
+    if points:
+        axes.plot(*zip(*points), label=label, color=color, **style)

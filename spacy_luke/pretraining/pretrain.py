@@ -1,8 +1,8 @@
-"""Shards, vocabulary and an encoder to a trained model: what ``spacy luke pretrain`` runs."""
+"""The last stage: train a model from shards, a vocabulary and an encoder."""
 
 import hashlib
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from ..checkpoint.source import Source
 from ..checkpoint.write import write_checkpoint
 from ..errors import ConfigError
 from ..files import whole_file
-from ..model.encoder import AttentionPattern
 from ..report import LOGGER
 from ..vocab.editing import shared_rows, special
 from .evaluation import HeldOut
@@ -27,27 +26,13 @@ from .masking import Vocabularies
 from .objective import HEADS, PretrainingModel, published
 from .plot import plot_log
 from .samples import Samples
-from .settings import TrainingSettings
+from .settings import EVALUATE_SEQUENCES, ModelSettings, TrainingSettings
 from .shards import HELD_OUT, TRAIN, covers_nothing, pieces_hash, vocabulary
 from .stage import begin
 from .training import Log, Trainer
 
 STAGE = "pretrain"
 LOG, PLOT, CHECKPOINTS, MODEL = "log.jsonl", "log.svg", "checkpoints", "model"
-
-
-@dataclass(frozen=True)
-class ModelSettings:
-    """attention: ``full`` (as published) or ``probe``. entity_size: width of the entity table; 0:
-    as the checkpoint's. keep_entities: entities that the checkpoint knows keep their rows."""
-
-    attention: AttentionPattern = "full"
-    entity_size: int = 0
-    keep_entities: bool = True
-
-    def __post_init__(self) -> None:
-        if self.entity_size < 0:
-            raise ConfigError(f"entity_size is {self.entity_size}; use 0 (the encoder's) or more.")
 
 
 def pretrain(
@@ -58,17 +43,16 @@ def pretrain(
     model_settings: ModelSettings,
     settings: TrainingSettings,
     verify: bool = True,
-    evaluate_sequences: int = 2000,
+    evaluate_sequences: int = EVALUATE_SEQUENCES,
     hooks: tuple[Log, ...] = (),
 ) -> Path | None:
-    """Train to the end, going on from the last checkpoint in ``folder``.
+    """Train to the end, resuming from the last checkpoint in ``folder``.
 
-    checkpoint: what to start from, its tokenizer that of the shards. verify: compare shards and
-    vocabulary with their manifests first. hooks: get every record of the log.
+    checkpoint: the initial encoder, with the tokenizer of the shards. verify: first check shards
+    and vocabulary against their manifests. hooks: called with each log record.
 
-    Returns the directory of the finished model, in the published layout, in the main process; one
-    that is there is left as it is. A folder of something else is refused, and a manifest says what
-    the model was made from.
+    Returns, in the main process, the directory of the finished model in the published layout. A
+    model that is already finished is kept. Raises ConfigError if the folder belongs to another run.
     """
     _check(checkpoint, shards, entities, model_settings, evaluate_sequences)
     if verify:
@@ -86,7 +70,7 @@ def pretrain(
         language=language,
     )
     _warn(start, shards)
-    kept = _kept(checkpoint, start, language) if model_settings.keep_entities else 0
+    n_kept = _count_kept(checkpoint, start, language) if model_settings.keep_entities else 0
     ids = Vocabularies(
         cls=start.pieces.cls_id,
         sep=start.pieces.sep_id,
@@ -108,7 +92,7 @@ def pretrain(
         {**inputs, **vars(model_settings)},
     )
     fixed = {**vars(model_settings), "evaluate_sequences": evaluate_sequences, **settings.fixed}
-    judge = _judge(shards, ids, settings, evaluate_sequences)
+    held_out = _held_out(shards, ids, settings, evaluate_sequences)
     with begin(STAGE, folder, fixed, inputs) if trainer.is_main else nullcontext() as stage:
         if trainer.everywhere(stage is None or not stage.finished):
             log: Log = _silent
@@ -117,11 +101,12 @@ def pretrain(
             with trainer.waiting():
                 if stage and not trainer.first_step:
                     n_entities = len(vocab) - len(special(vocab))
-                    log({"kind": "start", "step": 0, "entities": n_entities, "entities_kept": kept})
-                    if judge:
-                        found = {"targets": len(judge.targets), **judge.baselines(train)}
-                        log({"kind": "baselines", "step": 0, **found})
-            weights = trainer.run(log, partial(judge.evaluate, model) if judge else None)
+                    start_record = {"entities": n_entities, "entities_kept": n_kept}
+                    log({"kind": "start", "step": 0, **start_record})
+                    if held_out:
+                        record = {"kind": "baselines", "step": 0, "targets": len(held_out.targets)}
+                        log({**record, **held_out.baselines(train)})
+            weights = trainer.run(log, partial(held_out.evaluate, model) if held_out else None)
             if stage:
                 plot_log(read_log(folder / LOG), folder / PLOT)
                 _write_model(folder / MODEL, start, weights)
@@ -139,7 +124,7 @@ def _check(
     settings: ModelSettings,
     evaluate_sequences: int,
 ) -> None:
-    """Raises ConfigError for what does not go together."""
+    """Raise ConfigError if the inputs do not belong together."""
     if evaluate_sequences < 0:
         raise ConfigError(f"evaluate_sequences is {evaluate_sequences}; use 0 (none) or more.")
     if shards.inputs["entities"] != entities.fingerprint:
@@ -148,23 +133,23 @@ def _check(
         )
     if settings.attention == "probe" and checkpoint.config.use_entity_aware_attention:
         raise ConfigError(
-            f"{checkpoint.source.name} is entity-aware, and words that attend to no entity, as in "
-            "probe attention, do not train its queries: use full attention, or plain queries."
+            f"{checkpoint.source.name} is entity-aware. In probe attention, words do not attend to "
+            "entities, so some of its queries are not trained: use full attention or plain queries."
         )
     if shards.inputs["pieces"] != pieces_hash(checkpoint.pieces):
         raise ConfigError(
             f"{shards.folder} was made with another tokenizer than that of "
             f"{checkpoint.source.name}."
         )
-    room = checkpoint.config.max_pieces
-    if shards.settings["max_pieces"] > room:
+    limit = checkpoint.config.max_pieces
+    if shards.settings["max_pieces"] > limit:
         raise ConfigError(
             f"{shards.folder} has sequences of {shards.settings['max_pieces']} pieces; the encoder "
-            f"has {room} positions. Make shards with --max-pieces {room}."
+            f"has {limit} positions. Make shards with --max-pieces {limit}."
         )
 
 
-def _judge(
+def _held_out(
     shards: Manifest, ids: Vocabularies, settings: TrainingSettings, n_sequences: int
 ) -> HeldOut | None:
     if not n_sequences or not shards.counts.get("sequences, held out"):
@@ -174,8 +159,8 @@ def _judge(
 
 
 def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:
-    """The published layout. Attention is plain in pretraining, and what is trained from it is
-    entity-aware, as published."""
+    """Write the published layout. Pretraining uses plain attention; the extra queries of
+    entity-aware attention are added as copies, as in the published models."""
     pooler = {k: v for k, v in start.others.items() if k.startswith(POOLER)}
     network, heads = published(weights)
     source = Source(name=start.source.name)
@@ -184,14 +169,14 @@ def _write_model(folder: Path, start: Checkpoint, weights: Weights) -> None:
 
 
 class Logger:
-    """Records to a file of JSON lines, to a picture of it at every evaluation, and to hooks. A run
-    that goes on from a step writes over what came after it."""
+    """Writes records to a JSON lines file and to hooks, and plots the file after each evaluation. A
+    resumed run removes records after its first step."""
 
     def __init__(self, folder: Path, hooks: tuple[Log, ...], first_step: int):
         self._path, self._plot, self._hooks = folder / LOG, folder / PLOT, hooks
-        found = read_log(self._path) if self._path.exists() and first_step else []
+        records = read_log(self._path) if self._path.exists() and first_step else []
         with whole_file(self._path) as temporary:
-            srsly.write_jsonl(temporary, [x for x in found if x["step"] <= first_step])
+            srsly.write_jsonl(temporary, [x for x in records if x["step"] <= first_step])
 
     def __call__(self, record: dict[str, Any]) -> None:
         with self._path.open("a", encoding="utf8") as file:
@@ -203,16 +188,16 @@ class Logger:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The records of a log; a last line that was cut off is left out."""
+    """The records of a log, without a truncated last line."""
     return list(srsly.read_jsonl(path, skip=True))
 
 
 def _silent(record: dict[str, Any]) -> None:
-    """The log of processes that are not the main one."""
+    """The log of all processes except the main one."""
 
 
 def fresh_heads(checkpoint: Checkpoint) -> list[str]:
-    """Parameters of heads that the checkpoint does not have whole."""
+    """Parameters of heads that are missing or incomplete in the checkpoint."""
     names = []
     for module, table in HEADS.items():
         if any(theirs not in checkpoint.others for theirs in table.values()):
@@ -225,8 +210,8 @@ def _warn(start: Checkpoint, shards: Manifest) -> None:
     plain = to_published(start.weights)
     if any(not torch.equal(start.others[x], plain[plain_query(x)]) for x in queries):
         LOGGER.warning(
-            "%s has queries of its own for entities, which plain attention does not train: in the "
-            "finished model they start again as copies. --entity-aware trains them.",
+            "%s has trained extra queries, which plain attention does not use: in the finished "
+            "model they are copies of the plain queries. --entity-aware trains them.",
             start.source.name,
         )
     if covers_nothing(shards):
@@ -235,21 +220,21 @@ def _warn(start: Checkpoint, shards: Manifest) -> None:
         )
 
 
-def _kept(checkpoint: Checkpoint, start: Checkpoint, language: str | None) -> int:
-    """How many entities keep the rows that the checkpoint has for them; a word where none does."""
+def _count_kept(checkpoint: Checkpoint, start: Checkpoint, language: str | None) -> int:
+    """Count the entities that keep their rows of the checkpoint. Logs a warning if none does."""
     known, vocab = checkpoint.entities, start.entities
-    kept = 0
+    n_kept = 0
     if checkpoint.config.entity_emb_size == start.config.entity_emb_size:
-        own = {vocab.names[name] for name in special(vocab)}
-        kept = len(shared_rows(vocab, known, language).keys() - own)
-    if not kept and len(known) > len(special(known)):
+        special_ids = {vocab.names[name] for name in special(vocab)}
+        n_kept = len(shared_rows(vocab, known, language).keys() - special_ids)
+    if not n_kept and len(known) > len(special(known)):
         LOGGER.warning(
-            "No entity of the vocabulary keeps a row of %s, which has %d: they differ in names, "
+            "No entity of the vocabulary keeps its row of %s, which has %d: they differ in names, "
             "languages or width.",
             checkpoint.source.name,
             len(known),
         )
-    return kept
+    return n_kept
 
 
 def _weights_hash(checkpoint: Checkpoint) -> str:

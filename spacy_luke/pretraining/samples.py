@@ -1,8 +1,8 @@
-"""Training sequences in an order that only seed and epoch decide, whoever reads them.
+"""Training sequences in an order that depends only on seed and epoch.
 
-Sequences are numbered through all shards. The row groups of the files are shuffled, then the rows
-of some groups together: as good as a shuffle of everything for training, with bounded memory, and
-where there are few groups exactly that.
+Sequences are numbered across all shards. The row groups of the files are shuffled, then the rows of
+several groups together. For training this is as good as shuffling all rows, with bounded memory;
+with few groups it is the same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _ARRAYS = ("word_ids", "word_starts", "entity_ids", "entity_starts", "entity_end
 class Samples:
     """The sequences of shards.
 
-    n: how many there are. Raises CorpusError where there are none.
+    n: their number. Raises CorpusError if there are none.
     """
 
     def __init__(self, paths: Sequence[Path], groups_at_once: int = GROUPS_AT_ONCE):
@@ -37,34 +37,34 @@ class Samples:
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.n = int(self._starts[-1])
         if not self.n:
-            where = paths[0].parent.parent if paths else "the shards"
-            raise CorpusError(f"{where} holds no training sequences.")
+            source = paths[0].parent.parent if paths else "The shards"
+            raise CorpusError(f"{source}: no training sequences.")
         self._at_once = groups_at_once
 
     def __len__(self) -> int:
         return self.n
 
     def epoch(self, seed: int, epoch: int, start: int = 0) -> Iterator[Sample]:
-        """The sequences of an epoch in its order, from position ``start``."""
+        """The sequences of an epoch in random order, from position ``start`` of that order."""
         order = np.random.default_rng([seed, epoch]).permutation(len(self.groups))
         position = 0
-        for window, at in enumerate(range(0, len(order), self._at_once)):
-            groups = order[at : at + self._at_once]
+        for block, first in enumerate(range(0, len(order), self._at_once)):
+            groups = order[first : first + self._at_once]
             size = int(sum(self._starts[g + 1] - self._starts[g] for g in groups))
             if position + size > start:
                 rows = [row for g in groups.tolist() for row in self._read(g, epoch)]
-                shuffled = np.random.default_rng([seed, epoch, window]).permutation(size)
+                shuffled = np.random.default_rng([seed, epoch, block]).permutation(size)
                 for i in shuffled[max(0, start - position) :].tolist():
                     yield rows[i]
             position += size
 
     def in_order(self) -> Iterator[Sample]:
-        """All sequences as they stand in the files."""
+        """All sequences in the order of the files."""
         for group in range(len(self.groups)):
             yield from self._read(group)
 
     def stream(self, seed: int, start: int) -> Iterator[Sample]:
-        """One epoch after the other without end, from the ``start``-th sequence of all."""
+        """An endless stream of epochs, from the sequence number ``start``."""
         epoch, position = divmod(start, self.n)
         while True:
             yield from self.epoch(seed, epoch, position)
@@ -85,7 +85,7 @@ class Samples:
 
 
 def _arrays(column: Any) -> list[Array]:
-    """A list column as one int64 array a row."""
+    """A list column as one int64 array per row."""
     values = column.values.to_numpy(zero_copy_only=False).astype(np.int64)
     offsets = column.offsets.to_numpy()
     return [values[a:b] for a, b in zip(offsets[:-1], offsets[1:])]

@@ -1,4 +1,4 @@
-"""An article to training sequences: pieces, sentences that stay whole, links as entities."""
+"""Cut an article into training sequences of whole sentences, with links as entities."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -10,25 +10,26 @@ from ..vocab.pieces import PieceTokenizer
 
 Array = np.ndarray
 Sentences = Callable[[Sequence[str]], list[list[int]]]
-"""Of each text: the characters at which sentences start."""
+"""Texts -> the characters at which sentences start, per text."""
 
 
 @dataclass(frozen=True)
-class Limits:
-    """pieces: of a sequence, special ones included. entities: of a sequence. mention: pieces."""
+class SequenceLimits:
+    """Maxima per sequence. pieces: with special pieces."""
 
-    pieces: int = 512
-    entities: int = 128
-    mention: int = 30
+    pieces: int
+    entities: int
 
 
 @dataclass
 class Article:
-    """The pieces of an article, end to end.
+    """The pieces of an article.
 
-    ids: (n_pieces,). word_starts: (n_pieces,) whether a word begins there. cuts: sorted piece
-    indices where a sentence begins, 0 first. starts, ends: (n_links,) pieces of the links, sorted;
-    links: (n_links,) their numbers in the article. dropped: links left out, by reason.
+    ids: (n_pieces,). word_starts: (n_pieces,) whether the piece starts a word.
+    cuts: sorted indices of the pieces that start a sentence; the first is 0.
+    starts, ends: (n_links,) sorted piece ranges of the links. links: (n_links,) their indices in
+        the article.
+    dropped: reason -> number of links left out.
     """
 
     ids: Array
@@ -48,7 +49,7 @@ def lay_out(
     sentences: Sentences,
     max_mention: int,
 ) -> Article:
-    """Pieces of a text, with its links (characters [start, end)) on them."""
+    """Tokenise a text and align its links (characters [start, end)) with pieces."""
     paragraphs = _paragraphs(text)
     texts = [text[a:b] for a, b in paragraphs]
     ids, offsets, words, cuts = [], [], [], []
@@ -59,8 +60,11 @@ def lay_out(
         ids.append(piece_ids)
         words.append(first)
         offsets.append(chars + start)
-        at = np.searchsorted(chars[:, 1], np.asarray(sentence_starts, dtype=np.int64), side="right")
-        cuts.append(at + n_pieces)
+        # The first piece that ends after the start of the sentence.
+        first_pieces = np.searchsorted(
+            chars[:, 1], np.asarray(sentence_starts, dtype=np.int64), side="right"
+        )
+        cuts.append(first_pieces + n_pieces)
         n_pieces += len(piece_ids)
     chars = np.concatenate([np.zeros((0, 2), dtype=np.int64), *offsets])
     first, last, kept, dropped = _on_pieces(text, chars, link_starts, link_ends, max_mention)
@@ -78,7 +82,7 @@ def lay_out(
 
 
 def _paragraphs(text: str) -> list[tuple[int, int]]:
-    """Character ranges of the lines that are not blank."""
+    """Character ranges of lines that are not blank."""
     ranges, start = [], 0
     for line in text.split("\n"):
         if line.strip():
@@ -90,17 +94,21 @@ def _paragraphs(text: str) -> list[tuple[int, int]]:
 def _on_pieces(
     text: str, chars: Array, link_starts: Array, link_ends: Array, max_mention: int
 ) -> tuple[Array, Array, Array, Counter[str]]:
-    """Pieces of the links that are made of whole pieces and not too long, and their numbers."""
-    # A space before a word is part of its first piece in byte-level BPE.
+    """Piece ranges and indices of the links that consist of whole pieces and are not too long.
+
+    Example: pieces at the characters [0, 3), [3, 6), [7, 9). The link [3, 9) has the pieces [1, 3).
+    The link [4, 9) begins within a piece and is dropped.
+    """
+    # In byte-level BPE, a word's first piece includes the space before it.
     spaced = np.asarray([a > 0 and text[a - 1] == " " for a in link_starts.tolist()], dtype=bool)
     first = np.searchsorted(chars[:, 1], link_starts, side="right")
     last = np.searchsorted(chars[:, 0], link_ends, side="left")
     inside = (first < last) & (first < len(chars))
-    at = np.where(inside, first, 0)
+    safe_first = np.where(inside, first, 0)
     begins, stops = (
-        (chars[at, 0], chars[np.maximum(last, 1) - 1, 1])
+        (chars[safe_first, 0], chars[np.maximum(last, 1) - 1, 1])
         if len(chars)
-        else (np.zeros_like(at), np.zeros_like(at))
+        else (np.zeros_like(first), np.zeros_like(first))
     )
     whole = inside & (stops == link_ends)
     whole &= (begins == link_starts) | (spaced & (begins == link_starts - 1))
@@ -113,48 +121,49 @@ def _on_pieces(
 
 
 def _inside(cuts: Array, starts: Array, ends: Array) -> Array:
-    """(n_cuts,) whether a cut falls inside a link. starts, ends: sorted, not overlapping."""
+    """(n_cuts,) whether a cut is inside a link. starts, ends: sorted, not overlapping."""
     if not len(starts):
         return np.zeros(len(cuts), dtype=bool)
     before = np.searchsorted(starts, cuts, side="left") - 1
     return (before >= 0) & (ends[np.maximum(before, 0)] > cuts)
 
 
-def cut_sequences(article: Article, limits: Limits) -> Iterator[tuple[int, int]]:
-    """Piece ranges [start, end) of the sequences: as many whole sentences of the article as fit. A
-    sentence that is too long alone is cut before a word that begins outside of links."""
-    room = limits.pieces - 2
+def cut_sequences(article: Article, limits: SequenceLimits) -> Iterator[tuple[int, int]]:
+    """Piece ranges [start, end) of the sequences: as many whole sentences as fit. A sentence that
+    is too long is cut before a word outside of links."""
+    max_pieces = limits.pieces - 2
     ends = np.append(article.cuts[1:], len(article.ids))
-    start = at = 0
+    start = sentence_start = 0
     for end in ends.tolist():
-        if at > start and not _fits(article, start, end, room, limits.entities):
-            yield start, at
-            start = at
-        while not _fits(article, start, end, room, limits.entities):
-            middle = _cut_before(article, start, end, room, limits.entities)
+        if sentence_start > start and not _fits(article, start, end, max_pieces, limits.entities):
+            yield start, sentence_start
+            start = sentence_start
+        while not _fits(article, start, end, max_pieces, limits.entities):
+            middle = _cut_before(article, start, end, max_pieces, limits.entities)
             yield start, middle
             start = middle
-        at = end
-    if at > start:
-        yield start, at
+        sentence_start = end
+    if sentence_start > start:
+        yield start, sentence_start
 
 
-def _fits(article: Article, start: int, end: int, room: int, most: int) -> bool:
+def _fits(article: Article, start: int, end: int, max_pieces: int, max_entities: int) -> bool:
     n_entities = np.searchsorted(article.starts, end) - np.searchsorted(article.starts, start)
-    return end - start <= room and n_entities <= most
+    return end - start <= max_pieces and n_entities <= max_entities
 
 
-def _cut_before(article: Article, start: int, end: int, room: int, most: int) -> int:
-    """Where to cut a sentence [start, end) that does not fit."""
-    end = min(end, start + room)
-    beyond = int(np.searchsorted(article.starts, start)) + most
-    if beyond < len(article.starts):
-        end = min(end, int(article.starts[beyond]))
-    places = np.arange(start + 1, end + 1)
-    places = places[places < len(article.ids)]
-    places = places[~_inside(places, article.starts, article.ends)]
-    words = places[article.word_starts[places]]
-    for good in (words, places):
-        if len(good):
-            return int(good[-1])
+def _cut_before(article: Article, start: int, end: int, max_pieces: int, max_entities: int) -> int:
+    """The piece before which to cut a sentence [start, end) that does not fit: the last that starts
+    a word outside of links, else the last outside of links."""
+    end = min(end, start + max_pieces)
+    first_excess = int(np.searchsorted(article.starts, start)) + max_entities
+    if first_excess < len(article.starts):
+        end = min(end, int(article.starts[first_excess]))
+    outside = np.arange(start + 1, end + 1)
+    outside = outside[outside < len(article.ids)]
+    outside = outside[~_inside(outside, article.starts, article.ends)]
+    at_words = outside[article.word_starts[outside]]
+    for candidates in (at_words, outside):
+        if len(candidates):
+            return int(candidates[-1])
     return end

@@ -1,13 +1,22 @@
-"""How a model is trained: phases, batches, optimizer, and how often it is told and saved."""
+"""Settings of the stages of pretraining. The options of the commands take their defaults from here.
+
+This module imports neither torch nor DuckDB, because ``spacy luke`` imports it at start.
+"""
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
-from .masking import Masking
 
-_FREE = (
+if TYPE_CHECKING:
+    from ..model.encoder import AttentionPattern
+
+SENTENCIZER = "sentencizer"
+EVALUATE_SEQUENCES = 2000
+"""Maximum held-out sequences per evaluation."""
+_CHANGEABLE = {
     "micro_batch",
     "sharded",
     "deterministic",
@@ -16,14 +25,121 @@ _FREE = (
     "save_every",
     "keep",
     "peak",
-)
-"""Settings that may change when a training goes on."""
+}
+"""Training settings that may change when a training is resumed."""
+
+
+@dataclass(frozen=True)
+class VocabSettings:
+    """Which entities form the vocabulary.
+
+    size: maximum number of entities without the special ones; the most linked are chosen.
+    min_count: minimum links per entity.
+    white_list: a file of titles or redirects (or ``lang:title``), one per line. These entities are
+        included with any number of links.
+    sitelinks: a table (Parquet, CSV or JSON lines) of item, language and title, required for
+        several languages. Titles of one item are one entity.
+    memory: DuckDB's memory limit.
+    """
+
+    size: int = 500_000
+    min_count: int = 1
+    white_list: Path | None = None
+    sitelinks: Path | None = None
+    memory: str = "4GB"
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ConfigError(f"--size is {self.size}; a vocabulary needs at least one entity.")
+        if self.min_count < 0:
+            raise ConfigError(f"--min-count is {self.min_count}; use 0 or more.")
+
+
+@dataclass(frozen=True)
+class ShardSettings:
+    """How articles are cut into sequences.
+
+    max_pieces: maximum pieces per sequence, special pieces included.
+    max_entities: maximum entities per sequence.
+    max_mention: maximum pieces per mention.
+    sentences: ``sentencizer``, or name or path of a spaCy pipeline that sets sentence starts.
+    held_out: share of the articles that is held out, drawn by seed and title.
+    """
+
+    max_pieces: int = 512
+    max_entities: int = 128
+    max_mention: int = 30
+    sentences: str = SENTENCIZER
+    held_out: float = 0.01
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 8 <= self.max_pieces <= 65_535:
+            raise ConfigError(f"--max-pieces is {self.max_pieces}; use 8 to 65535.")
+        if self.max_entities < 1 or self.max_mention < 1:
+            raise ConfigError("--max-entities and --max-mention must be at least 1.")
+        if self.max_mention > self.max_pieces - 2:
+            raise ConfigError(
+                f"--max-mention is {self.max_mention}, but a sequence of --max-pieces "
+                f"{self.max_pieces} contains at most {self.max_pieces - 2} pieces of text."
+            )
+        if not 0.0 <= self.held_out < 1.0:
+            raise ConfigError(f"--held-out is {self.held_out}; use 0 to less than 1.")
+
+
+@dataclass(frozen=True)
+class Masking:
+    """Which words and entities are masked.
+
+    words: share of masked pieces. Of these, 80 % become [MASK], 10 % a random piece, and 10 % stay.
+    entities: share of masked entities of the vocabulary, but at least one. All become [MASK].
+    whole_words: mask all pieces of a word (as LUKE) instead of single pieces (as mLUKE).
+    unknown: links outside the vocabulary are inputs as [UNK] (as LUKE) instead of being left out
+        (as mLUKE). They are never predicted.
+    """
+
+    words: float = 0.15
+    entities: float = 0.15
+    whole_words: bool = True
+    unknown: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("words", "entities"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ConfigError(
+                    f"The share of masked {name} is {getattr(self, name)}, not 0 to 1."
+                )
+        if not self.words and not self.entities:
+            raise ConfigError("Neither words nor entities are masked: there is nothing to predict.")
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """The model that is trained.
+
+    attention: ``full`` (as published) or ``probe``.
+    entity_size: width of the entity table; 0: as in the checkpoint.
+    keep_entities: entities of the checkpoint keep their rows.
+    """
+
+    attention: "AttentionPattern" = "full"
+    entity_size: int = 0
+    keep_entities: bool = True
+
+    def __post_init__(self) -> None:
+        if self.attention not in ("full", "probe"):
+            raise ConfigError(f"--attention is {self.attention!r}; use full or probe.")
+        if self.entity_size < 0:
+            raise ConfigError(f"entity_size is {self.entity_size}; use 0 (the encoder's) or more.")
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of training, a stage of the paper. steps: updates. rate: peak learning rate.
-    entities_only: train what belongs to entities alone, and heads that started fresh."""
+    """A phase of training; the paper calls it a stage.
+
+    steps: updates. rate: peak learning rate. entities_only: train only entity parameters, and heads
+    that were initialised at random.
+    """
 
     steps: int
     rate: float
@@ -36,18 +152,30 @@ class Phase:
             raise ConfigError(f"The peak rate of a phase is {self.rate}; use 0 or more.")
 
 
+ENTITY_PHASE = Phase(98_168, 5e-4, entities_only=True)
+FULL_PHASE = Phase(98_168, 1e-5)
+"""The phases of the paper."""
+
+
 @dataclass(frozen=True)
 class TrainingSettings:
-    """phases: run one after the other, each with its own warm-up, schedule and optimizer.
+    """How the model is trained.
 
-    batch_size: sequences of a step, over all processes. micro_batch: sequences in memory at a time,
-    a process. warmup: steps of every phase, or its share if below 1. decay, betas, eps, clip: of
-    AdamW (clip 0: none). dropout: of embeddings and layers. attention_dropout: of weights.
-    evaluate_every, save_every, log_every: steps. keep: checkpoints that are kept. precision: ``no``
-    or ``bf16``. sharded: weights, gradients and optimizer are spread over the processes (FSDP2)
-    instead of copied to each (DDP). deterministic: on a GPU, operations give the same bits every
-    time. seed: of order, masks and dropout. peak: 1e12 operations a second that a device can do at
-    this precision, by its maker; 0: unknown.
+    phases: run in sequence, each with its own warm-up, schedule and optimizer.
+    batch_size: sequences per step over all processes.
+    micro_batch: sequences per forward pass and process.
+    warmup: steps per phase or, if below 1, a share of them.
+    decay, betas, eps, clip: of AdamW. clip is the maximum norm of gradients; 0: no limit.
+    dropout: of embeddings and layers.
+    attention_dropout: of attention weights.
+    precision: ``no`` or ``bf16``.
+    sharded: distribute weights, gradients and optimizer over the processes (FSDP2) instead of
+        copying them to each (DDP).
+    deterministic: choose operations that give the same bits every time on a GPU.
+    seed: of order, masks and dropout.
+    log_every, evaluate_every, save_every: in steps.
+    keep: number of checkpoints to keep.
+    peak: 1e12 operations per second of a device at this precision, by its maker; 0: unknown.
     """
 
     phases: tuple[Phase, ...]
@@ -78,7 +206,7 @@ class TrainingSettings:
         every = ("log_every", "evaluate_every", "save_every")
         for name in ("batch_size", "micro_batch", *every, "keep"):
             if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it has to be at least 1.")
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1.")
         if self.precision not in ("no", "bf16"):
             raise ConfigError(f"precision is {self.precision!r}; use 'no' or 'bf16'.")
         for name in ("dropout", "attention_dropout"):
@@ -98,8 +226,8 @@ class TrainingSettings:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """What has to stay the same when a training goes on."""
-        return {name: value for name, value in asdict(self).items() if name not in _FREE}
+        """The settings that must not change when a training is resumed."""
+        return {name: value for name, value in asdict(self).items() if name not in _CHANGEABLE}
 
     def n_warmup(self, phase: Phase) -> int:
         return round(self.warmup * phase.steps) if self.warmup < 1 else round(self.warmup)

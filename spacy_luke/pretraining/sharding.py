@@ -1,7 +1,7 @@
-"""Weights, gradients and optimizer spread over the processes of a training, by PyTorch's
-``fully_shard`` (FSDP2); and the state of a training as a whole, however it is spread.
+"""Distribute weights, gradients and optimizer over processes with PyTorch's ``fully_shard``
+(FSDP2), and gather the full state of a training.
 
-accelerate shards on accelerators only; PyTorch does on whatever the processes share.
+PyTorch is used directly, because accelerate shards only on accelerators.
 """
 
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from ..errors import ConfigError
 from .objective import PretrainingModel
 
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
-# Parameters that no loss has reached yet have no state.
+# Parameters without a gradient so far have no state.
 _LOADED = StateDictOptions(full_state_dict=True, strict=False)
 
 
 def shard(model: PretrainingModel, device: torch.device) -> None:
-    """Spread the parameters of a model over all processes, in place: each layer by itself, gathered
-    when it is needed, and what is left (tables and heads) together. Optimizers made before know
-    the old parameters. Raises ConfigError without processes."""
+    """Distribute the parameters of a model over all processes, in place: one shard group per layer,
+    and one for the rest (tables and heads). Optimizers must be made afterwards. Raises ConfigError
+    if there is only one process."""
     try:
         from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
     except ImportError:
@@ -40,14 +40,14 @@ def shard(model: PretrainingModel, device: torch.device) -> None:
     mesh = torch.distributed.init_device_mesh(device.type, (torch.distributed.get_world_size(),))
     for layer in model.luke.layers:
         fully_shard(layer, mesh=mesh)
-        for name in ("full", "words", "probe"):  # what the encoder calls
+        for name in ("full", "words", "probe"):  # the methods that the encoder calls
             register_fsdp_forward_method(layer, name)
     fully_shard(model, mesh=mesh)
 
 
 @contextmanager
 def unreduced(model: Any) -> Iterator[None]:
-    """Gradients of a sharded model are kept by each process until a backward pass outside."""
+    """Accumulate gradients of a sharded model without communication."""
     model.set_requires_gradient_sync(False)
     try:
         yield
@@ -56,18 +56,18 @@ def unreduced(model: Any) -> Iterator[None]:
 
 
 def whole_weights(model: PretrainingModel) -> Weights:
-    """All weights, on the CPU, in the main process; every process has to ask."""
-    found = get_model_state_dict(model, options=_WHOLE)
-    return {name: x for name, x in found.items() if isinstance(x, torch.Tensor)}
+    """All weights, on the CPU, in the main process. All processes must call this."""
+    state = get_model_state_dict(model, options=_WHOLE)
+    return {name: x for name, x in state.items() if isinstance(x, torch.Tensor)}
 
 
 def whole_optimizer(model: PretrainingModel, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """The optimizer's state by names of parameters, as ``whole_weights``."""
+    """The optimizer's full state by parameter names; see ``whole_weights``."""
     return get_optimizer_state_dict(model, optimizer, options=_WHOLE)
 
 
 def load_optimizer(
     model: PretrainingModel, optimizer: torch.optim.Optimizer, state: dict[str, Any]
 ) -> None:
-    """Go on with what ``whole_optimizer`` gave; every process has to have it."""
+    """Load a state of ``whole_optimizer``. All processes must pass it."""
     set_optimizer_state_dict(model, optimizer, state, options=_LOADED)

@@ -1,10 +1,10 @@
-"""Articles to shards: training sequences in Parquet files, one a partition of the articles."""
+"""Articles to shards: Parquet files of training sequences, one per partition of the articles."""
 
 import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,52 +23,22 @@ from ..vocab.entity_vocab import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .engine import Engine
 from .manifest import File, Manifest, by_input, verified
-from .sequences import Article, Limits, cut_sequences, lay_out
+from .sequences import Article, SequenceLimits, cut_sequences, lay_out
+from .settings import SENTENCIZER, ShardSettings
 from .stage import begin
 from .tables import FROM_PARQUET, SEQUENCES, TableWriter, literal
 
 STAGE = "shards"
 TRAIN, HELD_OUT = "train.parquet", "held_out.parquet"
-_SENTENCIZER = "sentencizer"
 _ARTICLES_AT_ONCE = 50
 
 
-@dataclass(frozen=True)
-class ShardSettings:
-    """How articles become sequences.
-
-    max_pieces: of a sequence, special ones included. max_entities: of a sequence. max_mention:
-    pieces of a mention. sentences: ``sentencizer``, or a spaCy pipeline that sets sentence starts,
-    by name or path. held_out: share of the articles that is set aside, drawn by seed and title.
-    """
-
-    max_pieces: int = 512
-    max_entities: int = 128
-    max_mention: int = 30
-    sentences: str = _SENTENCIZER
-    held_out: float = 0.01
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 8 <= self.max_pieces <= 65_535:
-            raise ConfigError(f"--max-pieces is {self.max_pieces}; use 8 to 65535.")
-        if self.max_entities < 1 or self.max_mention < 1:
-            raise ConfigError("--max-entities and --max-mention have to be at least 1.")
-        if self.max_mention > self.max_pieces - 2:
-            raise ConfigError(
-                f"--max-mention is {self.max_mention}: more than a sequence of {self.max_pieces} "
-                "holds."
-            )
-        if not 0.0 <= self.held_out < 1.0:
-            raise ConfigError(f"--held-out is {self.held_out}; use 0 to less than 1.")
-
-
 class _Pipeline(NamedTuple):
-    """What finds sentences. place: its package, or where its folder is; sha256: of its files, so
-    that a worker that lives on does not keep one that has been replaced."""
+    """A pipeline that sets sentence starts. location: package or folder. sha256: of its files, so
+    that a long-running worker does not use an outdated one from its cache."""
 
     name: str
-    place: str
+    location: str
     sha256: str
 
 
@@ -102,9 +72,9 @@ def build_shards(
     """
     sources = by_input(articles)
     languages = [str(x.settings["language"]) for x in articles]
-    absent = [x for x in languages if x not in entities.settings["languages"]]
-    if absent:
-        raise ConfigError(f"{entities.folder} was made without articles in {', '.join(absent)}.")
+    missing = [x for x in languages if x not in entities.settings["languages"]]
+    if missing:
+        raise ConfigError(f"{entities.folder} was made without articles in {', '.join(missing)}.")
     entities.verify()
     (targets,) = entities.paths("targets.parquet")
     partitions = [
@@ -129,13 +99,13 @@ def covers_nothing(shards: Manifest) -> bool:
 
 
 def pieces_hash(tokenizer: PieceTokenizer) -> str:
-    """What a tokenizer makes of a text, as a hash."""
-    told = {k: v for k, v in tokenizer.to_dict().items() if k not in ("added", "settings")}
-    return hashlib.sha256(srsly.json_dumps(told, sort_keys=True).encode()).hexdigest()
+    """A hash of what determines a tokenizer's pieces."""
+    values = {k: v for k, v in tokenizer.to_dict().items() if k not in ("added", "settings")}
+    return hashlib.sha256(srsly.json_dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def vocabulary(entities: Manifest) -> EntityVocab:
-    """The entity vocabulary that a finished stage wrote."""
+    """The entity vocabulary of a finished stage."""
     files = [*entities.paths("entity_vocab.tsv"), *entities.paths("entity_vocab.jsonl")]
     return EntityVocab.from_file(files[0])
 
@@ -151,7 +121,7 @@ def _build(
     counts: Counter[str] = Counter()
     verified(partition.folder, partition.file, partition.stage)
     ids = _ids(partition)
-    limits = Limits(settings.max_pieces, settings.max_entities, settings.max_mention)
+    limits = SequenceLimits(settings.max_pieces, settings.max_entities)
     cut = partial(_sentence_starts, partition.language, sentences)
     with (
         TableWriter(folder / TRAIN, SEQUENCES) as train,
@@ -193,7 +163,7 @@ def _row(
 
 
 def _ids(partition: _Partition) -> dict[str, int]:
-    """Ids of the titles that the partition links to and the vocabulary has."""
+    """Title -> id, of the vocabulary's titles that the partition links to."""
     try:
         with duckdb.connect() as db:
             rows = db.execute(
@@ -227,8 +197,8 @@ def _sentence_starts(language: str, pipeline: _Pipeline, texts: Sequence[str]) -
 
 
 def _blank(language: str) -> Language:
-    """The language's tokenizer, or the one for any: some need packages of their own, some languages
-    are not in spaCy, and the sentencizer looks at the ends of sentences alone."""
+    """The language's tokenizer. If spaCy lacks it or its package is missing, that of any language:
+    the sentencizer only needs punctuation as tokens."""
     try:
         return spacy.blank(language)
     except ImportError:
@@ -236,8 +206,8 @@ def _blank(language: str) -> Language:
 
 
 def _pipeline(name: str) -> _Pipeline:
-    """Raises ConfigError where there is none."""
-    if name == _SENTENCIZER:
+    """Raises ConfigError if the pipeline does not exist."""
+    if name == SENTENCIZER:
         return _Pipeline(name, name, "")
     try:
         is_installed = is_package(name)
@@ -255,13 +225,13 @@ def _pipeline(name: str) -> _Pipeline:
 
 @lru_cache(maxsize=4)
 def _sentence_pipe(language: str, pipeline: _Pipeline) -> Language:
-    """Raises ConfigError where the pipeline is not to be had."""
+    """Raises ConfigError if the pipeline cannot be loaded."""
     try:
-        if pipeline.name == _SENTENCIZER:
+        if pipeline.name == SENTENCIZER:
             nlp = _blank(language)
             nlp.add_pipe("sentencizer")
         else:
-            nlp = spacy.load(pipeline.place)
+            nlp = spacy.load(pipeline.location)
     except (OSError, ImportError) as error:
         raise ConfigError(f"--sentences {pipeline.name} ({language}): {error}") from error
     nlp.max_length = 1 << 31  # a paragraph may be as long as an article

@@ -1,8 +1,8 @@
 """Stages: folders of finished partitions and a manifest.
 
-A partition is written to a folder of its own under a temporary name and renamed when it is
-complete, so a killed run leaves either a finished partition or nothing that counts, and starting
-again computes what is missing. Nothing written depends on time, machine, or number of workers.
+A partition is written to a folder with a temporary name, which is renamed when it is complete. So
+after a run is killed, partitions are either finished or missing, and the next run computes those
+that are missing. No output depends on time, machine, or number of workers.
 """
 
 import contextlib
@@ -16,19 +16,21 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from ..files import sha256_of, whole_folder
-from .claim import CLAIM, claimed
 from .disk import read_json, write_json
 from .engine import Engine
 from .manifest import MANIFEST, Counts, Manifest, part_of, read_manifest
+from .stage_lock import RECORD, locked
+
+_OWNER = "claim"  # key in part.json: hash of the record of the stage that wrote the partition
 
 P = TypeVar("P")
 Work = Callable[[P, Path], Counts]
-"""Computes a partition: writes its files into an empty folder, returns what it counted."""
+"""Computes a partition: writes its files into an empty folder and returns counts."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage at work in a folder that it has for itself: see ``begin``."""
+    """A running stage in a locked folder; see ``begin``."""
 
     name: str
     folder: Path
@@ -38,8 +40,8 @@ class Stage:
 
     @property
     def finished(self) -> bool:
-        """Whether it has come to its end before. Raises StageError where what it made is not there
-        as it was written: whether to make it again is not for a program to decide."""
+        """Whether a previous run finished the stage. Raises StageError if a file is missing or
+        damaged: the user decides whether to make it again."""
         if not (self.folder / MANIFEST).exists():
             return False
         read_manifest(self.folder, self.name).verify()
@@ -48,13 +50,13 @@ class Stage:
     def run(
         self, partitions: Sequence[P], work: Work, engine: Engine, show_progress: bool = True
     ) -> Manifest:
-        """Compute the partitions that are not finished and write the manifest.
+        """Compute the unfinished partitions and write the manifest.
 
-        work and partitions have to be picklable. Raises StageError, and what ``work`` raises.
+        work, partitions: must be picklable. Raises StageError, and the exceptions of ``work``.
         """
         if len(partitions) != self.n_parts:
             raise ValueError(f"{len(partitions)} partitions for a stage of {self.n_parts}.")
-        folder, owner = self.folder, sha256_of(self.folder / CLAIM)
+        folder, owner = self.folder, sha256_of(self.folder / RECORD)
         names = [f"part-{i:05d}" for i in range(len(partitions))]
         missing = [i for i, name in enumerate(names) if not _is_finished(folder / name, owner)]
         if missing:
@@ -67,15 +69,15 @@ class Stage:
             unit="part",
             disable=not show_progress,
         ) as bar:
-            names_of_jobs = [f"{path} ({partition})" for path, partition in jobs]
-            for _ in engine.map(partial(_run_part, work, owner), jobs, names_of_jobs):
+            job_names = [f"{path} ({partition})" for path, partition in jobs]
+            for _ in engine.map(partial(_run_part, work, owner), jobs, job_names):
                 bar.update()
         if not (folder / MANIFEST).exists():
             self.conclude([read_json(folder / name / "part.json") for name in names])
         return read_manifest(folder, self.name)
 
     def conclude(self, parts: Sequence[Mapping[str, Any]]) -> None:
-        """Write the manifest. parts: of every partition what ``part_of`` says."""
+        """Write the manifest. parts: the result of ``part_of`` for each partition."""
         counts: Counter[str] = Counter()
         for part in parts:
             counts.update(part["counts"])
@@ -97,35 +99,34 @@ def begin(
     inputs: Mapping[str, str],
     n_parts: int = 1,
 ) -> Iterator[Stage]:
-    """A stage in a folder, which no other run has until it ends; what is in it is named from the
-    root, because workers may be elsewhere.
+    """Run a stage in a folder, which is locked until it ends.
 
-    settings, inputs, n_parts: what the result depends on; a folder where something is finished with
-    others is refused. Raises ConfigError and StageError.
+    settings, inputs, n_parts: what the result depends on. Raises ConfigError if the folder contains
+    finished parts with other values, and StageError if it is locked.
     """
-    purpose = {
+    record = {
         "stage": name,
         "settings": dict(settings),
         "inputs": dict(inputs),
         "n_parts": n_parts,
     }
-    folder = folder.absolute()
-    with claimed(folder, purpose):
+    folder = folder.absolute()  # workers may run in another folder
+    with locked(folder, record):
         yield Stage(name, folder, settings, inputs, n_parts)
 
 
 def _run_part(work: Work, owner: str, job: tuple[Path, Any]) -> None:
     target, partition = job
-    # A worker that a run before this one lost may have finished the partition: it is the same.
+    # A worker of a killed run may have finished the partition meanwhile: its result is the same.
     finished = partial(_is_finished, target, owner)
     with whole_folder(target, durable=True, keep=finished) as folder:
         counts = dict(work(partition, folder))
-        part = {"claim": owner, **part_of(folder, target.name, counts)}
+        part = {_OWNER: owner, **part_of(folder, target.name, counts)}
         write_json(folder / "part.json", part)
 
 
 def _is_finished(part: Path, owner: str) -> bool:
-    """Whether a partition is there, and of this claim: a worker that outlived its run may write one
-    of settings that have been corrected since."""
+    """Whether a partition is finished and has the current settings: a worker of a killed run may
+    write one with older settings."""
     path = part / "part.json"
-    return path.exists() and read_json(path).get("claim") == owner
+    return path.exists() and read_json(path).get(_OWNER) == owner

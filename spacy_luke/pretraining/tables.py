@@ -1,4 +1,4 @@
-"""Tables that stages hand to each other, as Parquet files."""
+"""Schemas of the Parquet files that stages exchange, and their writers."""
 
 from collections.abc import Iterable
 from glob import escape
@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROWS = 2_000
-"""Rows of a group: what a reader has in memory at a time."""
+"""Rows per row group, which readers load at once."""
 
 PAGES = pa.schema([("title", pa.string()), ("kind", pa.string()), ("target", pa.string())])
-"""Every page of the main namespace. kind: ``article``, ``redirect`` or ``disambiguation``; target:
-where a redirect points."""
+"""Pages of the main namespace. kind: ``article``, ``redirect`` or ``disambiguation``. target: of
+redirects."""
 
 ARTICLES = pa.schema(
     [
@@ -25,11 +25,11 @@ ARTICLES = pa.schema(
         ("link_anchors", pa.list_(pa.string())),
     ]
 )
-"""Text with links. starts, ends: characters [start, end) of the text, in text order; targets:
-titles as linked, before redirects are followed; anchors: ``text[start:end]``."""
+"""Text with links. starts, ends: characters [start, end), in text order. targets: linked titles,
+with redirects unresolved. anchors: ``text[start:end]``."""
 
 TARGETS = pa.schema([("language", pa.string()), ("title", pa.string()), ("id", pa.int32())])
-"""Titles, redirects included, of the entities of a vocabulary."""
+"""Titles and redirects of the entities of a vocabulary."""
 
 ANCHORS = pa.schema(
     [
@@ -39,7 +39,7 @@ ANCHORS = pa.schema(
         ("count", pa.int64()),
     ]
 )
-"""How often a text was linked to an article, redirects followed."""
+"""How often a text links to an article, with redirects resolved."""
 
 SEQUENCES = pa.schema(
     [
@@ -52,25 +52,25 @@ SEQUENCES = pa.schema(
         ("entity_anchors", pa.list_(pa.string())),
     ]
 )
-"""Training sequences without their special pieces. word_ids: pieces; word_starts: the pieces that
-begin a word; entity_ids: [UNK] for a link outside the vocabulary; entity_starts, entity_ends:
-pieces [start, end); entity_anchors: the text linked."""
+"""Training sequences without special pieces. word_ids: pieces. word_starts: indices of pieces that
+start a word. entity_ids: [UNK] for links outside the vocabulary. entity_starts, entity_ends: pieces
+[start, end). entity_anchors: linked text."""
 
 
 NO_COLUMNS = "hive_partitioning = false"
-"""For DuckDB, which else takes values of columns from folders called ``key=value``."""
+"""Otherwise DuckDB adds columns for folders named ``key=value``."""
 FROM_PARQUET = f"FROM read_parquet(?, {NO_COLUMNS})"
-"""One ``literal`` path, or a list of them."""
+"""Its parameter is a ``literal`` path, or a list of them."""
 
 
 def literal(path: Path) -> str:
-    """A path for DuckDB, which reads ``*``, ``?`` and ``[`` as patterns."""
+    """Escape a path for DuckDB, which expands ``*``, ``?`` and ``[``."""
     return escape(str(path))
 
 
 def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write batches in their order, in groups that do not depend on how the rows came. Returns
-    the number of rows."""
+    """Write batches as row groups of ROWS rows, whatever the sizes of the batches. Returns the
+    number of rows."""
     n_rows = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         rest = schema.empty_table()
@@ -85,7 +85,7 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 
 
 class TableWriter:
-    """A table that is written row by row; few are in memory at a time."""
+    """Writes a table row by row, with at most ROWS rows in memory."""
 
     def __init__(self, path: Path, schema: pa.Schema):
         self.n_rows = 0
@@ -94,7 +94,7 @@ class TableWriter:
         self._writer = pq.ParquetWriter(path, schema, compression="zstd")
 
     def add(self, row: tuple) -> None:
-        """A value, array or list for each field."""
+        """Add a row: a value, array or list per field."""
         self._block.append(row)
         self.n_rows += 1
         if len(self._block) == ROWS:

@@ -1,4 +1,4 @@
-"""What a training adds up between two records of its log."""
+"""Sums of a training between two log records."""
 
 import math
 from dataclasses import astuple, dataclass, fields
@@ -11,13 +11,13 @@ from .objective import MaskedBatch, Outcome
 
 @dataclass
 class Totals:
-    """Sums over batches. Losses; how many were right; words and entities that were asked for;
-    pieces; operations (``operations.py``); seconds, which only the first process counts."""
+    """Sums over batches: losses, correct predictions, masked words and entities, pieces, operations
+    (``operations.py``), and seconds, which only the main process counts."""
 
     word_loss: float = 0.0
     entity_loss: float = 0.0
-    words_right: float = 0.0
-    entities_right: float = 0.0
+    words_correct: float = 0.0
+    entities_correct: float = 0.0
     words: float = 0.0
     entities: float = 0.0
     pieces: float = 0.0
@@ -29,8 +29,8 @@ class Totals:
         return cls(
             word_loss=outcome.word_loss.item(),
             entity_loss=outcome.entity_loss.item(),
-            words_right=outcome.words_right.item(),
-            entities_right=outcome.entities_right.item(),
+            words_correct=outcome.words_correct.item(),
+            entities_correct=outcome.entities_correct.item(),
             words=len(batch.words),
             entities=len(batch.entities),
             pieces=len(batch.inputs.words.piece_ids),
@@ -42,7 +42,7 @@ class Totals:
             setattr(self, x.name, getattr(self, x.name) + getattr(other, x.name))
 
     def over_all(self, accelerator: Accelerator) -> "Totals":
-        """Sums of all processes."""
+        """Sums over all processes."""
         sums = torch.tensor(astuple(self), dtype=torch.float64, device=accelerator.device)
         return Totals(*accelerator.reduce(sums, "sum").tolist())
 
@@ -51,15 +51,15 @@ class Totals:
         return all(map(math.isfinite, astuple(self)))
 
     def means(self) -> dict[str, float]:
-        """What a record says of them; of what was not asked for, nothing."""
-        found = {
+        """The values of a log record; without masked words (entities), their keys are missing."""
+        means = {
             "pieces_per_second": self.pieces / self.seconds,
             "tflops": self.operations / self.seconds / 1e12,
         }
         if self.words:
-            found["word_loss"] = self.word_loss / self.words
-            found["word_accuracy"] = self.words_right / self.words
+            means["word_loss"] = self.word_loss / self.words
+            means["word_accuracy"] = self.words_correct / self.words
         if self.entities:
-            found["entity_loss"] = self.entity_loss / self.entities
-            found["entity_accuracy"] = self.entities_right / self.entities
-        return found
+            means["entity_loss"] = self.entity_loss / self.entities
+            means["entity_accuracy"] = self.entities_correct / self.entities
+        return means

@@ -1,9 +1,9 @@
-"""The training loop: any number of processes, resumed exactly.
+"""The training loop, for any number of processes, resumed exactly.
 
-A step takes the next ``batch_size`` sequences of the epoch's order; processes take turns within it.
-Everything random is drawn from (seed, step) or (seed, epoch, sequence), and losses are divided by
-the step's own counts, so neither the number of processes, nor accumulation, nor an interruption
-changes what is computed, within rounding; but dropout is drawn pass by pass.
+A step takes the next ``batch_size`` sequences of the epoch's order, distributed round-robin over
+the processes. Random numbers are seeded by (seed, step) or (seed, epoch, sequence), and losses are
+divided by the counts of the whole step. So the result does not depend on the number of processes,
+accumulation or interruptions, except for rounding and for dropout, which is drawn per pass.
 """
 
 import math
@@ -44,7 +44,7 @@ PATIENCE = timedelta(days=1)
 
 
 class Trainer:
-    """Trains a model on samples, from the last checkpoint in ``folder`` if there is one."""
+    """Trains a model on samples, resuming from the last checkpoint in ``folder``, if any."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class Trainer:
         folder: Path,
         identity: dict[str, Any],
     ):
-        """fresh: parameters that started from random numbers. identity: what a checkpoint has to
-        agree on to be gone on from, beside the settings."""
+        """fresh: parameters initialised at random. identity: values that must agree with those of a
+        checkpoint to resume it, besides the settings."""
         self.settings, self.samples, self.ids, self.folder = settings, samples, ids, folder
         self.accelerator = Accelerator(
             mixed_precision=settings.precision, cpu=not torch.cuda.is_available()
@@ -80,8 +80,8 @@ class Trainer:
         for phase in settings.phases:
             if self.is_main and settings.n_warmup(phase) > phase.steps:
                 LOGGER.warning(
-                    "The warm-up of %d steps is longer than a phase of %d: its rate gets to %.2g, "
-                    "not to %.2g. --warmup below 1 is a share of the steps.",
+                    "The warm-up of %d steps is longer than a phase of %d: its rate reaches %.2g "
+                    "instead of %.2g. --warmup below 1 is a share of the steps.",
                     settings.n_warmup(phase),
                     phase.steps,
                     phase.rate * phase.steps / settings.n_warmup(phase),
@@ -100,12 +100,12 @@ class Trainer:
 
     @property
     def first_step(self) -> int:
-        """Updates done by the checkpoint that training goes on from."""
+        """The step of the checkpoint from which training is resumed; 0 without one."""
         return self._resumed.step if self._resumed else 0
 
-    def everywhere(self, holds: bool) -> bool:
-        """Whether something holds in every process."""
-        n_true = torch.tensor(float(holds), device=self.accelerator.device)
+    def everywhere(self, condition: bool) -> bool:
+        """Whether a condition is true in all processes."""
+        n_true = torch.tensor(float(condition), device=self.accelerator.device)
         return self.accelerator.reduce(n_true, "sum").item() == self.accelerator.num_processes
 
     @contextmanager
@@ -123,8 +123,8 @@ class Trainer:
     # Steps
 
     def run(self, log: Log, evaluate: Callable[[], dict[str, float]] | None = None) -> Weights:
-        """Train to the end; returns the weights, in the main process. log: gets a record every
-        ``log_every`` steps and evaluation, there too."""
+        """Train to the end. Returns the weights in the main process. log: called there with a
+        record every ``log_every`` steps and for each evaluation."""
         with deterministic(self.settings.deterministic):
             self._run(log, evaluate)
         return whole_weights(self.plain)
@@ -132,22 +132,24 @@ class Trainer:
     def _run(self, log: Log, evaluate: Callable[[], dict[str, float]] | None) -> None:
         settings = self.settings
         resumed, first = self._resumed, self.first_step
-        begin = 0
+        phase_start = 0
         bar = tqdm(total=settings.n_steps, initial=first, disable=not self.is_main)
         if resumed:
             self.plain.load_state_dict(resumed.weights)
         for number, phase in enumerate(settings.phases):
-            if first < begin + phase.steps:
+            if first < phase_start + phase.steps:
                 self._prepare(phase)
-                if resumed and first > begin:
+                if resumed and first > phase_start:
                     load_optimizer(self.plain, self.optimizer, resumed.optimizer)
-                self._run_phase(number, phase, begin, max(first, begin), bar, log, evaluate)
-            begin += phase.steps
+                self._run_phase(
+                    number, phase, phase_start, max(first, phase_start), bar, log, evaluate
+                )
+            phase_start += phase.steps
         bar.close()
 
     def end(self) -> None:
-        """Have all processes leave together, and their connections closed: one that ends badly
-        while the first still writes the model would have the launcher kill that, too."""
+        """Wait for all processes and close their connections. Otherwise a process that fails at
+        exit would make the launcher kill the main one while it writes the model."""
         self.accelerator.wait_for_everyone()
         self.accelerator.end_training()
 
@@ -155,7 +157,7 @@ class Trainer:
         self,
         number: int,
         phase: Phase,
-        begin: int,
+        phase_start: int,
         first: int,
         bar: Any,
         log: Log,
@@ -166,18 +168,18 @@ class Trainer:
         totals = Totals()
         if self._resumed and first == self.first_step and self.is_main:
             totals = Totals(*self._resumed.totals)
-        for self.step in range(first, begin + phase.steps):
-            since = time.perf_counter()
+        for self.step in range(first, phase_start + phase.steps):
+            started = time.perf_counter()
             rate = phase.rate * linear_schedule(
-                self.step - begin, phase.steps, settings.n_warmup(phase)
+                self.step - phase_start, phase.steps, settings.n_warmup(phase)
             )
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
             samples = list(islice(stream, settings.batch_size))
             totals.add(self._step(samples))
-            totals.seconds += (time.perf_counter() - since) * self.is_main
+            totals.seconds += (time.perf_counter() - started) * self.is_main
             done = self.step + 1
-            last = done == begin + phase.steps  # of the phase
+            last = done == phase_start + phase.steps
             bar.update()
             if done % settings.log_every == 0 or last:
                 means = totals.over_all(self.accelerator).means()
@@ -185,13 +187,13 @@ class Trainer:
                 totals = Totals()
             if evaluate and (done % settings.evaluate_every == 0 or last):
                 with self.accelerator.autocast():
-                    found = evaluate()
-                self._log(log, {"kind": "evaluation", "step": done, **found}, bar)
+                    scores = evaluate()
+                self._log(log, {"kind": "evaluation", "step": done, **scores}, bar)
             if done % settings.save_every == 0 or last:
                 self._save(done, totals.over_all(self.accelerator))
 
     def _prepare(self, phase: Phase) -> None:
-        """Model and optimizer of a phase."""
+        """Set up model and optimizer for a phase."""
         trained = set(self.plain.entity_parameters()) | self.fresh
         for name, parameter in self.plain.named_parameters():
             parameter.requires_grad_(not phase.entities_only or name in trained)
@@ -207,7 +209,8 @@ class Trainer:
         self.model.train()
 
     def _wrap(self) -> None:
-        """The model as processes share it; a copy's wrapper fixes what takes part in a phase."""
+        """Wrap or shard the model for several processes. DDP fixes the trained parameters when it
+        wraps, so the model is wrapped again in each phase."""
         if not self.settings.sharded:
             if self.model is not None:
                 self.accelerator.unwrap_model(self.model, keep_fp32_wrapper=False)
@@ -218,17 +221,17 @@ class Trainer:
             self.model = self.plain
 
     def _unreduced(self) -> AbstractContextManager[None]:
-        """Gradients are added up within the process, to be shared by a later backward pass."""
+        """Accumulate gradients without communication until a backward pass outside."""
         sharded = self.settings.sharded
         return unreduced(self.model) if sharded else self.accelerator.no_sync(self.model)
 
     def _step(self, samples: list[Sample]) -> Totals:
-        """One update. Returns sums of this process. Raises TrainingError."""
+        """One update. Returns the sums of this process. Raises TrainingError if not finite."""
         settings, accelerator = self.settings, self.accelerator
-        mine = samples[accelerator.process_index :: accelerator.num_processes]
+        own = samples[accelerator.process_index :: accelerator.num_processes]
         parts = [
-            mask_batch(mine[a:b], settings.masking, self.ids, settings.seed)
-            for a, b in self._passes(len(samples), len(mine))
+            mask_batch(own[a:b], settings.masking, self.ids, settings.seed)
+            for a, b in self._passes(len(samples), len(own))
         ]
         counts = torch.tensor(
             [sum(len(x.words) for x in parts), sum(len(x.entities) for x in parts)],
@@ -243,7 +246,7 @@ class Trainer:
             with nullcontext() if last else self._unreduced():
                 with accelerator.autocast():
                     outcome = self.model(batch)
-                # Processes' gradients are averaged: undo that, the counts are those of all.
+                # Gradients are averaged over processes, but the counts are sums: undo the average.
                 loss = outcome.word_loss / max(n_words, 1)
                 loss = loss + outcome.entity_loss / max(n_entities, 1)
                 accelerator.backward(loss * accelerator.num_processes)
@@ -256,19 +259,23 @@ class Trainer:
         self.optimizer.zero_grad()
         return totals
 
-    def _passes(self, n_all: int, n_mine: int) -> Iterator[tuple[int, int]]:
-        """Ranges of the process's sequences that go through the network at a time: as many in every
-        process, because the passes of a sharded model wait for each other."""
+    def _passes(self, n_all: int, n_own: int) -> Iterator[tuple[int, int]]:
+        """Ranges of this process's sequences per forward pass. All processes have equally many
+        passes, because those of a sharded model wait for each other.
+
+        Example: 7 sequences, 2 processes, micro_batch 2: both make 2 passes, [0, 2), [2, 4) of the
+        4 sequences of the first process, and [0, 2), [2, 3) of the 3 of the second.
+        """
         n_processes = self.accelerator.num_processes
         n_passes = math.ceil(math.ceil(n_all / n_processes) / self.settings.micro_batch)
-        n_passes = min(n_passes, n_all // n_processes)  # none is empty: one may hold one more
-        bounds = np.linspace(0, n_mine, n_passes + 1).round().astype(int).tolist()
+        n_passes = min(n_passes, n_all // n_processes)  # so that no pass is empty
+        bounds = np.linspace(0, n_own, n_passes + 1).round().astype(int).tolist()
         return zip(bounds[:-1], bounds[1:])
 
     # Records
 
     def _record(self, done: int, phase: int, rate: float, means: dict[str, float]) -> Record:
-        """What is said of the steps since the last record."""
+        """The log record of the steps since the last one."""
         record: Record = {
             "kind": "step",
             "step": done,
@@ -281,27 +288,27 @@ class Trainer:
             devices = self.accelerator.num_processes
             record["share_of_peak"] = means["tflops"] / (self.settings.peak * devices)
         if self.accelerator.device.type == "cuda":
-            record["gpu_bytes"] = torch.cuda.max_memory_allocated()  # at most, so far
+            record["gpu_bytes"] = torch.cuda.max_memory_allocated()  # maximum so far
         return record
 
     def _log(self, log: Log, record: Record, bar: Any) -> None:
         if self.is_main:
             log(record)
             if record["kind"] == "step":
-                found = {
+                shown = {
                     name: f"{record[f'{kind}_loss']:.3f} ({record[f'{kind}_accuracy']:.1%})"
                     for kind, name in (("word", "words"), ("entity", "entities"))
                     if f"{kind}_loss" in record
                 }
-                bar.set_postfix(**found, pieces=f"{record['pieces_per_second']:.0f}/s")
+                bar.set_postfix(**shown, pieces=f"{record['pieces_per_second']:.0f}/s")
             else:
-                shown = (f"{k} {v:.4g}" for k, v in record.items() if isinstance(v, float))
-                bar.write(f"step {record['step']}, held out: {', '.join(shown)}")
+                scores = (f"{k} {v:.4g}" for k, v in record.items() if isinstance(v, float))
+                bar.write(f"step {record['step']}, held out: {', '.join(scores)}")
 
     def _save(self, done: int, totals: Totals) -> None:
         weights = whole_weights(self.plain)
         optimizer = whole_optimizer(self.plain, self.optimizer)
-        # Only the first process has them.
+        # Only the main process has weights.
         if not self.everywhere(all(bool(x.isfinite().all()) for x in weights.values())):
             raise self._diverged(f"After step {done} weights are")
         if self.is_main:
@@ -312,10 +319,10 @@ class Trainer:
         self.accelerator.wait_for_everyone()
 
     def _diverged(self, what: str) -> TrainingError:
-        left = f"the checkpoint of step {self._saved} is kept" if self._saved else "none is saved"
+        kept = f"the checkpoint of step {self._saved}" if self._saved else "no checkpoint"
         return TrainingError(
             f"{what} not finite: the training has diverged. Use a lower rate, a longer warm-up or "
-            f"--clip in a new folder; {left}."
+            f"--clip in a new folder. This folder has {kept}."
         )
 
 

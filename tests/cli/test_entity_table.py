@@ -238,7 +238,7 @@ def test_without_a_masked_entity_head_nothing_can_be_added(bert_dir, tmp_path):
 
 
 def test_a_name_is_a_word_of_its_description(full, tmp_path):
-    from spacy_luke.cli.entity_table import _written
+    from spacy_luke.cli.entity_table import _first_mention
 
     nlp = spacy.blank("en")
     for title, text, written in [
@@ -247,7 +247,7 @@ def test_a_name_is_a_word_of_its_description(full, tmp_path):
         ("İzmir", "A city, İzmir, by the sea.", "İzmir"),
         ("C++", "He writes C++ well.", "C++"),
     ]:
-        doc, start, end = _written(title, text, nlp)
+        doc, start, end = _first_mention(title, text, nlp)
         assert doc[start:end].text == written
 
 

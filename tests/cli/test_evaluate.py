@@ -120,7 +120,7 @@ def test_labels_are_types_where_the_command_says_so(bert_dir, tmp_path):
     nlp.to_disk(tmp_path / "model")
     arguments = ["evaluate", str(tmp_path / "model"), str(tmp_path / "ner.spacy")]
     done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 0 and "nothing of it annotated" in done.output
+    assert done.exit_code == 0 and "lack its annotation" in done.output
     done = CliRunner().invoke(app, [*arguments, "--types-from-labels"])
     assert done.exit_code == 0 and "gold_types_micro_f   100.00" in done.output
     page = ["page", *arguments[1:], str(tmp_path / "page.html"), "--types-from-labels"]

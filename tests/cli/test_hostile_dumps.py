@@ -44,13 +44,13 @@ def failed(result) -> str:
 
 def test_an_empty_dump_is_said_where_it_stops(tmp_path):
     assert not articles(tmp_path).counts
-    assert "the vocabulary would be empty" in failed(entities(tmp_path))
+    assert "The vocabulary would be empty" in failed(entities(tmp_path))
 
 
 def test_a_dump_without_links_has_no_entities_and_says_so(tmp_path):
     counts = articles(tmp_path, page("A", "No link."), page("B", "None here.")).counts
     assert counts["article"] == 2 and counts["links"] == 0
-    assert "none links to an article" in failed(entities(tmp_path))
+    assert "no link leads to an article" in failed(entities(tmp_path))
 
 
 def test_pages_without_text_are_counted(tmp_path):
@@ -114,7 +114,7 @@ def test_dumps_of_several_languages_are_not_taken_for_one(tmp_path):
     assert "several languages (de, en)" in output
     files = [tmp_path / "de.xml", tmp_path / ".xml"]
     output = failed(run("articles", *files, "-o", tmp_path / "out", "--no-progress"))
-    assert "several languages (one unsaid, de)" in output
+    assert "several languages (unknown, de)" in output
     result = run("articles", *files, "-o", tmp_path / "out", "--no-progress", "--language", "de")
     assert result.exit_code == 0
 

@@ -9,7 +9,7 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
-from spacy_luke.cli.page import Entity, cut, histogram, make_page, render
+from spacy_luke.cli.page import Entity, cut_text, histogram, make_page, render
 from spacy_luke.cli.page_counts import Counts, count
 from spacy_luke.errors import ConfigError
 from spacy_luke.metrics.entity_typing import typing_score
@@ -25,7 +25,7 @@ def marked(pieces):
 def test_agreement_missed_and_spurious_are_told_apart():
     predicted = [Entity(0, 3, "PER", 0.9), Entity(8, 12, "ORG", 0.6)]
     gold = [Entity(0, 3, "PER"), Entity(4, 7, "LOC")]
-    pieces = cut("Ada saw Acme", predicted, gold)
+    pieces = cut_text("Ada saw Acme", predicted, gold)
     assert marked(pieces) == [
         ("agreed", "Ada"),
         ("", " "),
@@ -41,7 +41,7 @@ def test_agreement_missed_and_spurious_are_told_apart():
 
 
 def test_entities_that_cross_keep_the_text_whole():
-    pieces = cut("the Port of Ada", [Entity(0, 8, "PLACE")], [Entity(4, 15, "PLACE")])
+    pieces = cut_text("the Port of Ada", [Entity(0, 8, "PLACE")], [Entity(4, 15, "PLACE")])
     assert marked(pieces) == [("spurious", "the "), ("both", "Port"), ("missed", " of Ada")]
 
 
@@ -62,7 +62,7 @@ def test_work_grows_with_the_entities():
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            cut("a " * n, entities, entities[::2], types)
+            cut_text("a " * n, entities, entities[::2], types)
         finally:
             sys.settrace(before)
         return count
@@ -71,13 +71,13 @@ def test_work_grows_with_the_entities():
 
 
 def test_a_wrong_label_is_spurious_and_missed():
-    (piece,) = cut("Ada", [Entity(0, 3, "PER")], [Entity(0, 3, "LOC")])
+    (piece,) = cut_text("Ada", [Entity(0, 3, "PER")], [Entity(0, 3, "LOC")])
     assert (piece.kind, piece.label, piece.gold_label) == ("both", "PER", "LOC")
     assert count([Entity(0, 3, "PER")], [Entity(0, 3, "LOC")]) == Counts(0, 1, 1)
 
 
 def test_without_annotation_nothing_is_right_or_wrong():
-    (piece,) = cut("Ada", [Entity(0, 3, "PER", 0.5)], None)
+    (piece,) = cut_text("Ada", [Entity(0, 3, "PER", 0.5)], None)
     assert piece.kind == "agreed"
 
 
@@ -290,7 +290,7 @@ def test_a_pipeline_that_takes_entities_is_given_those_of_the_annotation():
         ent.text for ent in gold.ents
     ]
     text = read(render(page))
-    assert "entities are given" in text and "an entity, as annotated" in text
+    assert "entities are given" in text and "an annotated entity" in text
     assert [tally.what for tally in page.tallies] == ["relations"]
     assert page.tallies[0].labels == {"child": Counts(missed=1)} and "Labels of relations" in text
     with pytest.raises(ConfigError, match="writes Doc.ents"):

@@ -7,7 +7,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from spacy_luke.annotations.relations import install_relations
-from spacy_luke.cli.page import Entity, cut
+from spacy_luke.cli.page import Entity, cut_text
 from spacy_luke.cli.page_arcs import Arc, Word, draw
 from spacy_luke.cli.page_relations import CONTEXT, MAX_WORDS, draw_relations, links
 from spacy_luke.cli.page_text import type_chips
@@ -157,7 +157,7 @@ def test_types_are_compared_where_they_are_annotated():
     ada, byron, london = sorted(chips)
     assert chips[ada] == [("agreed", "a", 0.75), ("spurious", "b", 0.5), ("missed", "d", None)]
     assert (chips[byron], chips[london]) == ([("missed", "e", None)], [("plain", "c", 1.0)])
-    (piece,) = cut("Ada", [Entity(0, 3, "X")], [Entity(0, 3, "Y")], {(0, 3): chips[ada]})
+    (piece,) = cut_text("Ada", [Entity(0, 3, "X")], [Entity(0, 3, "Y")], {(0, 3): chips[ada]})
     assert len(piece.tags) == 2 and piece.types == chips[ada]
 
 
@@ -187,6 +187,6 @@ def test_types_of_a_group_stand_behind_its_spans():
     assert type_chips(predicted, gold) == {}
     chips = type_chips(predicted, gold, spans_key="things")
     assert chips == {(7, 28): [("agreed", "a", 0.5), ("missed", "b", None)]}
-    pieces = cut(predicted.text, [], None, chips)
+    pieces = cut_text(predicted.text, [], None, chips)
     assert [len(x.types) for x in pieces] == [2, 0]
     assert pieces[0].text == "Ada is the daughter of Byron"

@@ -8,8 +8,8 @@ from typing import Any
 
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.pretraining.manifest import read_manifest
-from spacy_luke.pretraining.pretrain import ModelSettings, pretrain
-from spacy_luke.pretraining.settings import Phase, TrainingSettings
+from spacy_luke.pretraining.pretrain import pretrain
+from spacy_luke.pretraining.settings import ModelSettings, Phase, TrainingSettings
 
 
 def settings_of(values: dict[str, Any]) -> TrainingSettings:

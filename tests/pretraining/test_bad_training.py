@@ -14,10 +14,9 @@ from spacy_luke.checkpoint import write
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import CheckpointError, ConfigError, StageError, TrainingError
 from spacy_luke.pretraining import checkpoints, training
-from spacy_luke.pretraining.claim import alone
-from spacy_luke.pretraining.masking import Masking
-from spacy_luke.pretraining.pretrain import LOG, ModelSettings, read_log
-from spacy_luke.pretraining.settings import Phase, TrainingSettings
+from spacy_luke.pretraining.pretrain import LOG, read_log
+from spacy_luke.pretraining.settings import Masking, ModelSettings, Phase, TrainingSettings
+from spacy_luke.pretraining.stage_lock import lock
 from tests.pretraining.articles import article
 from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world
@@ -63,15 +62,15 @@ def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
         run(world, bert_dir, tmp_path / "two", {**two, "seed": 7})
     start = read_checkpoint(bert_dir)
     weights = {name: x + 1 for name, x in start.weights.items()}
-    with pytest.raises(ConfigError, match=r"was begun with start = "):
+    with pytest.raises(ConfigError, match=r"was started with start = "):
         run(world, bert_dir, tmp_path, {}, checkpoint=replace(start, weights=weights))
     make_world(tmp_path / "other", bert_dir, n=40)
-    with pytest.raises(ConfigError, match=r"was begun with shards = "):
+    with pytest.raises(ConfigError, match=r"was started with shards = "):
         run(tmp_path / "other", bert_dir, tmp_path, {})
     last = sorted((tmp_path / "checkpoints").glob("checkpoint-*"))[-1]
     data = (last / "model.safetensors").read_bytes()
     (last / "model.safetensors").write_bytes(data[:-10])
-    with pytest.raises(CheckpointError, match="model.safetensors is not what was written"):
+    with pytest.raises(CheckpointError, match="model.safetensors is damaged"):
         run(world, bert_dir, tmp_path, {})
     (last / "state.json").write_bytes(b"")
     with pytest.raises(StageError, match="state.json is damaged"):
@@ -82,7 +81,7 @@ def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
 def test_a_folder_of_something_else_is_refused_and_kept(world, bert_dir, tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine", encoding="utf8")
-    with pytest.raises(ConfigError, match="is not empty and of no stage"):
+    with pytest.raises(ConfigError, match="is not empty and was not made by"):
         run(world, bert_dir, tmp_path, {})
     assert (tmp_path / name).read_text("utf8") == "mine"
     with pytest.raises(ConfigError, match=r"stage = 'shards', this run has 'pretrain'"):
@@ -116,7 +115,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(world, bert_dir, tmp_path, mon
 
 
 def test_two_trainings_in_a_folder_are_refused(world, bert_dir, tmp_path):
-    with alone(tmp_path), pytest.raises(StageError, match="Another run is at work"):
+    with lock(tmp_path), pytest.raises(StageError, match="Another run is using"):
         run(world, bert_dir, tmp_path, {})
 
 
@@ -140,7 +139,7 @@ def test_a_damaged_shard_is_named(bert_dir, tmp_path):
     _, _, shards = make_world(tmp_path, bert_dir)
     path = shards.paths("train.parquet")[1]
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(StageError, match="part-00001/train.parquet is not what was written"):
+    with pytest.raises(StageError, match="part-00001/train.parquet is damaged"):
         run(tmp_path, bert_dir, tmp_path / "out", {})
 
 
@@ -160,7 +159,7 @@ def test_settings_that_cannot_work_are_refused():
     for name, value in (("peak", math.nan), ("clip", -1.0), ("decay", -0.1)):
         with pytest.raises(ConfigError, match=f"^{name} is {value}"):
             TrainingSettings(phases=(Phase(1, 0.1),), **{name: value})
-    with pytest.raises(ConfigError, match="there is nothing to learn"):
+    with pytest.raises(ConfigError, match="there is nothing to predict"):
         Masking(words=0.0, entities=0.0)
     with pytest.raises(ConfigError, match="A phase has -1 steps"):
         Phase(-1, 0.1)
@@ -179,11 +178,11 @@ def test_settings_that_cannot_work_are_refused():
 def test_a_warm_up_longer_than_its_phase_is_told(world, bert_dir, tmp_path, caplog):
     spacy.util.logger.propagate = True
     run(world, bert_dir, tmp_path, {"phases": [(2, 1e-3, False)], "warmup": 8})
-    assert "8 steps is longer than a phase of 2: its rate gets to 0.00025, not" in caplog.text
+    assert "8 steps is longer than a phase of 2: its rate reaches 0.00025 instead" in caplog.text
 
 
 def test_words_that_attend_to_no_entity_do_not_train_queries_for_them(world, bert_dir, tmp_path):
-    with pytest.raises(ConfigError, match="entity-aware, and words that attend to no entity"):
+    with pytest.raises(ConfigError, match="is entity-aware. In probe attention"):
         run(world, bert_dir, tmp_path, {"attention": "probe", "entity_aware": True})
 
 
@@ -197,7 +196,7 @@ def kept(folder):
 
 def test_a_loss_that_is_no_number_stops_the_training(world, bert_dir, tmp_path):
     values = {"phases": [(2, 1e-3, True), (4, 1e30, False)], "warmup": 0, "log_every": 10}
-    message = "The loss of step 4 is not finite.*the checkpoint of step 3 is kept"
+    message = "The loss of step 4 is not finite.*the checkpoint of step 3"
     with pytest.raises(TrainingError, match=message):
         run(world, bert_dir, tmp_path, {**values, "save_every": 1, "keep": 9})
     assert kept(tmp_path) == [1, 2, 3]
@@ -211,7 +210,7 @@ def test_weights_that_are_no_numbers_are_not_saved(world, bert_dir, tmp_path, mo
                 self.param_groups[0]["params"][0].data.fill_(math.nan)
 
     monkeypatch.setattr(training, "UncorrectedAdamW", Broken)
-    message = "After step 3 weights are not finite.*the checkpoint of step 2 is kept"
+    message = "After step 3 weights are not finite.*the checkpoint of step 2"
     with pytest.raises(TrainingError, match=message):
         run(world, bert_dir, tmp_path, {"save_every": 1, "keep": 9})
     assert kept(tmp_path) == [1, 2]

@@ -49,7 +49,9 @@ def test_partitions_of_a_killed_worker_are_computed_again(engine, tmp_path):
 @pytest.mark.parametrize("engine", [LOCAL, DASK], ids=["local", "dask"])
 def test_a_partition_that_kills_its_workers_is_named(engine):
     needs(engine)
-    with pytest.raises(WorkerError, match="Workers died 3 times at work on part-7: it needs more"):
+    with pytest.raises(
+        WorkerError, match="Workers died 3 times while processing part-7: it needs more"
+    ):
         list(engine.map(jobs.always_die, [7], ["part-7"]))
 
 
@@ -71,7 +73,9 @@ def test_all_that_were_under_way_are_suspects(tmp_path):
     """A pool of processes does not say which of them died by itself."""
     names = ["a", "deadly", "b"]
     items = [(name, 2, tmp_path) for name in names]
-    with pytest.raises(WorkerError, match="died 3 times at work on a, deadly, b: one of them"):
+    with pytest.raises(
+        WorkerError, match="died 3 times while processing a, deadly, b: one of them"
+    ):
         list(Engine(workers=3).map(jobs.die_beside, items, names))
 
 

@@ -8,8 +8,9 @@ import pytest
 import srsly
 
 from spacy_luke.errors import ConfigError, CorpusError, StageError
-from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
+from spacy_luke.pretraining.entities import build_vocabulary
 from spacy_luke.pretraining.manifest import read_manifest
+from spacy_luke.pretraining.settings import VocabSettings
 from spacy_luke.vocab.entity_vocab import EntityVocab
 from tests.pretraining.articles import article, make_articles
 
@@ -208,7 +209,7 @@ def test_damaged_articles_are_named(tmp_path):
     articles = make_articles(tmp_path / "articles", (ATLAS, OTHERS))
     path = articles.paths("articles.parquet")[0]
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(StageError, match="articles.parquet is not what was written"):
+    with pytest.raises(StageError, match="articles.parquet is damaged"):
         vocabulary(tmp_path, articles)
 
 
@@ -316,7 +317,7 @@ def test_settings_that_cannot_work_are_refused(tmp_path):
     articles = [make_articles(tmp_path / x, (ATLAS, []), language=x) for x in ("en", "de")]
     with pytest.raises(ConfigError, match="need --sitelinks"):
         vocabulary(tmp_path, *articles)
-    with pytest.raises(ConfigError, match="en holds the same articles as .*en"):
+    with pytest.raises(ConfigError, match="en contains the same articles as .*en"):
         vocabulary(tmp_path, articles[0], read_manifest(articles[0].folder, "articles"))
     bad = tmp_path / "bad.csv"
     bad.write_text("a,b\n1,2\n")
@@ -325,7 +326,7 @@ def test_settings_that_cannot_work_are_refused(tmp_path):
 
 
 def test_a_vocabulary_that_would_be_empty_is_refused(tmp_path):
-    with pytest.raises(CorpusError, match=r"no entity is linked 9 times \(--min-count\)"):
+    with pytest.raises(CorpusError, match=r"no entity has 9 links \(--min-count\)"):
         vocabulary(tmp_path, min_count=9)
     with pytest.raises(CorpusError, match="would be empty"):
         vocabulary(tmp_path / "x", make_articles(tmp_path / "none", ([], [])))

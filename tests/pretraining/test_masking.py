@@ -99,7 +99,7 @@ def test_sequences_without_entities_or_words_have_no_task():
 def test_shares_are_shares():
     with pytest.raises(ConfigError, match="masked words is 1.5"):
         Masking(words=1.5)
-    with pytest.raises(ConfigError, match="nothing to learn"):
+    with pytest.raises(ConfigError, match="nothing to predict"):
         Masking(words=0.0, entities=0.0)
 
 

@@ -35,12 +35,12 @@ def test_a_luke_goes_on_with_its_heads_and_with_the_entities_it_knows(
     (told,) = (x for x in read_log(tmp_path / "out" / LOG) if x["kind"] == "start")
     kept = len(set(known) - set(SPECIALS))
     assert (told["entities"], told["entities_kept"]) == (6, kept) and kept
-    assert "keeps a row" not in caplog.text
+    assert "keeps its row" not in caplog.text
     names = {x if x in SPECIALS else f"de:{x}": i for x, i in before.entities.names.items()}
     german = replace(before, entities=EntityVocab(names))
     values = {"phases": [(1, 0.0, False)]}
     run(tmp_path, encoder, tmp_path / "other", values, checkpoint=german)
-    assert "No entity of the vocabulary keeps a row" in caplog.text
+    assert "No entity of the vocabulary keeps its row" in caplog.text
     for name in set(known) - {"[PAD]"}:
         rows = [t[x.entities.names[name]] for t, x in zip(tables, (before, after))]
         assert torch.equal(*rows)
@@ -58,7 +58,7 @@ def test_plain_attention_is_trained_and_what_follows_is_entity_aware(
     start = read_checkpoint(encoder, entity_aware=False)
     values = {"phases": [(2, 1e-2, False)]}
     after = read_checkpoint(run(tmp_path, encoder, tmp_path / "out", values, checkpoint=start))
-    assert "start again as copies" in caplog.text
+    assert "are copies of the plain queries" in caplog.text
     assert after.config.use_entity_aware_attention and not after.source.filled
     published = to_published(after.weights)
     for name in filter(is_extra_query, published):

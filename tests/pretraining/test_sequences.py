@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
-from spacy_luke.pretraining.sequences import Article, Limits, cut_sequences, lay_out
+from spacy_luke.pretraining.sequences import Article, SequenceLimits, cut_sequences, lay_out
 from spacy_luke.vocab.pieces import PieceTokenizer
 
 TEXT = "Ada lives in Tokyo. She met Kyoto.\n\nLondon is not in Japan! Tokyo is."
@@ -70,7 +70,7 @@ def test_a_sentence_does_not_begin_inside_a_link(tokenizer):
 def test_a_text_without_words_has_no_pieces(tokenizer):
     for text in ("", "\n \n"):
         article = laid_out(tokenizer, text)
-        assert not len(article.ids) and not list(cut_sequences(article, Limits()))
+        assert not len(article.ids) and not list(cut_sequences(article, SequenceLimits(512, 128)))
 
 
 def test_words_begin_where_the_tokenizer_begins_them(tokenizer):
@@ -90,24 +90,24 @@ def article(n_pieces, cuts, links, words=None) -> Article:
 
 
 def test_sequences_hold_as_many_whole_sentences_as_fit():
-    found = list(cut_sequences(article(10, [0, 3, 6, 8], []), Limits(pieces=8)))
+    found = list(cut_sequences(article(10, [0, 3, 6, 8], []), SequenceLimits(8, 128)))
     assert found == [(0, 6), (6, 10)]
 
 
 def test_a_sentence_that_is_too_long_is_cut_before_a_word():
     words = np.asarray([True, False, True, False, False, True, False, False])
-    found = list(cut_sequences(article(8, [0], [], words), Limits(pieces=6)))
+    found = list(cut_sequences(article(8, [0], [], words), SequenceLimits(6, 128)))
     assert found == [(0, 2), (2, 5), (5, 8)]
 
 
 def test_a_sentence_is_not_cut_inside_a_link():
-    found = list(cut_sequences(article(8, [0], [(2, 5)]), Limits(pieces=6)))
+    found = list(cut_sequences(article(8, [0], [(2, 5)]), SequenceLimits(6, 128)))
     assert found == [(0, 2), (2, 6), (6, 8)]
 
 
 def test_sequences_hold_no_more_entities_than_they_may():
     links = [(i, i + 1) for i in range(6)]
-    found = list(cut_sequences(article(6, [0], links), Limits(pieces=100, entities=4)))
+    found = list(cut_sequences(article(6, [0], links), SequenceLimits(pieces=100, entities=4)))
     assert found == [(0, 4), (4, 6)]
 
 
@@ -126,7 +126,7 @@ def articles(draw):
 @given(articles(), st.integers(8, 20), st.integers(1, 6))
 def test_sequences_cover_every_piece_once_within_the_limits(article, pieces, entities):
     room = pieces - 2
-    found = list(cut_sequences(article, Limits(pieces, entities)))
+    found = list(cut_sequences(article, SequenceLimits(pieces, entities)))
     assert [i for a, b in found for i in range(a, b)] == list(range(len(article.ids)))
     for a, b in found:
         assert b - a <= room

@@ -14,11 +14,12 @@ from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import ConfigError, StageError
 from spacy_luke.pretraining.articles import read_docs, read_dump
 from spacy_luke.pretraining.engine import Engine
-from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
+from spacy_luke.pretraining.entities import build_vocabulary
 from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.pretrain import LOG, read_log
 from spacy_luke.pretraining.samples import Samples
-from spacy_luke.pretraining.shards import HELD_OUT, TRAIN, ShardSettings, build_shards, vocabulary
+from spacy_luke.pretraining.settings import ShardSettings, VocabSettings
+from spacy_luke.pretraining.shards import HELD_OUT, TRAIN, build_shards, vocabulary
 from tests.pretraining.articles import article, make_articles
 from tests.pretraining.run_training import run
 from tests.pretraining.test_sequences import spell
@@ -89,7 +90,7 @@ def test_damaged_articles_are_named(bert_dir, tmp_path):
     path = articles.paths("articles.parquet")[0]
     path.write_bytes(path.read_bytes()[:-20])
     pieces = read_checkpoint(bert_dir).pieces
-    with pytest.raises(StageError, match="articles.parquet is not what was written"):
+    with pytest.raises(StageError, match="articles.parquet is damaged"):
         build_shards(
             [articles],
             entities,
@@ -112,7 +113,7 @@ def test_the_order_of_languages_is_part_of_what_a_folder_is_for(bert_dir, tmp_pa
     entities = build_vocabulary(both, tmp_path / "entities", VocabSettings(sitelinks=path), False)
     pieces, settings, alone = read_checkpoint(bert_dir).pieces, ShardSettings(), Engine(workers=1)
     build_shards(both, entities, pieces, tmp_path / "new", settings, alone, False)
-    with pytest.raises(ConfigError, match="was begun with inputs.articles 0 de = None"):
+    with pytest.raises(ConfigError, match="was started with inputs.articles 0 de = None"):
         build_shards(both[::-1], entities, pieces, tmp_path / "new", settings, alone, False)
 
 
@@ -120,7 +121,7 @@ def test_articles_given_twice_are_refused(bert_dir, tmp_path):
     _, entities, _ = make_world(tmp_path, bert_dir)
     twice = [read_manifest(tmp_path / "articles", "articles") for _ in range(2)]
     pieces, settings = read_checkpoint(bert_dir).pieces, ShardSettings()
-    with pytest.raises(ConfigError, match="articles holds the same articles as .*articles"):
+    with pytest.raises(ConfigError, match="articles contains the same articles as .*articles"):
         build_shards(twice, entities, pieces, tmp_path / "new", settings, Engine(workers=1), False)
 
 
@@ -132,11 +133,11 @@ def test_a_vocabulary_that_was_changed_afterwards_is_named(bert_dir, tmp_path):
     lines = path.read_text("utf8").split("\n")
     path.write_text("\n".join([*lines[:4], lines[5], lines[4], *lines[6:]]), "utf8")
     pieces, settings = read_checkpoint(bert_dir).pieces, ShardSettings()
-    with pytest.raises(StageError, match="entity_vocab.tsv is not what was written"):
+    with pytest.raises(StageError, match="entity_vocab.tsv is damaged"):
         build_shards(
             [articles], entities, pieces, tmp_path / "new", settings, Engine(workers=1), False
         )
-    with pytest.raises(StageError, match="entity_vocab.tsv is not what was written"):
+    with pytest.raises(StageError, match="entity_vocab.tsv is damaged"):
         run(tmp_path, bert_dir, tmp_path / "out", {})
 
 
@@ -148,7 +149,7 @@ def test_another_pipeline_for_sentences_is_another_stage(bert_dir, tmp_path):
     make_world(tmp_path, bert_dir, sentences=str(tmp_path / "nlp"))  # goes on
     nlp.get_pipe("sentencizer").punct_chars.add(";")
     nlp.to_disk(tmp_path / "nlp")
-    with pytest.raises(ConfigError, match="was begun with inputs.sentences = "):
+    with pytest.raises(ConfigError, match="was started with inputs.sentences = "):
         make_world(tmp_path, bert_dir, sentences=str(tmp_path / "nlp"))
 
 

@@ -92,7 +92,7 @@ def test_settings_that_are_fewer_are_other_settings(tmp_path):
         for first, second in ((more, less), (less, more), (more, {"of": []}), (more, {})):
             folder = tmp_path / str(len(list(tmp_path.iterdir())))
             run(folder, **first)
-            with pytest.raises(ConfigError, match="was begun with settings.of"):
+            with pytest.raises(ConfigError, match="was started with settings.of"):
                 run(folder, **second)
 
 
@@ -119,7 +119,7 @@ def test_a_part_of_other_settings_is_no_part_of_ones_own(tmp_path):
 
 def test_a_folder_that_is_at_work_is_not_taken(tmp_path):
     def other() -> None:
-        with pytest.raises(StageError, match="Another run is at work"):
+        with pytest.raises(StageError, match="Another run is using"):
             run(tmp_path, size=2)
 
     with begin("words", tmp_path, {"size": 1}, {}, 3):
@@ -130,7 +130,7 @@ def test_a_folder_that_is_at_work_is_not_taken(tmp_path):
 
 def test_a_file_in_the_folders_place_is_named(tmp_path):
     (tmp_path / "out").write_text("mine")
-    with pytest.raises(ConfigError, match="out is a file; name a folder"):
+    with pytest.raises(ConfigError, match="out is a file; choose a folder"):
         run(tmp_path / "out")
 
 
@@ -139,7 +139,7 @@ def test_a_file_that_is_given_twice_is_refused(tmp_path):
         (tmp_path / name).write_text("b" if name == "c" else name)
     found = files_of_input([tmp_path / "a", tmp_path / "b"])
     assert list(found) == ["0 a", "1 b"] and len(set(found.values())) == 2
-    with pytest.raises(ConfigError, match="c holds the same as .*b: it would count twice"):
+    with pytest.raises(ConfigError, match="c is a copy of .*b: it would count twice"):
         files_of_input([tmp_path / x for x in ("a", "b", "c")])
 
 
@@ -188,7 +188,7 @@ def test_folders_are_named_from_the_root(tmp_path, monkeypatch):
     assert manifest.folder == tmp_path / "here"
 
 
-@pytest.mark.parametrize("where", ["claim", "stage"])
+@pytest.mark.parametrize("where", ["stage_lock", "stage"])
 def test_a_full_disk_is_said_whatever_is_written(tmp_path, monkeypatch, where):
     def full(path: Path, data: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -202,7 +202,7 @@ def test_a_full_disk_is_said_whatever_is_written(tmp_path, monkeypatch, where):
 
 def test_a_stage_of_another_name_is_refused(tmp_path):
     run(tmp_path)
-    with pytest.raises(StageError, match="holds the stage 'words', not 'shards'"):
+    with pytest.raises(StageError, match="contains the stage 'words', not 'shards'"):
         read_manifest(tmp_path, "shards")
 
 
@@ -210,7 +210,7 @@ def test_damaged_and_missing_files_are_named(tmp_path):
     manifest = run(tmp_path)
     path = tmp_path / "part-00002" / "words.txt"
     path.write_text("ccccd")
-    with pytest.raises(StageError, match="part-00002/words.txt is not what was written"):
+    with pytest.raises(StageError, match="part-00002/words.txt is damaged"):
         manifest.verify()
     path.unlink()
     with pytest.raises(StageError, match="words.txt is missing"):
@@ -252,7 +252,7 @@ def test_one_run_at_a_time(tmp_path):
 
     with (tmp_path / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(StageError, match="Another run is at work"):
+        with pytest.raises(StageError, match="Another run is using"):
             run(tmp_path)
 
 

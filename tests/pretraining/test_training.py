@@ -18,8 +18,8 @@ from safetensors.torch import load_file
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.errors import ConfigError
 from spacy_luke.pretraining import training
-from spacy_luke.pretraining.masking import Masking
 from spacy_luke.pretraining.pretrain import LOG, read_log
+from spacy_luke.pretraining.settings import Masking
 from tests.pretraining.run_training import run
 from tests.pretraining.world import make_world
 

@@ -7,9 +7,10 @@ import numpy as np
 
 from spacy_luke.checkpoint.read import Checkpoint, read_checkpoint
 from spacy_luke.pretraining.engine import Engine
-from spacy_luke.pretraining.entities import VocabSettings, build_vocabulary
+from spacy_luke.pretraining.entities import build_vocabulary
 from spacy_luke.pretraining.manifest import Manifest
-from spacy_luke.pretraining.shards import ShardSettings, build_shards
+from spacy_luke.pretraining.settings import ShardSettings, VocabSettings
+from spacy_luke.pretraining.shards import build_shards
 from tests.pretraining.articles import article, make_articles
 
 NAMES = ("Tokyo", "Japan", "London", "Paris", "Kyoto", "France", "Germany")

@@ -1,5 +1,5 @@
-"""From a MediaWiki export to text whose links are known by character offsets.
+"""From a MediaWiki export to plain text with links at character offsets.
 
-``export`` cuts dumps into partitions and reads their pages, ``markup`` turns the wikitext of a
-page into plain text with links. Both work page by page, with bounded memory.
+``export`` cuts dumps into partitions and reads their pages. ``markup`` converts the wikitext of a
+page to plain text with links. Both process one page at a time, with bounded memory.
 """

@@ -1,21 +1,20 @@
-"""The second pass over wikitext: brackets that pair, and what is left out between them.
+"""The second pass over wikitext: match brackets, and remove blocks.
 
-Templates that carry no text, tables, and links that stand beside the text become HOLEs; brackets
-that pair with nothing are taken out. What is left can be parsed line by line, without a parser
-that must guess and try again: only what pairs is left to it, and links do not nest. Linear in
-the text, whatever is broken in it.
+Templates without text, tables, and links to files, categories and languages become HOLEs. Unmatched
+brackets are removed. The result can be parsed line by line without backtracking, because all
+brackets match and links do not nest. The time is linear in the text, also for broken markup.
 """
 
 import re
 from collections import Counter
 from typing import NamedTuple
 
-from .links import BESIDE, resolve
+from .html_tags import BREAK, HOLE
+from .links import OUTSIDE, resolve
 from .sites import Site
-from .tags import BREAK, HOLE
 from .templates import rule_of
 
-_DEEPEST = 20  # the tokenizer gives up on what nests deeper than 40, links and all
+_DEEPEST = 20  # the tokenizer fails at a depth of 40, links included
 _PARAMETER = re.compile(r"\{\{\{[^{}]*\}\}\}")
 _BRACES = re.compile(
     r"\{\{|\}\}|^[ \t:*#]*\{\|(?!\}\})|^[ \t]*\|\}(?!\})|^==[^\n]*==[ \t]*$", re.MULTILINE
@@ -28,7 +27,7 @@ _URL = re.compile(r"\s*(?:[a-z]+:)?//", re.IGNORECASE)
 
 
 class Hole(NamedTuple):
-    """Characters start to end of a text are left out; kind says why."""
+    """The characters [start, end) are removed. kind: the reason."""
 
     start: int
     end: int
@@ -36,11 +35,13 @@ class Hole(NamedTuple):
 
 
 def without_blocks(text: str, dropped: Counter[str]) -> str:
-    """The text with templates that carry none, and tables, as HOLEs.
+    """Replace tables, and templates without text, by HOLEs.
 
-    A heading closes what is open, so that a bracket that is never closed costs its own section at
-    most. Of a template or table that is never closed its first line goes; its rows are told by
-    their first character later on. Line ends in templates that stay become BREAKs.
+    A heading closes all open brackets, so an unclosed bracket affects at most its section. Of an
+    unclosed template or table, the first line is removed; rows are recognised later by their first
+    character. Line ends in kept templates become BREAKs.
+
+    Example: ``a {{cite|b}} {{lang|fr|c}}`` becomes ``a HOLE {{lang|fr|c}}``.
     """
     if "{{{" in text:
         text = _PARAMETER.sub(HOLE, text)
@@ -48,15 +49,15 @@ def without_blocks(text: str, dropped: Counter[str]) -> str:
         return text
     scan = _Blocks(text)
     for match in _BRACES.finditer(text):
-        scan.see(match)
+        scan.process(match)
     scan.give_up()
     return scan.cut(dropped)
 
 
 class _Blocks:
-    """What is open at a place of the text, and what is to be cut from it.
+    """Open brackets at the current position, and the edits so far.
 
-    holes, kept: in the order in which they end; what a later one encloses is taken off again.
+    holes, kept: ordered by their ends. Those within a later hole are removed.
     """
 
     def __init__(self, text: str) -> None:
@@ -66,49 +67,49 @@ class _Blocks:
         self.holes: list[Hole] = []
         self.kept: list[tuple[int, int]] = []
 
-    def see(self, match: re.Match[str]) -> None:
-        found = match[0]
-        if found == "{{":
+    def process(self, match: re.Match[str]) -> None:
+        bracket = match[0]
+        if bracket == "{{":
             self._open("{{", match.start())
-        elif found == "}}":
+        elif bracket == "}}":
             if not self.depth["{{"]:
                 self.holes.append(Hole(*match.span(), "stray bracket"))
                 return
-            self.give_up("{{")  # a table that the end of its template closes
+            self.give_up("{{")  # the end of a template closes tables in it
             self._close_template(self._pop(), match.end())
-        elif found[0] == "=":
+        elif bracket[0] == "=":
             self.give_up()
-        elif found.endswith("{|"):
+        elif bracket.endswith("{|"):
             self._open("{|", match.end() - 2)
         elif self.depth["{|"]:
             self.give_up("{|")
             self._leave_out(Hole(self._pop(), match.end(), "table"))
 
     def give_up(self, until: str = "") -> None:
-        """Whatever is open, up to the innermost bracket ``until``, is never closed."""
+        """Close all open brackets, up to the innermost bracket ``until``, as unclosed."""
         below, end = len(self.text), len(self.text)
         while self.opened and self.opened[-1][0] != until:
             kind = "unclosed template" if self.opened[-1][0] == "{{" else "unclosed table"
             start = self._pop()
-            line_end = self.text.find("\n", start, below)  # each part is searched once
+            line_end = self.text.find("\n", start, below)  # no part is searched twice
             below, end = start, end if line_end < 0 else line_end
             self.holes.append(Hole(start, end, kind))
 
     def cut(self, dropped: Counter[str]) -> str:
-        """The text without its holes; counts them and the links in them."""
+        """The text with holes removed. Counts holes and the links in them."""
         out: list[str] = []
-        at = 0
-        for start, end in self.kept:  # as long as before, so that holes keep their places
-            out += (self.text[at:start], self.text[start:end].replace("\n", BREAK))
-            at = end
-        text = "".join((*out, self.text[at:]))
-        out, at = [], 0
+        position = 0
+        for start, end in self.kept:  # same length, so offsets of holes stay valid
+            out += (self.text[position:start], self.text[start:end].replace("\n", BREAK))
+            position = end
+        text = "".join((*out, self.text[position:]))
+        out, position = [], 0
         for start, end, kind in self._outermost():
-            out += (text[at:start], HOLE)
-            at = end
+            out += (text[position:start], HOLE)
+            position = end
             dropped[kind] += 1
             dropped[f"link in {kind}"] += text.count("[[", start, end)
-        out.append(text[at:])
+        out.append(text[position:])
         return "".join(out)
 
     def _open(self, kind: str, start: int) -> None:
@@ -123,10 +124,10 @@ class _Blocks:
     def _close_template(self, start: int, end: int) -> None:
         match = _NAME.match(self.text, start + 2)
         name = match[1] if match is not None else ""
-        carries = rule_of(name) or (":" in name and rule_of(name.partition(":")[0]))
-        if carries and len(self.opened) >= _DEEPEST:
+        has_text = rule_of(name) or (":" in name and rule_of(name.partition(":")[0]))
+        if has_text and len(self.opened) >= _DEEPEST:
             self._leave_out(Hole(start, end, "deep template"))
-        elif carries:
+        elif has_text:
             while self.kept and self.kept[-1][0] >= start:
                 self.kept.pop()
             self.kept.append((start, end))
@@ -141,21 +142,22 @@ class _Blocks:
         self.holes.append(hole)
 
     def _outermost(self) -> list[Hole]:
-        """Holes in the order of the text, none in another.
+        """Disjoint holes in text order.
 
-        Where the first line of something never closed ends within a template, both go."""
-        found: list[Hole] = []
+        If the first line of an unclosed bracket ends within a kept template, both are removed."""
+        outermost: list[Hole] = []
         spans = [*self.holes, *(Hole(start, end, "") for start, end in self.kept)]
         for hole in sorted(spans):
-            if found and hole.start < found[-1].end:
-                found[-1] = found[-1]._replace(end=max(found[-1].end, hole.end))
+            if outermost and hole.start < outermost[-1].end:
+                end = max(outermost[-1].end, hole.end)
+                outermost[-1] = outermost[-1]._replace(end=end)
             elif hole.kind:
-                found.append(hole)
-        return found
+                outermost.append(hole)
+        return outermost
 
 
 class _Edit(NamedTuple):
-    """Characters start to end become new; n_links of them are counted as dropped."""
+    """Replace the characters [start, end). n_links: links in them that are counted as dropped."""
 
     start: int
     end: int
@@ -164,7 +166,7 @@ class _Edit(NamedTuple):
 
 
 def without_open_addresses(line: str) -> str:
-    """A line without ``[`` before an address where another one comes before the next ``]``."""
+    """Remove each ``[`` before an address that has no ``]`` before the next such ``[``."""
     edits: list[_Edit] = []
     opened = -1
     for match in _ADDRESSES.finditer(line):
@@ -180,11 +182,10 @@ def without_open_addresses(line: str) -> str:
 
 
 def without_side_links(text: str, site: Site, dropped: Counter[str]) -> str:
-    """The text with links to files, categories and other languages as HOLEs.
+    """Replace links to files, categories and other languages by HOLEs.
 
-    Links that stay do not nest: of a link in another the inner one does, as in MediaWiki. Brackets
-    that pair with nothing within their paragraph are taken out, and line ends within a link become
-    spaces.
+    Of nested links the inner one is kept, as in MediaWiki. Brackets without a match in their
+    paragraph are removed. Line ends within a link become spaces.
     """
     if "[[" not in text and "]]" not in text:
         return text
@@ -201,10 +202,10 @@ def without_side_links(text: str, site: Site, dropped: Counter[str]) -> str:
 
 
 class _Links:
-    """Links that are open at a place of the text, and what is to be changed in it.
+    """Open links at the current position, and the edits so far.
 
-    opened: start of each, and whether a link in it stays. edits: in the order in which the links
-    end; those in a link that is left out are taken off again.
+    opened: (start, whether a link within it is kept). edits: ordered by the ends of the links.
+    Those within a removed link are discarded.
     """
 
     def __init__(self, text: str, site: Site, dropped: Counter[str]) -> None:
@@ -217,18 +218,18 @@ class _Links:
             self.dropped["stray bracket"] += 1
             self.edits.append(_Edit(end - 2, end, ""))
             return
-        start, holds_link = self.opened.pop()
-        if self._close(start, end, holds_link) and self.opened:
+        start, contains_link = self.opened.pop()
+        if self._close(start, end, contains_link) and self.opened:
             self.opened[-1] = (self.opened[-1][0], True)
 
-    def _close(self, start: int, end: int, holds_link: bool) -> bool:
-        """Whether the link, or one in it, stays."""
+    def _close(self, start: int, end: int, contains_link: bool) -> bool:
+        """Close a link. Returns whether it, or a link within it, is kept."""
         kind = self._side_kind(start)
         if kind is not None:
             self._leave_out(start, end, kind)
             self.dropped[f"link to {kind}"] += 1
             return False
-        if holds_link:
+        if contains_link:
             self.dropped["link around a link"] += 1
             self.edits += [_Edit(start, self._label(start), "", 1), _Edit(end - 2, end, "")]
             return True
@@ -237,19 +238,19 @@ class _Links:
             self.edits += [_Edit(start, start + 1, "", 1), _Edit(end - 1, end, "")]
             return False
         for line_end in ("\n", BREAK):
-            at = self.text.find(line_end, start, end)
-            while at >= 0:
-                self.edits.append(_Edit(at, at + 1, " "))
-                at = self.text.find(line_end, at + 1, end)
+            position = self.text.find(line_end, start, end)
+            while position >= 0:
+                self.edits.append(_Edit(position, position + 1, " "))
+                position = self.text.find(line_end, position + 1, end)
         return True
 
     def give_up(self, end: int) -> None:
-        """What its paragraph does not close: the text stays, but a target or file does not."""
+        """Handle links that their paragraph does not close: remove targets and files, keep text."""
         starts = [start for start, _ in self.opened]
         self.opened = []
         self.dropped["unclosed link"] += len(starts)
         for n_before, start in enumerate(starts):
-            if self._side_kind(start) == "file":  # with all that follows
+            if self._side_kind(start) == "file":  # and all that follows
                 self._leave_out(start, end, "file", n_counted=len(starts) - 1 - n_before)
                 starts = starts[:n_before]
                 break
@@ -259,15 +260,15 @@ class _Links:
         return _edited(self.text, self.edits)
 
     def _side_kind(self, start: int) -> str | None:
-        """``file``, ``category`` or ``language`` where the link at start is one of these."""
+        """``file``, ``category`` or ``language`` if the link at start is one of them, else None."""
         match = _TARGET.match(self.text, start + 2)
         if match is None or ":" not in match[0]:
             return None
         kind = resolve(match[0], self.site).kind
-        return kind if kind in BESIDE else None
+        return kind if kind in OUTSIDE else None
 
     def _label(self, start: int) -> int:
-        """Where what the link at start shows begins: behind its bar, else behind its brackets."""
+        """Start of the text of the link at start: after its bar, else after its brackets."""
         match = _TARGET.match(self.text, start + 2)
         bar = start + 2 if match is None else match.end()
         return bar + 1 if self.text.startswith("|", bar) else start + 2
@@ -282,9 +283,9 @@ class _Links:
 
 def _edited(text: str, edits: list[_Edit]) -> str:
     out: list[str] = []
-    at = 0
+    position = 0
     for start, end, new, _ in sorted(edits):
-        out += (text[at:start], new)
-        at = end
-    out.append(text[at:])
+        out += (text[position:start], new)
+        position = end
+    out.append(text[position:])
     return "".join(out)

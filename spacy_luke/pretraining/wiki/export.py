@@ -1,8 +1,8 @@
-"""MediaWiki XML exports, schema 0.3 to 0.11, as partitions that can be read side by side.
+"""Read MediaWiki XML exports (schema 0.3 to 0.11) in partitions, which can be read in parallel.
 
-A dump is one file, or several (``pages1`` ... ``pagesN``), each a partition; a multistream dump
-with its index beside it is cut further, into byte ranges of whole bz2 streams. Pages are read one
-by one in the order of the file; memory does not grow with the dump.
+A dump consists of one or several files (``pages1`` ... ``pagesN``); each is a partition. A
+multistream dump beside its index is cut further, into byte ranges of whole bz2 streams. Pages are
+read one at a time in file order, with bounded memory.
 """
 
 import codecs
@@ -23,16 +23,17 @@ from .streams import BZ2_MAGIC, decompressed
 from .titles import normalize_title
 
 PARTITION_SIZE = 32 << 20
+"""Minimum compressed bytes per partition of a multistream dump."""
 _INDEX = re.compile(r"-index\d*\.txt")
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page as exported: the last revision of it that the export holds.
+    """The last revision of a page in the export.
 
     title: with the prefix of its namespace, in Unicode NFC. namespace: 0 for articles.
-    redirect: title of the page that it redirects to, without section, or None.
-    text: wikitext. model: ``wikitext`` but for scripts, styles and data.
+    redirect: title of its redirect target, without section, or None.
+    text: wikitext. model: ``wikitext``, or another value for scripts, styles and data.
     """
 
     page_id: int
@@ -45,10 +46,10 @@ class Page:
 
 @dataclass(frozen=True)
 class Partition:
-    """A part of a dump that one worker reads: a file, or its bytes start to end.
+    """A part of a dump that one worker reads: a file, or a byte range of it.
 
-    start, end: bounds of whole compressed streams; ``end`` is None where the file ends. site: from
-    the head of the file, which only the first partition of a file holds.
+    start, end: bounds of whole compressed streams; ``end`` is None for the end of the file. site:
+    from the file's head, which is only in the file's first partition.
     """
 
     path: Path
@@ -64,16 +65,16 @@ class Partition:
 def partitions(
     paths: str | PathLike[str] | Iterable[str | PathLike[str]], size: int = PARTITION_SIZE
 ) -> list[Partition]:
-    """The partitions of one file or several, in their order.
+    """The partitions of one or several files, in order.
 
-    paths: exports. Index files among them (as a wild card finds them) are left out.
-    size: compressed bytes that a byte range of a multistream dump has at least.
+    paths: exports. Index files among them are ignored.
+    size: minimum compressed bytes per byte range of a multistream dump.
 
-    Raises: CorpusError for a file that is absent or no export, and for an index that does not fit.
+    Raises CorpusError if a file is missing or not an export, or an index belongs to another dump.
     """
     if isinstance(paths, str | PathLike):
         paths = [paths]
-    found: list[Partition] = []
+    parts: list[Partition] = []
     for path in map(Path, paths):
         if _INDEX.search(path.name):
             continue
@@ -85,16 +86,16 @@ def partitions(
             LOGGER.warning("%s has no index beside it: it is read as one part.", path)
         starts = [0] if index is None else _cuts(path, index, size)
         for start, end in zip(starts, [*starts[1:], None]):
-            found.append(Partition(path, site, start, end))
-    return found
+            parts.append(Partition(path, site, start, end))
+    return parts
 
 
-MOST_BYTES = 64 << 20
-"""Of the text of one page: MediaWiki's own limit is 2 MiB."""
+MAX_PAGE_BYTES = 64 << 20
+"""Maximum bytes of text per page. MediaWiki's own limit is 2 MiB."""
 
 
 def read_site(path: Path) -> Site:
-    """The head of an export: ``<siteinfo>``, and the language of the root element."""
+    """Read the head of an export: ``<siteinfo>``, and the language of the root element."""
     language = ""
     for event, element in _events(Partition(path, Site())):
         tag = _local(element.tag)
@@ -108,13 +109,13 @@ def read_site(path: Path) -> Site:
 
 
 def read_pages(partition: Partition, skipped: Counter[str] | None = None) -> Iterator[Page]:
-    """The pages of a partition, in the order of the file, of all namespaces.
+    """Yield the pages of a partition in file order, of all namespaces.
 
-    skipped: counts, by reason, pages that cannot be used: without text (deleted, or a dump of
-        titles only), without a title, or with a title that no page can have.
+    skipped: counts unusable pages by reason: without text (deleted, or a dump of titles), without
+        a title, or with an invalid title.
 
-    Raises: CorpusError where the file breaks off or its XML is broken. Pages before that place
-        have been given out by then, so what is made of them must wait for the end.
+    Raises CorpusError if the file is truncated or its XML is broken. Earlier pages have been
+    yielded by then, so callers must discard them.
     """
     skipped = Counter() if skipped is None else skipped
     root: Element | None = None
@@ -134,7 +135,7 @@ def read_pages(partition: Partition, skipped: Counter[str] | None = None) -> Ite
             root = element if root is None else root
         elif tag == "revision":
             if revision is not None:
-                revision.clear()  # an older one, where the export holds whole histories
+                revision.clear()  # an older one, if the export contains histories
             revision = element
         elif tag == "page":
             page = _page(element, revision, partition, skipped)
@@ -151,12 +152,12 @@ def _page(
 ) -> Page | None:
     parts = {_local(child.tag): child for child in reversed(element)}
     last = {_local(child.tag): child for child in revision} if revision is not None else {}
-    written = parts["title"].text if "title" in parts else None
+    raw_title = parts["title"].text if "title" in parts else None
     text = last["text"].text if "text" in last else None
-    if not written or not written.strip():
+    if not raw_title or not raw_title.strip():
         skipped["page without a title"] += 1
         return None
-    title = normalize_title(written, "case-sensitive")
+    title = normalize_title(raw_title, "case-sensitive")
     if title is None:
         skipped["page with an impossible title"] += 1
         return None
@@ -188,7 +189,7 @@ def _number(element: Element | None, title: str, partition: Partition) -> int | 
         return int(element.text)
     except ValueError:
         tag = _local(element.tag)
-        message = f"{partition}: page {title!r} has <{tag}>{element.text}</{tag}>: no number"
+        message = f"{partition}: page {title!r} has <{tag}>{element.text}</{tag}>: not a number"
         raise CorpusError(message) from None
 
 
@@ -210,7 +211,7 @@ def _site(element: Element, language: str) -> Site:
 
 
 def _local(tag: str) -> str:
-    """A tag without the namespace of the export's version."""
+    """A tag without its XML namespace, which contains the export's version."""
     return tag.rpartition("}")[2]
 
 
@@ -219,38 +220,40 @@ def _events(partition: Partition) -> Iterator[tuple[str, Element]]:
     parser: Any = XMLPullParser(("start", "end"))
     if partition.start:
         parser.feed(b"<mediawiki>")
-    seen = False
-    n_silent = 0  # bytes since the last tag
+    is_export = False
+    n_untagged = 0  # bytes since the last tag
     try:
         for chunk in _decoded(partition):
             parser.feed(chunk)
-            n_silent += len(chunk)
-            if n_silent > MOST_BYTES:
+            n_untagged += len(chunk)
+            if n_untagged > MAX_PAGE_BYTES:
                 raise CorpusError(
-                    f"{partition}: more than {MOST_BYTES >> 20} MiB of text without a tag: no page "
-                    "of a wiki is that long. Is the file damaged?"
+                    f"{partition}: more than {MAX_PAGE_BYTES >> 20} MiB of text without a tag: no "
+                    "page of a wiki is that long. Is the file damaged?"
                 )
             for event, element in parser.read_events():
-                n_silent = 0
-                if not seen and _local(element.tag) != "mediawiki":
+                n_untagged = 0
+                if not is_export and _local(element.tag) != "mediawiki":
                     name = _local(element.tag)
-                    raise CorpusError(f"{partition}: no MediaWiki export: it begins with <{name}>")
-                seen = True
+                    raise CorpusError(
+                        f"{partition}: not a MediaWiki export: it begins with <{name}>"
+                    )
+                is_export = True
                 yield event, element
         if partition.end is not None:
             parser.feed(b"</mediawiki>")
         parser.close()
         yield from parser.read_events()
     except ParseError as error:
-        if not seen:
-            message = f"{partition}: no MediaWiki export, or not XML at all: {error}"
+        if is_export:
+            message = f"{partition}: broken XML, or the file is incomplete: {error}"
         else:
-            message = f"{partition}: broken XML, or the file is not complete: {error}"
+            message = f"{partition}: not a MediaWiki export, or not XML: {error}"
         raise CorpusError(message) from error
 
 
 def _decoded(partition: Partition) -> Iterator[bytes | str]:
-    """UTF-8 as it is, UTF-16 as text: its XML declaration may name another encoding."""
+    """Chunks: UTF-8 as bytes, UTF-16 as text, because its XML declaration may be wrong."""
     decoder: codecs.IncrementalDecoder | None = None
     first = True
     for chunk in decompressed(partition.path, partition.start, partition.end):
@@ -278,14 +281,16 @@ def _index_beside(path: Path) -> Path | None:
 
 
 def _cuts(path: Path, index: Path, size: int) -> list[int]:
-    """Starts of byte ranges; lines of an index are ``offset of the stream:page id:title``."""
+    """Starts of byte ranges. Lines of an index are ``offset of the stream:page id:title``."""
     length = path.stat().st_size
     starts = [0]
     with path.open("rb") as file:
         for number, line in enumerate(_lines(index), 1):
             digits = line.partition(b":")[0]
             if not digits.isdigit():
-                raise CorpusError(f"{index}: line {number} begins with no offset: {line[:40]!r}")
+                raise CorpusError(
+                    f"{index}: line {number} does not begin with an offset: {line[:40]!r}"
+                )
             offset = int(digits)
             if offset - starts[-1] < size:
                 continue

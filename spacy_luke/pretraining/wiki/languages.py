@@ -1,20 +1,20 @@
-"""What differs between wikis and is not written in their exports: small tables of words.
+"""Words that differ between wikis and are not in their exports.
 
-An export's ``<siteinfo>`` names the namespaces, but neither their aliases, nor the prefixes of
-other wikis, nor the words for "redirect" and "disambiguation". All tables are unions over
-languages: the words of one language do not occur in this role in another, so that a dump whose
-siteinfo is missing or wrong is read all the same. Everything is compared casefolded.
+An export's ``<siteinfo>`` names the namespaces, but not their aliases, the prefixes of other wikis,
+and the words for "redirect" and "disambiguation". All tables are unions over languages: a word of
+one language does not have another role in another language. So dumps with a missing or wrong
+siteinfo can be read. All comparisons are casefolded.
 """
 
 import re
 
 
 def words(text: str) -> list[str]:
-    """Names separated by white space; an underscore in a name is a space."""
+    """Names separated by white space. An underscore in a name means a space."""
     return [word.replace("_", " ") for word in text.split()]
 
 
-# Namespaces that every wiki knows by these names, whatever its language.
+# Names of namespaces that are valid in all wikis.
 CANONICAL_NAMESPACES = {
     -2: "Media", -1: "Special", 1: "Talk", 2: "User", 3: "User talk", 4: "Project",
     5: "Project talk", 6: "File", 7: "File talk", 8: "MediaWiki", 9: "MediaWiki talk",
@@ -39,7 +39,7 @@ CATEGORY_NAMES = words("""
     კატეგორია կատեգորիա jamii زمرہ катэгорыя
 """)
 
-# Codes of the Wikipedias: a link to one of them without a leading colon stands beside the article.
+# Codes of Wikipedias. A link to one of them without a leading colon is not part of the text.
 WIKIPEDIA_CODES = frozenset(
     words("""
     aa ab ace ady af ak als alt am ami an ang ar arc ary arz as ast atj av avk awa ay az azb ba
@@ -59,7 +59,7 @@ WIKIPEDIA_CODES = frozenset(
     """)
 )
 
-# Other wikis: a link to them is text on the page.
+# Other wikis. A link to them is part of the text.
 INTERWIKI_PREFIXES = frozenset(
     words("""
     w wikipedia wikt wiktionary s wikisource q wikiquote b wikibooks n wikinews v wikiversity
@@ -82,7 +82,7 @@ REDIRECT_WORDS = words("""
     aanstuur
 """)
 
-# A page that shows one of these is a list of meanings. A dump with templates tells its own, see
+# Templates of disambiguation pages. Those of a dump with templates are found by
 # ``pages.disambiguation_templates``.
 DISAMBIGUATION_TEMPLATES = frozenset(
     words("""
@@ -114,8 +114,8 @@ DISAMBIGUATION_SUFFIXES = frozenset(
     """)
 )
 
-# Letters after ``]]`` that belong to the link. MediaWiki keeps a set for every language; here are
-# the small letters of the scripts that have one at all (Han, Kana, Thai, Hangul and others do not).
+# Letters after ``]]`` that belong to the link. MediaWiki has one set per language. This is the union
+# of their small letters (Han, Kana, Thai, Hangul and other scripts have none).
 LINK_TRAIL = re.compile(
     "[a-zß-öø-ÿāăąćĉċčďđēĕėęěĝğġģĥħĩīĭįıĵķĺļľŀłńņňŋōŏőœŕŗřśŝşšţťŧũūŭůűųŵŷźżžșțơư"
     "ά-ώа-џґәғқңөұүһա-ևא-תء-يٱ-ۓ]+"

@@ -1,4 +1,4 @@
-"""What the target of an internal link is: an article, or one of the things that are not."""
+"""Resolve the target of an internal link: an article, or another kind of target."""
 
 from html import unescape
 from typing import NamedTuple
@@ -7,16 +7,20 @@ from .languages import CATEGORY, FILE, INTERWIKI_PREFIXES, WIKIPEDIA_CODES
 from .sites import Site
 from .titles import normalize_title
 
-# Kinds of targets. Links of the first three stand beside the text; those of the others are text
-# on the page, and only ARTICLE is an entity.
+# Kinds of targets. Links to the kinds in OUTSIDE are not part of the text. Links to others are, but
+# only an ARTICLE is an entity.
 ARTICLE = "article"
-BESIDE = frozenset({"file", "category", "language"})
+OUTSIDE = frozenset({"file", "category", "language"})
 
 
 class Target(NamedTuple):
-    """kind: ``article``, ``file``, ``category``, ``language`` (the same article elsewhere),
-    ``interwiki``, ``namespace`` (a page that is no article), ``section`` (of the page itself) or
-    ``invalid``. title: of the article, without section; empty for all other kinds."""
+    """The target of a link.
+
+    kind: ``article``, ``file``, ``category``, ``language`` (the article in another language),
+        ``interwiki``, ``namespace`` (another page that is not an article), ``section`` (of the same
+        page) or ``invalid``.
+    title: of the article, without section; empty for other kinds.
+    """
 
     kind: str
     title: str
@@ -28,24 +32,24 @@ def resolve(raw: str, site: Site) -> Target:
     if title.startswith("#"):
         return Target("section", "")
     if ":" in title:
-        shown = title.startswith(":")
+        has_colon = title.startswith(":")  # then the link is part of the text
         title = title.lstrip(": _")
         while ":" in title:
             prefix, _, rest = title.partition(":")
             key = prefix.strip(" _").replace("_", " ").casefold()
             namespace = site.prefixes.get(key)
             if namespace is not None:
-                beside = {FILE: "file", CATEGORY: "category"}.get(namespace, "namespace")
-                return Target("namespace" if shown else beside, "")
+                kind = {FILE: "file", CATEGORY: "category"}.get(namespace, "namespace")
+                return Target("namespace" if has_colon else kind, "")
             if key == site.language and key:
-                title, shown = rest.strip(" _"), True  # the wiki itself, named by its language
+                title, has_colon = rest.strip(" _"), True  # the prefix of the wiki itself
                 continue
             if key in WIKIPEDIA_CODES:
-                return Target("interwiki" if shown else "language", "")
+                return Target("interwiki" if has_colon else "language", "")
             if key in INTERWIKI_PREFIXES:
                 return Target("interwiki", "")
             break
-    if "&" in title:  # decoded first: the number sign of &#39; begins no section
+    if "&" in title:  # before partition: the number sign of &#39; does not begin a section
         title = unescape(title)
     page, _, _ = title.partition("#")
     normal = normalize_title(page, site.case, site.language)
@@ -53,7 +57,7 @@ def resolve(raw: str, site: Site) -> Target:
 
 
 def pipe_trick(raw: str) -> str:
-    """What ``[[raw|]]`` shows: no prefix, no bracketed addition, nothing after a comma.
+    """The text of ``[[raw|]]``: without prefix, bracketed suffix, and text after a comma.
 
     >>> pipe_trick("Help:Boston (band)")
     'Boston'

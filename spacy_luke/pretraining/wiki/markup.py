@@ -1,13 +1,13 @@
-"""Wikitext to plain text whose links are known by their offsets.
+"""Convert wikitext to plain text with links at character offsets.
 
-Three linear passes leave only markup that pairs within a line (``tags``, ``balance``,
-``quotes``); the tokenizer of ``mwparserfromhell`` reads that, and one loop over its flat stream
-of tokens with a stack of its own writes the text. So broken or deeply nested markup costs what
-sound markup costs, and nothing recurses.
+Three linear passes (``html_tags``, ``balance``, ``quotes``) leave only markup that is balanced
+within a line. The tokenizer of ``mwparserfromhell`` reads the line, and one loop over its tokens,
+with an explicit stack, writes the text. So broken or deeply nested markup takes no longer than
+valid markup, and there is no recursion.
 
-The text is made of paragraphs separated by an empty line. The items of a list are the lines of
-one paragraph. Headings are left out: they are no sentences, and would join the one after them.
-So are tables, references, formulas, galleries, code, and templates but those of ``templates``.
+Paragraphs are separated by an empty line. Items of a list are lines of one paragraph. Headings are
+left out, because they are not sentences and would be joined with the next one. Tables, references,
+formulas, galleries, code, and templates not listed in ``templates`` are left out, too.
 """
 
 import re
@@ -21,17 +21,17 @@ from mwparserfromhell.parser import CTokenizer, ParserError, tokens, use_c
 from mwparserfromhell.parser.tokenizer import Tokenizer as PythonTokenizer
 
 from .balance import without_blocks, without_open_addresses, without_side_links
+from .html_tags import BREAK, HOLE, without_tags
 from .languages import LINK_TRAIL
 from .links import ARTICLE, pipe_trick, resolve
 from .quotes import without_quotes
 from .sites import Site
-from .tags import BREAK, HOLE, without_tags
 from .templates import ARGUMENT, rule_of
 from .tidy import Link, tidy
 
-# Not ``mwparserfromhell.parse``, which builds a tree of these tokens: over the English dump sample
-# that alone made this module a third slower, and walking the tree would recurse.
-# Without the library's C part the tokens are the same, but slow.
+# Not ``mwparserfromhell.parse``, which builds a tree of the tokens: on a sample of the English dump
+# that made this module a third slower, and a tree needs recursion. The Python tokenizer gives the
+# same tokens as the C tokenizer, but slowly.
 Tokenizer = CTokenizer if use_c else PythonTokenizer
 
 __all__ = ["Link", "Parsed", "parse"]
@@ -51,10 +51,13 @@ _RESIDUE = re.compile(r"\[\[|\]\]|\{\{|\}\}")
 
 @dataclass
 class Parsed:
-    """text: plain text. links: to articles, in the order of the text, without overlap; the anchor
-    of each is ``text[start:end]``. dropped: what was left out, by kind: ``link to KIND`` is shown
-    but no entity (or, for files, categories and languages, not shown), ``link in KIND`` went with
-    something that was left out as a whole."""
+    """The text of a page.
+
+    text: plain text.
+    links: to articles, in text order, without overlap. The anchor of a link is ``text[start:end]``.
+    dropped: counts by kind. ``link to KIND``: not an entity; its text is kept, except for files,
+        categories and languages. ``link in KIND``: within something that was left out.
+    """
 
     text: str
     links: list[Link] = field(default_factory=list)
@@ -64,8 +67,8 @@ class Parsed:
 def parse(text: str, site: Site | None = None) -> Parsed:
     """The plain text and the links of a page.
 
-    text: wikitext, of any length and however broken. site: tells namespaces and the case of
-        titles; by default those that every wiki has.
+    text: wikitext of any length, valid or not. site: namespaces and case of titles; defaults to
+        those of all wikis.
     """
     site = Site() if site is None else site
     dropped: Counter[str] = Counter()
@@ -81,12 +84,12 @@ def parse(text: str, site: Site | None = None) -> Parsed:
     paragraphs = _Paragraphs()
     for line in text.split("\n"):
         _read_line(line, writer, paragraphs, dropped)
-    whole, links = paragraphs.finish()
-    return Parsed(whole, links, +dropped)
+    plain_text, links = paragraphs.finish()
+    return Parsed(plain_text, links, +dropped)
 
 
 def _plain_character(match: re.Match[str]) -> str:
-    """The character that an entity means; one that would be taken for markup stays an entity."""
+    """The character of an HTML entity. Characters that are markup stay entities."""
     character = _character(match[0])
     return match[0] if character in _MARKUP or character.startswith("&") else character
 
@@ -106,7 +109,7 @@ def _read_line(
     line: str, writer: "_Writer", paragraphs: "_Paragraphs", dropped: Counter[str]
 ) -> None:
     bare = line.lstrip(f" \t{HOLE}{BREAK}")
-    holed = HOLE in line[: len(line) - len(bare)]
+    starts_with_hole = HOLE in line[: len(line) - len(bare)]
     line = bare.rstrip(f" \t{BREAK}")
     if not line.strip(f" {HOLE}"):
         paragraphs.end()
@@ -128,8 +131,8 @@ def _read_line(
     item = _ITEM.match(line)
     if item is not None:
         line = line[item.end() :]
-        holed = holed or HOLE in item[0]
-    text, links = writer.write(HOLE + line if holed else line)
+        starts_with_hole = starts_with_hole or HOLE in item[0]
+    text, links = writer.write(HOLE + line if starts_with_hole else line)
     text, links, n_empty = tidy(text, links)
     dropped["link without text"] += n_empty
     if _WORD.search(text) is None:
@@ -140,39 +143,39 @@ def _read_line(
 
 
 class _Paragraphs:
-    """Lines join to paragraphs, paragraphs to the whole."""
+    """Joins lines to paragraphs, and paragraphs to the text."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.links: list[Link] = []
         self.length = 0
-        self.before: str | None = None  # what the line before was: "text", "item" or None
+        self.previous: str | None = None  # kind of the previous line: "text", "item" or None
 
     def add(self, text: str, links: list[Link], is_item: bool) -> None:
         kind = "item" if is_item else "text"
         if self.parts:
-            joint = "\n\n" if self.before != kind else ("\n" if is_item else " ")
-            self.parts.append(joint)
-            self.length += len(joint)
-        at = self.length
-        self.links += [Link(start + at, end + at, target) for start, end, target in links]
+            separator = "\n\n" if self.previous != kind else ("\n" if is_item else " ")
+            self.parts.append(separator)
+            self.length += len(separator)
+        shift = self.length
+        self.links += [Link(start + shift, end + shift, target) for start, end, target in links]
         self.parts.append(text)
         self.length += len(text)
-        self.before = kind
+        self.previous = kind
 
     def end(self) -> None:
-        self.before = None
+        self.previous = None
 
     def finish(self) -> tuple[str, list[Link]]:
         return "".join(self.parts), self.links
 
 
 class _Frame:
-    """Text under way within a bracket.
+    """The state of an open bracket.
 
-    parts, size, links: of the argument being read. title: of a link, once its bar is reached.
-    key, given: of a template, the name of the argument and the arguments before it, each with
-    its links.
+    parts, size, links: of the current argument. title: of a link, after its bar.
+    key: of a template, the name of the current argument. given: name -> (text, links) of the
+    arguments before it. trail: whether the last part is a link, which following letters extend.
     """
 
     __slots__ = ("parts", "size", "links", "title", "key", "given", "n_positional", "trail")
@@ -188,7 +191,7 @@ class _Frame:
         self.trail = False
 
     def take(self) -> tuple[str, list[Link]]:
-        """The argument read so far; the next one begins."""
+        """Return the current argument and start the next one."""
         taken = ("".join(self.parts), self.links)
         self.parts, self.links, self.size = [], [], 0
         self.trail = False
@@ -196,15 +199,15 @@ class _Frame:
 
     def add(self, text: str, links: Sequence[Link] = ()) -> None:
         if links:
-            at = self.size
-            self.links += [Link(start + at, end + at, target) for start, end, target in links]
+            shift = self.size
+            self.links += [Link(start + shift, end + shift, target) for start, end, target in links]
         self.parts.append(text)
         self.size += len(text)
         self.trail = False
 
 
 class _Writer:
-    """One line of markup to text: a loop over tokens, with the open brackets on a stack."""
+    """Converts a line of markup to text: a loop over tokens, with a stack of open brackets."""
 
     def __init__(self, site: Site, dropped: Counter[str]) -> None:
         self.site = site
@@ -214,7 +217,7 @@ class _Writer:
         self.targets: dict[str, tuple[str, str]] = {}
 
     def write(self, line: str) -> tuple[str, list[Link]]:
-        """Text with HOLEs and BREAKs, and links in it."""
+        """Returns the text, with HOLEs and BREAKs, and its links."""
         if "''" in line:
             line = without_quotes(line)
         if _MARKED.search(line) is None:
@@ -225,12 +228,12 @@ class _Writer:
             line = without_open_addresses(line)
         self.frames = [_Frame()]
         try:
-            found = self.tokenizer.tokenize(line, 0, True)
-        except (ParserError, RecursionError):  # it has given up on odd lines before
+            line_tokens = self.tokenizer.tokenize(line, 0, True)
+        except (ParserError, RecursionError):  # has happened with unusual lines
             self.dropped["unparsed line"] += 1
             return _CRUDE.sub(HOLE, line), []
         entity: list[str] = []
-        for token in found:
+        for token in line_tokens:
             kind = type(token)
             if entity:
                 if kind is tokens.HTMLEntityEnd:
@@ -267,7 +270,7 @@ class _Writer:
         self.frames.append(_Frame())
 
     def _shut(self) -> None:
-        """Of an argument of a template, a bare address and the like nothing is shown."""
+        """Close a template parameter: it has no text."""
         self.frames.pop()
         self._add(HOLE)
 
@@ -279,11 +282,10 @@ class _Writer:
         frame = self.frames.pop()
         shown, inner = frame.take()
         raw = shown if frame.title is None else frame.title
-        known = self.targets.get(raw)
-        if known is None:
-            known = resolve(raw.replace(HOLE, "").replace(BREAK, " "), self.site)
-            self.targets[raw] = known
-        kind, title = known
+        if raw not in self.targets:
+            target = raw.replace(HOLE, "").replace(BREAK, " ")
+            self.targets[raw] = resolve(target, self.site)
+        kind, title = self.targets[raw]
         if frame.title is None:
             shown = shown.strip(" :").removeprefix("#").replace("_", " ")
         elif not shown.strip(f" {HOLE}{BREAK}"):
@@ -292,14 +294,14 @@ class _Writer:
         if kind != ARTICLE:
             self.dropped[f"link to {kind}"] += 1
             outer.add(shown, inner)
-        elif inner:  # of links in links the inner one is a link
+        elif inner:  # of nested links, the inner one is kept
             self.dropped["link around a link"] += 1
             outer.add(shown, inner)
         else:
-            at = outer.size
-            outer.links.append(Link(at, at + len(shown), title))
+            start = outer.size
+            outer.links.append(Link(start, start + len(shown), title))
             outer.parts.append(shown)
-            outer.size = at + len(shown)
+            outer.size = start + len(shown)
             outer.trail = True
 
     def _template_bar(self) -> None:
@@ -330,18 +332,18 @@ class _Writer:
         outer = self.frames[-1]
         given = {key: text for key, (text, _) in frame.given.items()}
         shown = rule(name, given) if rule is not None else []
-        seen = {part[1:] for part in shown if part.startswith(ARGUMENT)}
-        hidden = sum(len(links) for key, (_, links) in frame.given.items() if key not in seen)
-        self.dropped["link in template"] += hidden
+        used = {part[1:] for part in shown if part.startswith(ARGUMENT)}
+        n_hidden = sum(len(links) for key, (_, links) in frame.given.items() if key not in used)
+        self.dropped["link in template"] += n_hidden
         if not shown:
             self.dropped["template"] += 1
             outer.add(HOLE)
         for part in shown:
             if part.startswith(ARGUMENT):
                 text, links = frame.given[part[1:]]
-                left = len(text) - len(text.lstrip(" "))
+                shift = len(text) - len(text.lstrip(" "))
                 text = text.strip(" ")
-                moved = (Link(max(a - left, 0), min(b - left, len(text)), t) for a, b, t in links)
+                moved = (Link(max(a - shift, 0), min(b - shift, len(text)), t) for a, b, t in links)
                 outer.add(text, list(moved))
             else:
                 outer.add(part)

@@ -1,4 +1,4 @@
-"""Pages that are no articles: redirects, and lists of the meanings of a word."""
+"""Recognise redirects and disambiguation pages."""
 
 import re
 from collections.abc import Iterable, Set
@@ -35,9 +35,9 @@ class _Page(Protocol):
 
 
 def redirect_target(text: str, site: Site) -> str | None:
-    """The page that ``#REDIRECT [[page]]`` (in any known language) at the top names, or None.
+    """The target of ``#REDIRECT [[page]]`` (in any known language) at the top, or None.
 
-    The target may be of any namespace; a section is cut off.
+    The target may be in any namespace. Its section is removed.
     """
     match = _REDIRECT.match(text)
     if match is None:
@@ -49,10 +49,10 @@ def redirect_target(text: str, site: Site) -> str | None:
 
 
 def is_disambiguation(page: _Page, templates: Set[str] = DISAMBIGUATION_TEMPLATES) -> bool:
-    """Whether a page lists the meanings of a word: by a template, a magic word or its title.
+    """Whether a page is a disambiguation page, by a template, a magic word or its title.
 
-    templates: casefolded names without prefix, with spaces; add what
-        ``disambiguation_templates`` finds in the dump.
+    templates: casefolded names without prefix, with spaces. Add those of
+        ``disambiguation_templates``.
     """
     suffix = _SUFFIX.search(page.title)
     if suffix is not None and suffix[1].strip().casefold() in DISAMBIGUATION_SUFFIXES:
@@ -63,10 +63,10 @@ def is_disambiguation(page: _Page, templates: Set[str] = DISAMBIGUATION_TEMPLATE
 
 
 def disambiguation_templates(pages: Iterable[_Page]) -> set[str]:
-    """Names of the templates of a dump that mark a page as a list of meanings.
+    """Names of a dump's templates for disambiguation pages.
 
-    They hold the magic word ``__DISAMBIG__``, and so does every page that shows one. Dumps called
-    ``pages-articles`` hold templates too.
+    These templates contain the magic word ``__DISAMBIG__``. Dumps named ``pages-articles`` contain
+    templates.
     """
     return {
         page.title.partition(":")[2].strip().casefold()

@@ -1,4 +1,4 @@
-"""Apostrophes that mean bold and italic, by MediaWiki's rule for those that do not pair."""
+"""Remove apostrophes that mean bold and italic, by MediaWiki's rules."""
 
 import re
 
@@ -6,10 +6,10 @@ _RUN = re.compile("''+")
 
 
 def without_quotes(line: str) -> str:
-    """The line without runs of apostrophes that are markup.
+    """Remove runs of apostrophes that are markup.
 
-    Two are italic, three bold, five both; of four and of more than five the rest are text. Where
-    both bold and italic are left open, one bold was an apostrophe before italic: ``l'''Iliade''``
+    Two mean italic, three bold, five both. Of four, and of more than five, the excess is text. If
+    both bold and italic are unclosed, one bold is an apostrophe before italic: ``l'''Iliade''``
     reads "l'Iliade".
     """
     runs = list(_RUN.finditer(line))
@@ -18,21 +18,21 @@ def without_quotes(line: str) -> str:
     n_italic = sum(size == 2 or size >= 5 for size in sizes)
     apostrophe = -1
     if n_bold % 2 and n_italic % 2:
-        apostrophe = _mistaken(line, runs)
+        apostrophe = _find_apostrophe(line, runs)
     out: list[str] = []
-    at = 0
+    position = 0
     for index, run in enumerate(runs):
         size = len(run[0])
-        left = 1 if size == 4 else max(0, size - 5)
-        out += (line[at : run.start()], "'" * (left + (index == apostrophe)))
-        at = run.end()
-    out.append(line[at:])
+        excess = 1 if size == 4 else max(0, size - 5)
+        out += (line[position : run.start()], "'" * (excess + (index == apostrophe)))
+        position = run.end()
+    out.append(line[position:])
     return "".join(out)
 
 
-def _mistaken(line: str, runs: list[re.Match[str]]) -> int:
-    """Which run of three begins with an apostrophe: one after a word of one letter, else one after
-    a longer word, else one after a space; -1 for none."""
+def _find_apostrophe(line: str, runs: list[re.Match[str]]) -> int:
+    """The run of three that begins with an apostrophe: the first after a word of one letter, else
+    after a longer word, else after a space; -1 if there is none."""
     after_word = after_space = -1
     for index, run in enumerate(runs):
         if len(run[0]) != 3:

@@ -1,4 +1,4 @@
-"""The wiki that an export comes from, as its ``<siteinfo>`` tells."""
+"""The wiki of an export, described by ``<siteinfo>``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,13 +9,12 @@ from .languages import CANONICAL_NAMESPACES, CATEGORY, CATEGORY_NAMES, FILE, FIL
 
 @dataclass(frozen=True)
 class Site:
-    """What the header of an export says. An export without ``<siteinfo>`` has the defaults.
+    """The head of an export. An export without ``<siteinfo>`` has the defaults.
 
-    name, dbname, base: as in ``<siteinfo>``; empty where absent.
-    case: ``first-letter`` (the first letter of a title is a capital) or ``case-sensitive``.
+    name, dbname, base: as in ``<siteinfo>``; empty if absent.
+    case: ``first-letter`` (the first letter of a title is capitalised) or ``case-sensitive``.
     language: ``xml:lang`` of the root element.
-    namespaces: number -> name in the language of the wiki; the names that every wiki knows hold
-        besides.
+    namespaces: number -> name in the language of the wiki. The names of all wikis are valid, too.
     """
 
     name: str = ""
@@ -28,13 +27,13 @@ class Site:
     @cached_property
     def prefixes(self) -> dict[str, int]:
         """Casefolded prefix of a title, with spaces -> namespace."""
-        found = dict.fromkeys(FILE_NAMES, FILE)
-        found.update(dict.fromkeys(CATEGORY_NAMES, CATEGORY))
-        found.update({name.casefold(): n for n, name in CANONICAL_NAMESPACES.items()})
-        found.update({name.casefold(): n for n, name in self.namespaces.items() if name})
-        return found
+        prefixes = dict.fromkeys(FILE_NAMES, FILE)
+        prefixes.update(dict.fromkeys(CATEGORY_NAMES, CATEGORY))
+        prefixes.update({name.casefold(): n for n, name in CANONICAL_NAMESPACES.items()})
+        prefixes.update({name.casefold(): n for n, name in self.namespaces.items() if name})
+        return prefixes
 
     def namespace(self, title: str) -> int:
-        """The namespace of a page by the prefix of its title; 0 is articles."""
+        """The namespace of a page by the prefix of its title; 0 for articles."""
         prefix, colon, _ = title.partition(":")
         return self.prefixes.get(prefix.strip().replace("_", " ").casefold(), 0) if colon else 0

@@ -1,4 +1,4 @@
-"""Bytes of an export, decompressed piece by piece; a file that ends too soon is an error."""
+"""Decompress an export in chunks. A truncated file is an error."""
 
 import bz2
 import zlib
@@ -9,9 +9,9 @@ from typing import Protocol
 from ...errors import CorpusError
 
 CHUNK = 1 << 16
-MOST_PLAIN = 1 << 20
+MAX_PLAIN = 1 << 20
 BZ2_MAGIC, GZIP_MAGIC = b"BZh", b"\x1f\x8b"
-_OTHERS = {
+_UNSUPPORTED = {
     b"\xfd7zXZ": "xz",
     b"7z\xbc\xaf": "7z",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -30,22 +30,22 @@ class _Decompressor(Protocol):
 
 
 def decompressed(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """The plain bytes of a file, or of whole compressed streams in its bytes start to end.
+    """The plain bytes of a file, or of the whole compressed streams in its bytes [start, end).
 
-    bz2 (one stream or many), gzip (one member or many) and plain files are told apart by their
-    first bytes. What a chunk expands to is given out in pieces of at most ``MOST_PLAIN`` bytes: a
-    few thousand bytes of bz2 can hold gigabytes.
+    bz2 (one or more streams), gzip (one or more members) and plain files are recognised by their
+    first bytes. Yields at most ``MAX_PLAIN`` bytes at a time: a few thousand bytes of bz2 can
+    expand to gigabytes.
 
-    Raises: CorpusError for a file that is empty, truncated, damaged or of another compression; it
-        names the file and the byte.
+    Raises CorpusError, with file and byte, if the file is empty, truncated, damaged or has another
+    compression.
     """
     with path.open("rb") as file:
         magic = file.read(6)
         if not magic:
             raise CorpusError(f"{path}: the file is empty")
-        for known, name in _OTHERS.items():
-            if magic.startswith(known):
-                raise CorpusError(f"{path}: {name} is not read; give bz2, gzip or plain XML")
+        for prefix, name in _UNSUPPORTED.items():
+            if magic.startswith(prefix):
+                raise CorpusError(f"{path}: {name} is not supported; use bz2, gzip or plain XML")
         file.seek(start)
         chunks = _limited(file.read, path, start, end)
         if magic.startswith(BZ2_MAGIC):
@@ -57,14 +57,16 @@ def decompressed(path: Path, start: int = 0, end: int | None = None) -> Iterator
 
 
 def _limited(read: "_Read", path: Path, start: int, end: int | None) -> Iterator[bytes]:
-    at = start
-    while end is None or at < end:
-        chunk = read(CHUNK if end is None else min(CHUNK, end - at))
+    position = start
+    while end is None or position < end:
+        chunk = read(CHUNK if end is None else min(CHUNK, end - position))
         if not chunk:
             if end is not None:
-                raise CorpusError(f"{path}: the file ends at byte {at}, expected {end}: truncated?")
+                raise CorpusError(
+                    f"{path}: the file ends at byte {position}, expected {end}: truncated?"
+                )
             return
-        at += len(chunk)
+        position += len(chunk)
         yield chunk
 
 
@@ -76,35 +78,37 @@ def _new(kind: str) -> _Decompressor:
     return bz2.BZ2Decompressor() if kind == "bz2" else zlib.decompressobj(wbits=31)
 
 
-def _streams(path: Path, chunks: Iterator[bytes], kind: str, at: int) -> Iterator[bytes]:
+def _streams(path: Path, chunks: Iterator[bytes], kind: str, position: int) -> Iterator[bytes]:
     stream = _new(kind)
-    begun = False  # bytes of this stream have been seen
+    started = False  # whether bytes of this stream were read
     for chunk in chunks:
         data = chunk
         while data:
-            if not begun and not data.strip(b"\0"):
+            if not started and not data.strip(b"\0"):
                 break  # padding after the last stream
             try:
                 yield from _expanded(stream, data)
             except (OSError, EOFError, zlib.error) as error:
-                raise CorpusError(f"{path}: damaged {kind} data near byte {at}: {error}") from error
-            begun = True
+                raise CorpusError(
+                    f"{path}: damaged {kind} data near byte {position}: {error}"
+                ) from error
+            started = True
             if not stream.eof:
                 break
-            data, stream, begun = stream.unused_data, _new(kind), False
-        at += len(chunk)
-    if begun:
-        raise CorpusError(f"{path}: the {kind} data breaks off at byte {at}: truncated download?")
+            data, stream, started = stream.unused_data, _new(kind), False
+        position += len(chunk)
+    if started:
+        raise CorpusError(f"{path}: the {kind} data ends at byte {position}: truncated download?")
 
 
 def _expanded(stream: _Decompressor, data: bytes) -> Iterator[bytes]:
-    """What a stream makes of ``data``, piece by piece."""
+    """Decompress ``data`` in chunks of at most MAX_PLAIN bytes."""
     while True:
-        out = stream.decompress(data, MOST_PLAIN)
+        out = stream.decompress(data, MAX_PLAIN)
         if out:
             yield out
-        # bz2 keeps what it has not used yet, zlib gives it back.
+        # bz2 keeps unused input, zlib returns it.
         data = getattr(stream, "unconsumed_tail", b"")
-        waiting = data or not getattr(stream, "needs_input", True)
-        if stream.eof or not waiting and len(out) < MOST_PLAIN:
+        has_input = data or not getattr(stream, "needs_input", True)
+        if stream.eof or not has_input and len(out) < MAX_PLAIN:
             return

@@ -1,7 +1,7 @@
-"""Templates that carry text of the sentence they stand in; all others are left out.
+"""Templates whose output is part of a sentence. All others are left out.
 
-One table for all languages: the name of a template, casefolded and with spaces, and how to read
-its arguments. Most wikis share the names of these templates, or their names mean the same.
+One table for all languages: casefolded name of a template, with spaces -> rule for its arguments.
+Most wikis share the names of these templates.
 """
 
 import re
@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 
 from .languages import words
 
-# Of the name of a template and its arguments (positional ones by their numbers from 1): what is
-# shown, a sequence of literal strings and of names of arguments, each after the sign ARGUMENT.
+# A rule maps the name and the arguments of a template (positional ones by number, from 1) to its
+# output: a list of literal strings, and of names of arguments with the prefix ARGUMENT.
 Shown = list[str]
 Rule = Callable[[str, Mapping[str, str]], Shown]
 ARGUMENT = "\x03"
 
 
 def argument(*names: int | str) -> Rule:
-    """The first of these arguments that is given and not empty."""
+    """The first argument of these that is not empty."""
 
     def rule(name: str, given: Mapping[str, str]) -> Shown:
         for key in map(str, names):
@@ -29,7 +29,7 @@ def argument(*names: int | str) -> Rule:
 
 
 def last(name: str, given: Mapping[str, str]) -> Shown:
-    """The last positional argument, as of ``{{transl|ar|ALA|Allāh}}``."""
+    """The last positional argument, as in ``{{transl|ar|ALA|Allāh}}``."""
     numbers = [int(key) for key in given if key.isdigit() and given[key].strip()]
     return [ARGUMENT + str(max(numbers))] if numbers else []
 
@@ -39,7 +39,7 @@ def literal(text: str) -> Rule:
 
 
 def around(before: str, key: int | str, after: str = "") -> Rule:
-    """An argument between literals; nothing where it is not given."""
+    """An argument between literals; nothing if the argument is empty."""
 
     def rule(name: str, given: Mapping[str, str]) -> Shown:
         return [before, ARGUMENT + str(key), after] if given.get(str(key), "").strip() else []
@@ -48,7 +48,7 @@ def around(before: str, key: int | str, after: str = "") -> Rule:
 
 
 def joined(separator: str, *keys: int | str) -> Rule:
-    """Those of the arguments that are given (all positional ones where none are named)."""
+    """The non-empty ones of these arguments, or of all positional ones, with a separator."""
 
     def rule(name: str, given: Mapping[str, str]) -> Shown:
         chosen = [str(key) for key in keys] or sorted(filter(str.isdigit, given), key=int)
@@ -73,22 +73,22 @@ _UNITS = {
 
 
 def convert(name: str, given: Mapping[str, str]) -> Shown:
-    """``{{convert|5|to|7|mi|km}}`` reads "5 to 7 mi": the quantity as its source gives it."""
+    """``{{convert|5|to|7|mi|km}}`` becomes "5 to 7 mi", the original quantity."""
     if not given.get("1", "").strip():
         return []
     shown: Shown = [ARGUMENT + "1"]
-    at = 2
-    while given.get(str(at), "").strip() in _RANGE_WORDS and str(at + 1) in given:
-        shown += [_RANGE_WORDS[given[str(at)].strip()], ARGUMENT + str(at + 1)]
-        at += 2
-    unit = given.get(str(at), "").strip()
+    number = 2
+    while given.get(str(number), "").strip() in _RANGE_WORDS and str(number + 1) in given:
+        shown += [_RANGE_WORDS[given[str(number)].strip()], ARGUMENT + str(number + 1)]
+        number += 2
+    unit = given.get(str(number), "").strip()
     if unit:
         shown.append(" " + _UNITS.get(unit, unit))
     return shown
 
 
 def _french_century(name: str, given: Mapping[str, str]) -> Shown:
-    """``{{s|XX}}`` reads "XXe siècle", ``{{s-|XX}}`` "XXe"."""
+    """``{{s|XX}}`` becomes "XXe siècle", ``{{s-|XX}}`` "XXe"."""
     if not given.get("1", "").strip():
         return []
     suffix = "er" if given["1"].strip() == "I" else "e"
@@ -105,7 +105,7 @@ def _as_of(name: str, given: Mapping[str, str]) -> Shown:
 
 
 def _quantity(name: str, given: Mapping[str, str]) -> Shown:
-    """``{{unité|5|km}}`` reads "5 km"."""
+    """``{{unité|5|km}}`` becomes "5 km"."""
     return joined(" ", 1, 2)(name, given)
 
 
@@ -113,11 +113,11 @@ TEMPLATES: dict[str, Rule] = {}
 
 
 def _add(rule: Rule, names: str) -> None:
-    """names: separated by blanks; an underscore is a space."""
+    """names: separated by white space; an underscore means a space."""
     TEMPLATES.update(dict.fromkeys(words(names), rule))
 
 
-# A word in another language or script: its code stands first.
+# A word in another language or script, after its code.
 _add(argument(2, "text"), "lang langue lang-2 en_langue langx tls")
 _add(
     argument(1),
@@ -157,7 +157,7 @@ _add(
 )
 _add(argument("3", "2", "1"), "tsl")
 _add(argument("label", 2, 1), "section_link_text jargon_term gli glossary_link gl")
-# Quotations and lists: whole sentences and lines.
+# Quotations and lists.
 _add(
     argument(1, "text", "quote", "texte", "testo", "texto", "content", "zitat", "cita", "citaat"),
     "quote quotation blockquote cquote bquote rquote quote_box citation_bloc début_citation "
@@ -198,7 +198,7 @@ _add(literal("m s.l.m."), "m_s.l.m.")
 _add(literal("TeX"), "tex")
 _add(literal("LaTeX"), "latex")
 _add(literal("AD"), "ad_text")
-# Single characters that cannot be written otherwise in some place.
+# Single characters that have a special meaning in wikitext, or are hard to type.
 _add(literal("–"), "ndash en_dash –")
 _add(literal(" – "), "snd spnd spaced_ndash spaced_en_dash")
 _add(literal("—"), "mdash em_dash —")
@@ -222,10 +222,10 @@ _SEPARATOR = re.compile(r"[_\s]+")
 
 
 def rule_of(name: str) -> Rule | None:
-    """How to read a template that carries text; None for one that does not.
+    """The rule of a template; None for templates that are left out.
 
-    name: as written between ``{{`` and the first ``|``, or the part of it before the colon of a
-        parser function (``formatnum``).
+    name: the text between ``{{`` and the first ``|``, or its part before the colon of a parser
+        function (``formatnum``).
     """
     key = _SEPARATOR.sub(" ", name).strip().casefold().removeprefix("template:")
     rule = TEMPLATES.get(key)

@@ -1,10 +1,10 @@
-"""The last pass: what holes leave behind is mended, and the offsets of links move with the text."""
+"""The last pass: clean up around holes, and adjust the offsets of links."""
 
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .tags import BREAK, HOLE
+from .html_tags import BREAK, HOLE
 
 _PAUSES = " ,;:،、；，؛"
 _NEEDED = re.compile(f"[{HOLE}{BREAK}]|  ")
@@ -17,7 +17,7 @@ _NO_SPACE_BEFORE = frozenset("”»")
 
 
 class Link(NamedTuple):
-    """Characters start to end of a text are the anchor of a link to the article ``target``."""
+    """A link to the article ``target``. Its anchor is the characters [start, end)."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ class Link(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """Characters start to end become ``new``."""
+    """Replace the characters [start, end) by ``new``."""
 
     start: int
     end: int
@@ -33,74 +33,74 @@ class Edit(NamedTuple):
 
 
 def tidy(text: str, links: list[Link]) -> tuple[str, list[Link], int]:
-    """Text without marks, doubled spaces, empty brackets and spaces before punctuation.
+    """Remove marks, double spaces, and empty brackets and spaces before punctuation beside holes.
 
-    Only what stands beside a hole is judged: brackets that the author left empty stay.
-    Returns: the text, the links at their new places without white space at their ends, and the
-        number of links of whose anchor nothing is left.
+    Empty brackets in the original text are kept. Returns the text, the links with adjusted offsets
+    and trimmed anchors, and the number of links whose anchor is now empty.
     """
     if _NEEDED.search(text) is not None:
         edits: list[Edit] = []
         for match in _PLACES.finditer(text):
-            start, end, new = _mended(match)  # it may begin before the match, at its spaces
+            start, end, new = _edit(match)  # may start before the match, with spaces
             while edits and edits[-1].start >= start:
                 edits.pop()
             if edits and start <= edits[-1].end:
                 start = edits[-1].end
                 if not new and edits[-1].new.endswith(" ") and text[end : end + 1] == " ":
-                    end += 1  # one space is enough, and it is there already
+                    end += 1  # do not keep a second space
             edits.append(Edit(start, end, new))
         text, links = apply(text, links, edits)
     stripped = text.lstrip()
-    left = len(text) - len(stripped)
-    found = []
+    shift = len(text) - len(stripped)
+    kept = []
     for link in links:
         start, end, target = link
-        if not left and start < end and not (text[start].isspace() or text[end - 1].isspace()):
-            found.append(link)
+        if not shift and start < end and not (text[start].isspace() or text[end - 1].isspace()):
+            kept.append(link)
             continue
         while end > start and text[end - 1].isspace():
             end -= 1
         while start < end and text[start].isspace():
             start += 1
         if start < end:
-            found.append(Link(start - left, end - left, target))
-    return stripped.rstrip(), found, len(links) - len(found)
+            kept.append(Link(start - shift, end - shift, target))
+    return stripped.rstrip(), kept, len(links) - len(kept)
 
 
 def apply(text: str, links: Iterable[Link], edits: Iterable[Edit]) -> tuple[str, list[Link]]:
-    """Text and links after edits that do not overlap; both in the order of the text.
+    """Apply edits that do not overlap. links, edits: in text order.
 
-    An anchor keeps what of it is left: a new string belongs to no anchor that ends or begins
-    within what it replaces.
+    An anchor that partly overlaps an edit loses the overlapping part and does not get new text.
+
+    Example: replacing [2, 4) by "-" in "abcdef" changes an anchor [3, 6) into [3, 5) of "ab-ef".
     """
     out: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     spans = [(link.start, link.end) for link in links]
-    first = last = 0  # the next start and the next end to be moved
-    at = moved = 0
+    first = last = 0  # indices of the next start and the next end to adjust
+    position = shift = 0
     for edit in edits:
         while first < len(spans) and spans[first][0] < edit.end:
             start = spans[first][0]
             starts.append(
-                start + moved if start < edit.start else edit.start + moved + len(edit.new)
+                start + shift if start < edit.start else edit.start + shift + len(edit.new)
             )
             first += 1
         while last < len(spans) and spans[last][1] < edit.end:
-            ends.append(min(spans[last][1], edit.start) + moved)
+            ends.append(min(spans[last][1], edit.start) + shift)
             last += 1
-        out += (text[at : edit.start], edit.new)
-        at = edit.end
-        moved += len(edit.new) - (edit.end - edit.start)
-    out.append(text[at:])
-    starts += [start + moved for start, _ in spans[first:]]
-    ends += [end + moved for _, end in spans[last:]]
+        out += (text[position : edit.start], edit.new)
+        position = edit.end
+        shift += len(edit.new) - (edit.end - edit.start)
+    out.append(text[position:])
+    starts += [start + shift for start, _ in spans[first:]]
+    ends += [end + shift for _, end in spans[last:]]
     links = [Link(start, end, link.target) for start, end, link in zip(starts, ends, links)]
     return "".join(out), links
 
 
-def _mended(match: re.Match[str]) -> Edit:
+def _edit(match: re.Match[str]) -> Edit:
     start, end = match.span()
     if match["line"] is not None:
         return Edit(start, end, "\n")
@@ -123,7 +123,7 @@ def _mended(match: re.Match[str]) -> Edit:
 
 
 def _pause(left: str, right: str, before: str, after: str) -> str:
-    """What stays of the spaces and commas on both sides of a hole."""
+    """The spaces and punctuation to keep from both sides of a hole."""
     if not before or after in _STOPS:
         return ""
     if not after or after == BREAK:
@@ -132,6 +132,6 @@ def _pause(left: str, right: str, before: str, after: str) -> str:
     if left.strip():
         return left.rstrip() + (" " if spaced else "")
     if right.strip():
-        french = not left and right.lstrip()[0] in ";:"  # these have a space before them
+        french = not left and right.lstrip()[0] in ";:"  # written with a space before it
         return right if french else right.lstrip()
     return " " if spaced and after not in _NO_SPACE_BEFORE else ""

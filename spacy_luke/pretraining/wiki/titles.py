@@ -1,4 +1,4 @@
-"""One spelling for each page title, as MediaWiki stores it."""
+"""Normalise page titles to the form that MediaWiki stores."""
 
 import re
 import unicodedata
@@ -13,11 +13,11 @@ _DOTTED_I = ("tr", "az", "kaa")  # wikis where the capital of i is İ
 
 
 def normalize_title(title: str, case: str = "first-letter", language: str = "") -> str | None:
-    """The title as the export spells it, or None where no page can have it.
+    """The title in the form of the export, or None if it is invalid.
 
-    Entities and percent-encoding are decoded, underscores and runs of white space become one
-    space, directional marks go, the rest is brought to Unicode NFC; with ``case`` of
-    ``first-letter`` the first letter becomes a capital.
+    Entities and percent-encoding are decoded, underscores and runs of white space become one space,
+    directional marks are removed, and the text is converted to Unicode NFC. With ``case``
+    ``first-letter``, the first letter is capitalised.
     """
     if _ODD.search(title) is not None:
         if "%" in title:
@@ -39,7 +39,7 @@ def _capitalize(title: str, language: str) -> str:
     if first == "i" and language in _DOTTED_I:
         return "İ" + title[1:]
     upper = first.upper()
-    # ß and ligatures have no single capital, and Georgian titles are written without capitals.
+    # ß and ligatures have no single capital, and Georgian titles have no capitals.
     if len(upper) != 1 or "ა" <= first <= "ჿ":
         return title
     return upper + title[1:]

@@ -13,7 +13,7 @@ import pytest
 from spacy_luke.errors import CorpusError
 from spacy_luke.pretraining.wiki.export import Page, Partition, partitions, read_pages
 from spacy_luke.pretraining.wiki.sites import Site
-from spacy_luke.pretraining.wiki.streams import MOST_PLAIN, decompressed
+from spacy_luke.pretraining.wiki.streams import MAX_PLAIN, decompressed
 
 from .exports import export, head, multistream, page
 
@@ -144,7 +144,7 @@ def test_the_index_of_another_dump_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="line 1: no stream at byte 17 .*another dump"):
         partitions(dump, size=1)
     index.write_bytes(bz2.compress(b"17:1:A\nA\n"))
-    with pytest.raises(CorpusError, match="line 2 begins with no offset"):
+    with pytest.raises(CorpusError, match="line 2 does not begin with an offset"):
         partitions(dump, size=1 << 20)
 
 
@@ -160,7 +160,7 @@ def test_a_truncated_file_is_an_error_after_the_pages_before(
     titles = ""
     after = "after the page 'B'" if read else "before the first page"
     (part,) = partitions(path) if read else [Partition(path, Site())]
-    with pytest.raises(CorpusError, match=f"{name}: .*(truncated|not complete).*{after}"):
+    with pytest.raises(CorpusError, match=f"{name}: .*(truncated|incomplete).*{after}"):
         for found in read_pages(part):
             titles += found.title
     assert titles == read
@@ -170,7 +170,7 @@ def test_a_file_cut_between_two_streams_is_an_error(tmp_path: Path) -> None:
     dump, index = multistream(tmp_path, ["AB", "C"])
     end = len(bz2.compress(b"</mediawiki>\n"))
     dump.write_bytes(dump.read_bytes()[:-end])
-    with pytest.raises(CorpusError, match="not complete"):
+    with pytest.raises(CorpusError, match="incomplete"):
         pages_of(dump)
 
 
@@ -197,9 +197,9 @@ def test_broken_xml_names_its_line_and_the_page_before(tmp_path: Path) -> None:
     [
         (b"", "empty"),
         (b"<html><body/></html>", "begins with <html>"),
-        (b"title,text\nA,b\n", "no MediaWiki export"),
-        (b"\xfd7zXZ\x00....", "xz is not read"),
-        (bz2.compress(b""), "no MediaWiki export"),
+        (b"title,text\nA,b\n", "not a MediaWiki export"),
+        (b"\xfd7zXZ\x00....", "xz is not supported"),
+        (bz2.compress(b""), "not a MediaWiki export"),
     ],
 )
 def test_what_is_no_export_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
@@ -241,7 +241,7 @@ def test_a_small_file_that_expands_to_gigabytes_is_an_error_in_little_memory(
     data += [pack.compress(b" " * (1 << 20)) for _ in range(100)]
     path.write_bytes(b"".join([*data, pack.flush()]))
     assert path.stat().st_size < 200_000
-    assert all(len(piece) <= MOST_PLAIN for piece in decompressed(path))
+    assert all(len(piece) <= MAX_PLAIN for piece in decompressed(path))
     with pytest.raises(CorpusError, match="more than 64 MiB of text without a tag"):
         list(read_pages(Partition(path, Site())))
 

@@ -1,7 +1,7 @@
-"""The first pass over wikitext: comments, tags and what lies between them.
+"""The first pass over wikitext: remove comments and tags, some with their content.
 
-As in MediaWiki, this happens before brackets are looked at: what a tag such as ``<nowiki>`` or
-``<ref>`` encloses cannot open or close a template or link outside. Linear in the text.
+As in MediaWiki, this is done before brackets are matched: the content of a tag such as ``<nowiki>``
+or ``<ref>`` cannot open or close a template or link outside. The time is linear in the text.
 """
 
 import re
@@ -9,8 +9,8 @@ from collections import Counter
 
 from .languages import words
 
-# Private marks in text under way; they cannot occur in XML, and ``markup`` removes them from
-# other input. HOLE: something was left out here. BREAK: a line ends, but not the item or argument.
+# Marks in intermediate text. They are invalid in XML, and ``markup`` removes them from other input.
+# HOLE: something was removed here. BREAK: a line end within an item or argument.
 HOLE, BREAK = "\x02", "\x0b"
 
 _DROPPED = {
@@ -48,11 +48,11 @@ _VARIANT = re.compile(r"-\{(?![{|])([^{}]*)\}-(?!\})")
 
 
 def without_tags(text: str, dropped: Counter[str]) -> str:
-    """The text without comments and tags; what a reader does not see as text becomes a HOLE.
+    """Remove comments and tags. Content that is not text becomes a HOLE.
 
-    Contents of ``nowiki`` keep their characters as entities. Lines of ``poem`` and ``br`` become
-    BREAKs. ``<`` that begins no known tag becomes an entity. Counted in ``dropped``: what is left
-    out by kind, the links in it (``link in KIND``), and tags that nothing closes.
+    Markup in ``nowiki`` is kept as entities. ``br`` and line ends in ``poem`` become BREAKs. Any
+    other ``<`` becomes an entity. ``dropped`` counts removed content by kind, the links in it
+    (``link in KIND``), and unclosed tags.
     """
     if "<" in text:
         text = _without_extensions(text, dropped)
@@ -68,32 +68,32 @@ def without_tags(text: str, dropped: Counter[str]) -> str:
 
 def _without_extensions(text: str, dropped: Counter[str]) -> str:
     out: list[str] = []
-    at = 0
-    closings: dict[str, int] = {}  # where a search found the next closing tag, len(text) for never
-    while (match := _OPENING.search(text, at)) is not None:
-        out.append(text[at : match.start()])
-        at = match.end()
+    position = 0
+    closings: dict[str, int] = {}  # tag -> position of the next closing tag, or len(text)
+    while (match := _OPENING.search(text, position)) is not None:
+        out.append(text[position : match.start()])
+        position = match.end()
         if match[2] is None:
-            at = _skip_comment(text, match, out, dropped, closings)
+            position = _skip_comment(text, match, out, dropped, closings)
             continue
         name = match[2].lower()
-        if match[1] or match[4]:  # a closing tag that closes nothing, or a tag without contents
+        if match[1] or match[4]:  # an unmatched closing tag, or a tag without content
             if not match[1]:
                 dropped[_DROPPED.get(name, "tag")] += 1
             out.append(HOLE)
             continue
-        closing = _next_closing(text, name, at, closings)
+        closing = _next_closing(text, name, position, closings)
         if name == "ref" and closing is not None:
-            another = _NEXT_REFERENCE.search(text, at, closing.start())
+            another = _NEXT_REFERENCE.search(text, position, closing.start())
             closing = closing if another is None else None
         if closing is None:
             dropped["unclosed tag"] += 1
             out.append(HOLE)
             continue
-        inside = text[at : closing.start()]
-        at = closing.end()
+        inside = text[position : closing.start()]
+        position = closing.end()
         if name == "nowiki":
-            # Not a HOLE at its end: a link trail does not go on, but a sentence does.
+            # No HOLE at its end, because the sentence continues.
             dropped["link in nowiki"] += inside.count("[[")
             out.append(inside.translate(_MARKUP))
         elif name == "poem":
@@ -103,33 +103,36 @@ def _without_extensions(text: str, dropped: Counter[str]) -> str:
             dropped[kind] += 1
             dropped[f"link in {kind}"] += inside.count("[[")
             out.append(HOLE)
-    out.append(text[at:])
+    out.append(text[position:])
     return "".join(out)
 
 
-def _next_closing(text: str, name: str, at: int, closings: dict[str, int]) -> re.Match[str] | None:
-    """The next ``</name>``; many openings before one closing are not searched anew."""
-    known = closings.get(name, -1)
-    if known < at:
-        found = _CLOSING[name].search(text, at)
-        known = closings[name] = len(text) if found is None else found.start()
-    return _CLOSING[name].match(text, known)
+def _next_closing(
+    text: str, name: str, position: int, closings: dict[str, int]
+) -> re.Match[str] | None:
+    """The next ``</name>``. Its position is cached, so the time is linear."""
+    start = closings.get(name, -1)
+    if start < position:
+        match = _CLOSING[name].search(text, position)
+        start = closings[name] = len(text) if match is None else match.start()
+    return _CLOSING[name].match(text, start)
 
 
 def _skip_comment(
     text: str, match: re.Match[str], out: list[str], dropped: Counter[str], closings: dict[str, int]
 ) -> int:
-    """A comment that has a line for itself takes the line with it, as in MediaWiki."""
-    known = closings.get("!", -1)
-    if known < match.end():
-        known = text.find("-->", match.end())
-        closings["!"] = known = len(text) if known < 0 else known
-    if known == len(text):
+    """Skip a comment and, as in MediaWiki, its line if it contains nothing else. Returns the
+    position after it."""
+    closing = closings.get("!", -1)
+    if closing < match.end():
+        closing = text.find("-->", match.end())
+        closings["!"] = closing = len(text) if closing < 0 else closing
+    if closing == len(text):
         dropped["unclosed tag"] += 1
         return match.end()
     dropped["comment"] += 1
-    dropped["link in comment"] += text.count("[[", match.end(), known)
-    end = known + 3
+    dropped["link in comment"] += text.count("[[", match.end(), closing)
+    end = closing + 3
     before = out[-1].rstrip(" \t")
     if (before.endswith("\n") or (not before and len(out) == 1)) and end < len(text):
         line_end = text.find("\n", end, end + 200)
@@ -149,9 +152,9 @@ def _replace_tag(match: re.Match[str]) -> str:
 
 
 def _variant(match: re.Match[str]) -> str:
-    """The first spelling of ``-{zh-hans:A; zh-hant:B}-``, the text of ``-{A}-``; rules are hidden.
+    """The first variant of ``-{zh-hans:A; zh-hant:B}-``, or the text of ``-{A}-``.
 
-    Flags before a bar say how it is shown; of them A and R show it.
+    Flags before a bar control the output. With the flags H, T, -, D and N there is none.
     """
     flags, bar, rest = match[1].partition("|")
     if bar and "[[" not in flags:
