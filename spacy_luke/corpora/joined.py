@@ -1,6 +1,6 @@
 """A reader that joins corpora which annotate different layers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, get_args
 
 from spacy.language import Language
@@ -9,8 +9,7 @@ from spacy.util import registry
 
 from ..annotations.annotated import Layer, is_annotated, set_annotated
 from ..errors import ConfigError
-
-ExampleReader = Callable[[Language], Iterable[Example]]
+from .preset import ExampleReader
 
 
 @registry.readers("spacy-luke.JoinedCorpora.v1")

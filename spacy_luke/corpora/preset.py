@@ -156,9 +156,8 @@ def _align(example: Example, spans: Iterable[Span], counts: PresetCounts) -> lis
             aligned.append(
                 Span(example.predicted, start, end, span.label, kb_id=span.kb_id, span_id=span.id)
             )
-        elif not counts.misaligned:
-            counts.misaligned = 1
-            counts.first_misaligned = f"{span.text!r} in {example.reference.text[:60]!r}"
         else:
             counts.misaligned += 1
+            text = example.reference.text[:60]
+            counts.first_misaligned = counts.first_misaligned or f"{span.text!r} in {text!r}"
     return aligned

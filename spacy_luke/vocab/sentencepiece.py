@@ -52,12 +52,12 @@ class SentencePieceModel:
         self.n_ids = len(pieces) + _SHIFT + 1
         self.unmatched = {name: i for i, name in enumerate(_BEFORE)}
         kinds = self._library.is_control, self._library.is_unused
-        self._unmatched = {i for i in range(len(pieces)) if any(kind(i) for kind in kinds)}
-        self.unmatched |= {pieces[i]: i + _SHIFT for i in self._unmatched if i > 2}
+        self._library_unmatched = {i for i in range(len(pieces)) if any(kind(i) for kind in kinds)}
+        self.unmatched |= {pieces[i]: i + _SHIFT for i in self._library_unmatched if i > 2}
         self.unmatched[_AFTER] = self.n_ids - 1
         # If no piece spans several words, words are separated by spaces.
         spanning = (i for i, piece in enumerate(pieces) if SPACE in piece[1:])
-        self._spaces_separate = SPACE in pieces and self._unmatched.issuperset(spanning)
+        self._spaces_separate = SPACE in pieces and self._library_unmatched.issuperset(spanning)
         self._collapses = SPACE * 2 not in normalise(".  .")
         self._begins_with_space = lru_cache(4096)(self._compute_begins_with_space)
 
@@ -67,7 +67,7 @@ class SentencePieceModel:
 
     def without(self, names: Collection[str]) -> "SentencePieceModel":
         """The same model, except that these pieces are never matched in text."""
-        ignored = self._unmatched | {0}
+        ignored = self._library_unmatched | {0}
         names = [name for name in names if self._library.piece_to_id(name) not in ignored]
         if not names:
             return self
@@ -77,7 +77,7 @@ class SentencePieceModel:
 
     def vocabulary(self) -> dict[str, int]:
         """Piece -> id, of the pieces that may be matched in text."""
-        ids = set(range(3, self._library.get_piece_size())) - self._unmatched
+        ids = set(range(3, self._library.get_piece_size())) - self._library_unmatched
         return {self._library.id_to_piece(i): i + _SHIFT for i in sorted(ids)}
 
     def id_of(self, piece: str) -> int | None:
