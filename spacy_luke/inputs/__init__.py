@@ -1,1 +1,1 @@
-"""``Doc`` and spans to packed network inputs: pieces, windows, entities."""
+"""From ``Doc`` and spans to packed network inputs: pieces, windows, entities."""

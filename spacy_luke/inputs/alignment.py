@@ -1,15 +1,19 @@
 """Tokens to word pieces, by one of two rules.
 
-``tokens`` cuts the text at every spaCy token: pieces do not depend on the spans,
-so components can share a word pass. ``mentions`` cuts only at mention boundaries, as the
-published models were trained. Under both, a space before a cut joins the following piece; one
-after the last token has none to join.
+``tokens`` cuts the text at every spaCy token. Pieces do not depend on the spans, so components can
+share a word pass. ``mentions`` cuts the text only at mention boundaries, as published models were
+trained. With both rules a space before a cut belongs to the following piece, and a space after the
+last token is dropped.
 
-Where a space makes a difference to the pieces, ``spaces`` says which tokens (``tokens``) or parts
-between cuts (``mentions``) have one before them: those that have one in the ``text``; all
-(``words``, what ``add_prefix_space`` stands for); or, ``tokens`` only, all but those that begin
-with an apostrophe or are one punctuation character (``conll``, as LUKE read CoNLL-2003). White
-space is always as the text has it.
+If a space changes the pieces of a tokenizer, ``spaces`` determines which tokens (or, with
+``mentions``, which parts between cuts) have a space before them:
+
+text: those that have one in the text.
+words: all (the meaning of ``add_prefix_space``).
+conll: all except those that begin with an apostrophe or are one punctuation character, as LUKE read
+    CoNLL-2003; only with ``tokens``.
+
+White-space tokens are always as in the text.
 """
 
 import string
@@ -29,7 +33,7 @@ TokenisationRule = Literal["tokens", "mentions"]
 Spaces = Literal["text", "words", "conll"]
 
 MAX_TOKEN_PIECES = 64
-"""A longer token keeps its first pieces; how many tokens were cut is reported."""
+"""A longer token keeps its first pieces only; such tokens are counted."""
 
 
 @dataclass
@@ -38,9 +42,9 @@ class Pieces:
 
     ids: (n_pieces,). shapes: (n_pieces,) word shapes, or None.
     token_starts, token_ends: (n_tokens,) the piece range of every token of the batch. A token
-        without pieces (white space, for WordPiece) has an empty range at its place.
-    token_offsets, piece_offsets: (n_docs + 1,) where each document starts.
-    n_cut: (n_docs,) tokens that had more than MAX_TOKEN_PIECES pieces.
+        without pieces (white space, for WordPiece) has an empty range.
+    token_offsets, piece_offsets: (n_docs + 1,) the first token, and piece, of each document.
+    n_cut: (n_docs,) the number of tokens that had more than MAX_TOKEN_PIECES pieces.
     """
 
     ids: Array
@@ -68,16 +72,17 @@ def align(
 
     spans: for the rule ``mentions``, per document an (n, 2) array of token ranges
         [start, end) at whose boundaries the text is cut.
-    spaces: what is preceded by a space; by default ``words`` where the tokenizer's files say
-        ``add_prefix_space``, else ``text``.
+    shapes: whether to compute word shapes.
+    spaces: see above; defaults to ``words`` if the tokenizer's files set ``add_prefix_space``, else
+        to ``text``.
     """
     if spaces is None:
         spaces = "words" if tokenizer.prefix_space else "text"
     if rule == "tokens":
-        per_doc = _by_tokens(docs, tokenizer, spaces)
+        per_doc = _pieces_of_tokens(docs, tokenizer, spaces)
     else:
         cuts = spans if spans is not None else [np.zeros((0, 2), dtype=np.int64)] * len(docs)
-        per_doc = [_by_mentions(doc, tokenizer, spaces, cut) for doc, cut in zip(docs, cuts)]
+        per_doc = [_pieces_of_parts(doc, tokenizer, spaces, cut) for doc, cut in zip(docs, cuts)]
     piece_offsets = _offsets([len(ids) for ids, *_ in per_doc])
     starts = [s + base for (_, s, _, _), base in zip(per_doc, piece_offsets)]
     ends = [e + base for (_, _, e, _), base in zip(per_doc, piece_offsets)]
@@ -100,7 +105,10 @@ def align(
 
 
 def ranges(starts: Array, ends: Array) -> Array:
-    """All indices of the ranges [start, end), one range after the other."""
+    """All indices of the ranges [start, end), one range after the other.
+
+    starts [2, 7], ends [4, 10] -> [2, 3, 7, 8, 9].
+    """
     lengths = ends - starts
     stops = np.cumsum(lengths)
     total = int(stops[-1]) if len(stops) else 0
@@ -110,51 +118,57 @@ def ranges(starts: Array, ends: Array) -> Array:
 _DocPieces = tuple[Array, Array, Array, int]  # ids, token starts, token ends, tokens cut
 
 
-def _by_tokens(docs: Sequence[Doc], tokenizer: PieceTokenizer, spaces: Spaces) -> list[_DocPieces]:
+def _pieces_of_tokens(
+    docs: Sequence[Doc], tokenizer: PieceTokenizer, spaces: Spaces
+) -> list[_DocPieces]:
     if tokenizer.spaces_matter:
-        parts = [part for doc in docs for part in _token_parts(doc, spaces)]
+        texts = [text for doc in docs for text in _texts_with_spaces(doc, spaces)]
     else:
-        parts = [token.text for doc in docs for token in doc]
-    encoded = tokenizer.encode_words(parts)
-    result, at = [], 0
+        texts = [token.text for doc in docs for token in doc]
+    encoded = tokenizer.encode_words(texts)
+    result, n_tokens = [], 0
     for doc in docs:
-        words = encoded[at : at + len(doc)]
-        at += len(doc)
-        n_cut = sum(len(word) > MAX_TOKEN_PIECES for word in words)
+        token_ids = encoded[n_tokens : n_tokens + len(doc)]
+        n_tokens += len(doc)
+        n_cut = sum(len(ids) > MAX_TOKEN_PIECES for ids in token_ids)
         if n_cut:
-            words = [word[:MAX_TOKEN_PIECES] for word in words]
-        offsets = _offsets([len(word) for word in words])
-        result.append((_concat(words), offsets[:-1], offsets[1:], n_cut))
+            token_ids = [ids[:MAX_TOKEN_PIECES] for ids in token_ids]
+        offsets = _offsets([len(ids) for ids in token_ids])
+        result.append((_concat(token_ids), offsets[:-1], offsets[1:], n_cut))
     return result
 
 
-def _token_parts(doc: Doc, spaces: Spaces) -> list[str]:
-    parts, space = [], False
+def _texts_with_spaces(doc: Doc, spaces: Spaces) -> list[str]:
+    """The text of each token, with the space before it, if it has one."""
+    texts, space_before = [], False
     last = len(doc) - 1
     for i, token in enumerate(doc):
         text = token.text
-        spaced = bool(token.whitespace_)
-        if not spaced and i < last and text.endswith(" "):  # a space token's own last space
-            text, spaced = text[:-1], True
+        space_after = bool(token.whitespace_)
+        # The last space of a white-space token belongs to the next token: "a", "  ", "b" -> " b".
+        if not space_after and i < last and text.endswith(" "):
+            text, space_after = text[:-1], True
         if spaces != "text" and text and not text[0].isspace():
-            space = spaces == "words" or not _stands_close(text)
-        parts.append(f" {text}" if space else text)
-        space = spaced
-    return parts
+            space_before = spaces == "words" or not _attaches_left(text)
+        texts.append(f" {text}" if space_before else text)
+        space_before = space_after
+    return texts
 
 
-def _stands_close(word: str) -> bool:
-    """Whether the rule ``conll`` puts no space before a word."""
+def _attaches_left(word: str) -> bool:
+    """Whether a word has no space before it under ``conll``."""
     if word[0] == "'":
         return True
     return len(word) == 1 and (word in string.punctuation or unicodedata.category(word)[0] == "P")
 
 
-def _by_mentions(doc: Doc, tokenizer: PieceTokenizer, spaces: Spaces, spans: Array) -> _DocPieces:
+def _pieces_of_parts(
+    doc: Doc, tokenizer: PieceTokenizer, spaces: Spaces, spans: Array
+) -> _DocPieces:
     text = doc[:].text  # without a space after the last token
     token_starts = np.asarray([token.idx for token in doc], dtype=np.int64)
     token_ends = token_starts + np.asarray([len(token) for token in doc], dtype=np.int64)
-    # A space before a token is the token's, also where it is a piece of its own.
+    # A space before a token belongs to that token, also if it is a separate piece.
     token_starts, token_ends = _before_space(text, token_starts), _before_space(text, token_ends)
     inside = (spans[:, 0] >= 0) & (spans[:, 0] < spans[:, 1]) & (spans[:, 1] <= len(doc))
     spans = spans[inside]
@@ -164,25 +178,24 @@ def _by_mentions(doc: Doc, tokenizer: PieceTokenizer, spaces: Spaces, spans: Arr
     if spaces == "words" and tokenizer.spaces_matter:
         added = [bool(part) and not part[0].isspace() for part in parts]
         parts = [f" {part}" if space else part for part, space in zip(parts, added)]
-        # From here on characters are counted with those spaces: a part's own is part of it.
-        before = np.concatenate([[0], np.cumsum(added, dtype=np.int64)])
-        token_starts += before[np.searchsorted(bounds, token_starts)]
-        token_ends += before[np.searchsorted(bounds, token_ends)]
+        # The added spaces move the characters: "Ada|met" becomes " Ada| met", and 3 becomes 4.
+        n_added = np.concatenate([[0], np.cumsum(added, dtype=np.int64)])
+        token_starts += n_added[np.searchsorted(bounds, token_starts)]
+        token_ends += n_added[np.searchsorted(bounds, token_ends)]
     encoded = tokenizer.encode_parts(parts)
-    ids = _concat([part for part, _ in encoded])
-    chars = [
-        offsets + start for (_, offsets), start in zip(encoded, _offsets([len(x) for x in parts]))
-    ]
-    offsets = np.concatenate(chars) if chars else np.zeros((0, 2), dtype=np.int64)
-    first = np.searchsorted(offsets[:, 1], token_starts, side="right")
-    last = np.maximum(np.searchsorted(offsets[:, 0], token_ends, side="left"), first)
-    return ids, first, last, 0
+    ids = _concat([part_ids for part_ids, _ in encoded])
+    part_starts = _offsets([len(part) for part in parts])
+    chars = [in_part + start for (_, in_part), start in zip(encoded, part_starts)]
+    piece_chars = np.concatenate(chars) if chars else np.zeros((0, 2), dtype=np.int64)
+    first = np.searchsorted(piece_chars[:, 1], token_starts, side="right")
+    end = np.maximum(np.searchsorted(piece_chars[:, 0], token_ends, side="left"), first)
+    return ids, first, end, 0
 
 
 def _before_space(text: str, positions: Array) -> Array:
-    """(n,) character positions, moved to before the space where one precedes them."""
-    moved = [at > 0 and text[at - 1] == " " for at in positions.tolist()]
-    return positions - np.asarray(moved, dtype=np.int64)
+    """(n,) character positions, each moved before the space that precedes it, if there is one."""
+    has_space = [i > 0 and text[i - 1] == " " for i in positions.tolist()]
+    return positions - np.asarray(has_space, dtype=np.int64)
 
 
 def _offsets(lengths: Sequence[int]) -> Array:

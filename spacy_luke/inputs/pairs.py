@@ -1,8 +1,7 @@
-"""Candidate pairs: which entities of a document are scored together."""
+"""Candidate pairs: the pairs of a document's entities that are scored."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import product
 from typing import Annotated
 
 import numpy as np
@@ -25,19 +24,20 @@ def build_relation_candidates(
     head_ids: list[str] | None = None,
     tail_ids: list[str] | None = None,
 ) -> Candidates:
-    """Make a function that lists the ordered pairs of a document's entities that are scored.
+    """Make a function that returns the ordered pairs of a document's entities that are scored.
 
-    max_distance: most words between two mentions of the entities (0: they touch or overlap).
-    same_sentence: two mentions must be in one sentence.
+    max_distance: largest number of words between two mentions of the entities (0: they touch or
+        overlap).
+    same_sentence: two mentions of the entities must be in one sentence.
     label_pairs: allowed [head label, tail label] pairs.
-    head_ids, tail_ids: allowed ``Span.id_`` of heads and tails, in corpora that name the roles.
+    head_ids, tail_ids: allowed ``Span.id_`` of heads and tails, for corpora that name the roles.
 
     The function takes a document and its entities, each a list of mentions, and returns an
     (n, 2) array of their indices. An entity is never paired with itself.
     """
     check_settings("relation_candidates", build_relation_candidates, locals())
     allowed = None if label_pairs is None else {tuple(pair) for pair in label_pairs}
-    # Of a function of this module, so that pipelines can be pickled, as other processes need.
+    # Not a nested function: pipelines are pickled for other processes.
     return partial(
         _candidates,
         max_distance=max_distance,
@@ -62,12 +62,8 @@ def _candidates(
     keep = ~np.eye(n, dtype=bool)
     if n and (max_distance is not None or same_sentence):
         keep &= _near(doc, entities, max_distance, same_sentence)
-    if allowed is not None:
-        labels = [{span.label_ for span in entity} for entity in entities]
-        names = sorted(set().union(*labels)) if labels else []
-        has = np.asarray([[name in own for name in names] for own in labels], dtype=bool)
-        fits = np.asarray([[pair in allowed for pair in product([a], names)] for a in names])
-        keep &= (has.astype(int) @ fits.astype(int) @ has.T.astype(int)) > 0 if names else False
+    if n and allowed is not None:
+        keep &= _has_allowed_labels(entities, allowed)
     if head_ids is not None:
         keep &= _has_id(entities, head_ids)[:, None]
     if tail_ids is not None:
@@ -75,9 +71,19 @@ def _candidates(
     return np.argwhere(keep)
 
 
+def _has_allowed_labels(entities: Sequence[Entity], allowed: set[tuple[str, ...]]) -> Array:
+    """(n, n) whether any labels of the mentions of two entities are an allowed pair."""
+    of_entity = [{span.label_ for span in entity} for entity in entities]
+    labels = sorted(set().union(*of_entity))
+    has_label = np.asarray([[x in own for x in labels] for own in of_entity], dtype=int)
+    is_allowed = np.asarray([[(a, b) in allowed for b in labels] for a in labels], dtype=int)
+    return has_label @ is_allowed @ has_label.T > 0  # the number of allowed label pairs
+
+
 def _has_id(entities: Sequence[Entity], ids: Sequence[str]) -> Array:
-    found = [any((span.id_ or span.ent_id_) in ids for span in entity) for entity in entities]
-    return np.asarray(found, dtype=bool)
+    """(n,) whether a mention of the entity has one of the ids."""
+    of_entity = [any((span.id_ or span.ent_id_) in ids for span in entity) for entity in entities]
+    return np.asarray(of_entity, dtype=bool)
 
 
 def _near(
@@ -96,6 +102,7 @@ def _near(
         bounds = np.asarray([sent.start for sent in doc.sents])
         of_sentence = np.searchsorted(bounds, starts, side="right")
         near &= of_sentence[:, None] == of_sentence[None, :]
+    # From mentions to entities: two entities are near if any of their mentions are.
     firsts = np.cumsum([0] + [len(entity) for entity in entities[:-1]])
     near = np.logical_or.reduceat(near, firsts, axis=0)
     return np.logical_or.reduceat(near, firsts, axis=1)

@@ -1,7 +1,7 @@
-"""Spans of documents, placed: on word pieces, in windows, and in the batches of network calls.
+"""Where spans of documents are: on word pieces, in windows, and in the batches of network calls.
 
-``docs/architecture.md`` draws the four ways to count that meet here: the caller's rows, pieces,
-windows and sequences.
+``docs/architecture.md`` shows the indices that are used here (the caller's rows, pieces, windows
+and sequences) with an example.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ Array = np.ndarray
 class Batch(Words):
     """The packed words of one network call, and the rows of the spans in them.
 
-    windows: (n_sequences,) the window that each sequence shows.
+    windows: (n_sequences,) the window of each sequence.
     rows: (n,) the caller's row of each span, in sequence order. sequences: (n,).
     starts, ends: (n,) piece range inside the sequence, whose first special piece is 0.
     first, last: (n,) packed rows of the span's first and last piece.
@@ -38,20 +38,20 @@ class Batch(Words):
     last: Array
 
     def take(self, keep: Array) -> "Batch":
-        """The same words with some of the spans; ``keep`` is a mask or sorted indices."""
+        """The same words with some of the spans. keep: a mask or sorted indices."""
         names = ("rows", "sequences", "starts", "ends", "first", "last")
         return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
     def entities(self, ids: Array | int, labels: Array | None = None, limit: int = 0) -> Entities:
         """The entity inputs of the spans.
 
-        ids: (n,) rows of the entity table, or one for all. labels: (n,) coarse labels. limit:
-        positions use so many of a span's first pieces (0: all).
+        ids: (n,) rows of the entity table, or one row for all. labels: (n,) coarse labels. limit:
+        the number of a span's first pieces that its positions use (0: all).
         """
         counts = np.bincount(self.sequences, minlength=len(self.windows))
         ends = np.minimum(self.ends, self.starts + limit) if limit else self.ends
-        every = np.broadcast_to(np.asarray(ids, dtype=np.int64), self.rows.shape)
-        return Entities(every, self.starts, ends, _offsets(counts), labels)
+        all_ids = np.broadcast_to(np.asarray(ids, dtype=np.int64), self.rows.shape)
+        return Entities(all_ids, self.starts, ends, _offsets(counts), labels)
 
 
 @dataclass
@@ -60,9 +60,9 @@ class PlacedSpans:
 
     spans: (n_spans, 2) token ranges inside their documents; of_doc: (n_spans,) the document of each
         span, ascending.
-    starts, ends: (n_spans,) piece ranges, counted through the batch; an empty range for a span
+    starts, ends: (n_spans,) piece ranges, pieces counted over the batch; an empty range for a span
         that has no pieces, is empty or outside its document.
-    owner: (n_spans,) the window that answers for each span; -1 if the span does not fit.
+    owner: (n_spans,) the window that each span belongs to; -1 if the span does not fit.
     """
 
     docs: Sequence[Doc]
@@ -77,11 +77,12 @@ class PlacedSpans:
 
     @property
     def fits(self) -> Array:
-        """(n_spans,) whether a window shows the span, so that it can be an entity input."""
+        """(n_spans,) whether a window contains the whole span, so that it can be an entity
+        input."""
         return self.owner >= 0
 
     def n_words(self) -> Array:
-        """(n_windows,) words that begin in the part each window answers for."""
+        """(n_windows,) the number of words that begin in each window's own part."""
         pieces, windows = self.pieces, self.windows
         # Under the rule "mentions" several tokens may begin at one piece; they count once.
         starts = np.unique(pieces.token_starts[pieces.token_ends > pieces.token_starts])
@@ -93,8 +94,9 @@ class PlacedSpans:
     ) -> Iterator[Batch]:
         """Pack the windows, in order, into batches of consecutive windows.
 
-        max_rows: pieces plus entities of a batch, which has at least one window. None: one batch.
-        max_entities: most entities of a sequence (0: no limit). A window with n > limit is
+        max_rows: most pieces plus entities of a batch; a batch has at least one window. None: one
+            batch.
+        max_entities: most entities of a sequence (0: no limit). A window with n > limit entities is
             repeated k = ceil(n / limit) times with ceil(n / k) entities each, as published.
         all_windows: also pack windows without spans.
         """
@@ -106,19 +108,22 @@ class PlacedSpans:
             repeats = np.maximum(repeats, 1)
         sizes = np.maximum(-(-counts // np.maximum(repeats, 1)), 1)
         lengths = self.windows.ends - self.windows.starts + 2
-        # Without a limit by words alone, with room for one entity per word: then components with
-        # different spans cut a batch at the same places, and can use each other's word passes.
+        # Without a limit of entities the cost depends on words alone (with one entity per word):
+        # then components with different spans make the same batches, and can share word passes.
         costs = np.maximum(repeats, 1) * lengths + counts if max_entities else 2 * lengths
         offsets = _offsets(counts)
         for low, high in bounded(costs, max_rows):
             part = slice(low, high)
             if repeats[part].any():
-                mine = rows[offsets[low] : offsets[high]]
-                yield self._pack(low, mine, counts[part], repeats[part], sizes[part])
+                in_part = rows[offsets[low] : offsets[high]]
+                yield self._pack(low, in_part, counts[part], repeats[part], sizes[part])
 
     def _pack(self, low: int, rows: Array, counts: Array, repeats: Array, sizes: Array) -> Batch:
-        """rows: of the spans, by window. counts, repeats, sizes: (n_windows,) spans of each window
-        from ``low`` on, sequences that show it, and spans of each of those."""
+        """Pack consecutive windows, the first of which is ``low``.
+
+        rows: of their spans, by window. counts: (n_windows,) spans per window. repeats:
+        (n_windows,) sequences per window. sizes: (n_windows,) spans per sequence of a window.
+        """
         # Two windows with counts [1, 3], the second shown twice (repeats [1, 2], sizes [1, 2]):
         # window [0, 1, 1, 1], rank [0, 0, 1, 2], sequences [0, 1, 1, 2], shown [0, 1, 1].
         window = np.repeat(np.arange(len(counts)), counts)
@@ -126,8 +131,8 @@ class PlacedSpans:
         sequences = (np.cumsum(repeats) - repeats)[window] + rank // sizes[window]
         shown = low + np.repeat(np.arange(len(counts)), repeats)
         ids, offsets, shapes = self._pack_words(shown)
-        before = self.windows.starts[low + window] - 1  # [CLS] takes the first place
-        starts, ends = self.starts[rows] - before, self.ends[rows] - before
+        shift = self.windows.starts[low + window] - 1  # [CLS] is at 0
+        starts, ends = self.starts[rows] - shift, self.ends[rows] - shift
         return Batch(
             piece_ids=ids,
             offsets=offsets,
@@ -142,7 +147,7 @@ class PlacedSpans:
         )
 
     def _pack_words(self, shown: Array) -> tuple[Array, Array, Array | None]:
-        """Ids, offsets and shapes of one sequence, [CLS] pieces [SEP], per window in ``shown``."""
+        """Ids, offsets and shapes of sequences [CLS] pieces [SEP], one per window in ``shown``."""
         starts, ends = self.windows.starts[shown], self.windows.ends[shown]
         offsets = _offsets(ends - starts + 2)
         ids = np.empty(int(offsets[-1]), dtype=np.int64)
@@ -159,7 +164,7 @@ class PlacedSpans:
         return ids, offsets, shapes
 
     def own_rows(self, batch: Batch) -> Array:
-        """The packed row of every piece that the batch's windows answer for, in order. Over all
+        """The packed rows of the pieces in the own parts of the batch's windows, in order. Over all
         batches (of all windows) these are all pieces, each once."""
         windows = self.windows
         shown, first = np.unique(batch.windows, return_index=True)
@@ -183,8 +188,8 @@ def place_spans(
 
     spans: (n, 2) token ranges [start, end) inside their documents; of_doc: (n,) ascending.
     size, overlap: of the windows, in pieces.
-    max_pieces: if given, longer spans do not fit, nor do those with a token without pieces (white
-        space) at an end: they would be scored as the span without that token is.
+    max_pieces: if given, longer spans do not fit. Spans with a token without pieces (white space)
+        at an end do not fit either: they would get the scores of the span without that token.
     """
     starts, ends = span_pieces(pieces, spans, of_doc)
     fits = ends > starts
@@ -216,13 +221,14 @@ def span_pieces(pieces: Pieces, spans: Array, of_doc: Array) -> tuple[Array, Arr
 
 
 def n_sequences(counts: Array, max_entities: int) -> Array:
-    """(n_windows,) how many sequences a window with ``counts`` entities takes."""
+    """(n_windows,) the number of sequences for a window with ``counts`` entities."""
     return -(-counts // max_entities) if max_entities else np.minimum(counts, 1)
 
 
 def bounded(costs: Array, most: int | None) -> Iterator[tuple[int, int]]:
-    """Ranges [low, high) of items that cost at most ``most`` together, of one item at least. None:
-    all items."""
+    """Consecutive ranges [low, high) of items with a total cost of at most ``most``, or of one item
+    that costs more. most None: one range of all items. (costs [3, 4, 9, 2], most 8: [0, 2), [2, 3),
+    [3, 4).)"""
     start, total = 0, 0
     for i, cost in enumerate(costs.tolist() if most is not None else ()):
         if total and most is not None and total + cost > most:

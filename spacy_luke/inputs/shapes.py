@@ -1,10 +1,10 @@
-"""The shape of a word's letters: what an uncased encoder cannot see."""
+"""Word shapes: the case of a word's letters, which an uncased encoder does not see."""
 
 LOWER, TITLE, UPPER, MIXED, UNCASED, SPECIAL = range(6)
 
 
 def word_shape(text: str) -> int:
-    """lower, Title, UPPER, mIxed, or no cased letters at all."""
+    """The number of a shape: lower, Title, UPPER, mIxed, or without cased letters."""
     if text.islower():
         return LOWER
     if text.istitle():

@@ -1,4 +1,4 @@
-"""The default suggester: all spans inside sentences up to a length in words."""
+"""The default suggester: all spans inside sentences, up to a number of words."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -20,7 +20,7 @@ Suggester = Callable[..., Ragged]
 def build_sentence_spans_suggester(max_words: Count) -> Suggester:
     """Suggest every span of 1 to ``max_words`` tokens that does not cross a sentence start.
 
-    Where no sentence starts are set, a document is one sentence.
+    A document without sentence starts is one sentence.
     """
     check_settings("sentence_spans_suggester", build_sentence_spans_suggester, locals())
     return partial(suggest_sentence_spans, max_words=max_words)
@@ -31,7 +31,7 @@ def suggest_sentence_spans(
 ) -> Ragged:
     """(start, end) token ranges of each document, ordered by start, then end.
 
-    None begins or ends with a white-space token.
+    No range begins or ends with a white-space token, as in spaCy's own NER.
     """
     ops = ops or get_current_ops()
     tables = [_spans(doc, max_words) for doc in docs]
@@ -49,7 +49,7 @@ def _spans(doc: Doc, max_words: int) -> np.ndarray:
     first = np.arange(len(doc), dtype=np.int32)[:, None]
     end = first + 1 + np.arange(max_words, dtype=np.int32)[None, :]
     inside = end <= sentence_end[:, None]
-    if inside.size:  # no entity begins or ends with white space, as in spaCy's own NER
+    if inside.size:
         space = doc.to_array("IS_SPACE").astype(bool)
         inside &= ~space[first] & ~space[np.minimum(end, len(doc)) - 1]
     return np.stack(np.broadcast_arrays(first, end), -1)[inside]

@@ -1,8 +1,8 @@
-"""Documents to windows: the stretches of pieces that become sequences.
+"""Documents to windows: the ranges of pieces that become sequences.
 
-Three layouts. ``document``: the document in overlapping windows, every piece read about once.
-``sentence``: each sentence alone. ``context``: each sentence with document text on both
-sides, as published for NER. What is longer than a window is split, whatever the layout.
+There are three layouts. ``document``: the document in overlapping windows. ``sentence``: each
+sentence alone. ``context``: each sentence with document text on both sides, as published for NER.
+In all layouts, text longer than a window is split.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,11 +20,12 @@ Layout = Literal["document", "sentence", "context"]
 
 @dataclass
 class Windows:
-    """Windows of a batch, in document order. All are piece indices into the batch.
+    """Windows of a batch, in document order. Pieces are counted over the batch.
 
-    starts, ends: (n_windows,) what a window shows. own_starts, own_ends: (n_windows,) the
-    part it answers for; the own parts of a document's windows do not overlap and cover it.
     docs: (n_windows,) the document.
+    starts, ends: (n_windows,) the pieces of a window.
+    own_starts, own_ends: (n_windows,) a window's own part: of several windows that contain a piece,
+        exactly one has it in its own part. Own parts do not overlap and cover all pieces.
     """
 
     docs: Array
@@ -37,25 +38,25 @@ class Windows:
         return len(self.docs)
 
     def of_pieces(self, n_pieces: int) -> Array:
-        """(n_pieces,) the window that answers for each piece."""
+        """(n_pieces,) the window whose own part has each piece."""
         return np.repeat(np.arange(len(self)), self.own_ends - self.own_starts)[:n_pieces]
 
     def of_spans(self, starts: Array, ends: Array) -> Array:
-        """(n_spans,) the window that answers for each piece range, or -1 if none shows it all.
+        """(n_spans,) the window that each piece range belongs to, or -1 if none contains all of it.
 
-        It is the window that answers for the middle of the span or, where that one cuts the
-        span, the last window that starts early enough; as starts and ends both grow, no other
-        window can show the span if that one does not.
+        This is the window whose own part has the middle of the range. If that window does not
+        contain the whole range, it is the last window that starts before it: starts and ends are
+        ascending, so if that one does not contain the range, no window does.
         """
         if not len(self):
             return np.full(len(starts), -1, dtype=np.int64)
         middle = (starts + ends - 1) // 2
         owner = np.searchsorted(self.own_starts, middle, side="right") - 1
         latest = np.searchsorted(self.starts, starts, side="right") - 1
-        result = np.where(self._shows(owner, starts, ends), owner, latest)
-        return np.where(self._shows(result, starts, ends), result, -1)
+        result = np.where(self._contains(owner, starts, ends), owner, latest)
+        return np.where(self._contains(result, starts, ends), result, -1)
 
-    def _shows(self, windows: Array, starts: Array, ends: Array) -> Array:
+    def _contains(self, windows: Array, starts: Array, ends: Array) -> Array:
         w = np.maximum(windows, 0)
         return (windows >= 0) & (self.starts[w] <= starts) & (ends <= self.ends[w])
 
@@ -71,8 +72,9 @@ def cut_windows(
 ) -> Windows:
     """Cut documents into windows of at most ``size`` pieces.
 
-    overlap: pieces shared by neighbours where a text is split. span_starts, span_ends:
-    (n_spans,) piece ranges that a window should keep whole if they fit one.
+    overlap: number of pieces that consecutive windows of a split text share. span_starts,
+    span_ends: (n_spans,) piece ranges that a window should contain whole, if they are not longer
+    than one.
     """
     order = np.argsort(span_starts, kind="stable")
     span_starts, span_ends = span_starts[order], span_ends[order]
@@ -83,11 +85,11 @@ def cut_windows(
             if end - start > size:
                 a, b = np.searchsorted(span_starts, (start, end))
                 spans = (span_starts[a:b], span_ends[a:b])
-                cuts = _split(start, end, size, overlap, _token_bounds(pieces, i), *spans)
-                rows.extend((i, *window) for window in cuts)
+                parts = _split(start, end, size, overlap, _token_bounds(pieces, i), *spans)
+                rows.extend((i, *part) for part in parts)
             elif layout == "context":
-                shown = extend_with_context(*np.asarray([[start], [end], [low], [high], [size]]))
-                rows.append((i, int(shown[0][0]), int(shown[1][0]), start, end))
+                window = extend_with_context(*np.asarray([[start], [end], [low], [high], [size]]))
+                rows.append((i, int(window[0][0]), int(window[1][0]), start, end))
             else:
                 rows.append((i, start, end, start, end))
     table = np.asarray(rows, dtype=np.int64).reshape(-1, 5)
@@ -95,13 +97,14 @@ def cut_windows(
 
 
 def sentence_starts(doc: Doc) -> list[int]:
-    """Token indices at which sentences start; one sentence where none are set."""
+    """Token indices at which sentences start; a document without any is one sentence."""
     if len(doc) and doc.has_annotation("SENT_START"):
         return [sent.start for sent in doc.sents]
     return [0] if len(doc) else []
 
 
 def _segments(doc: Doc, i: int, pieces: Pieces, layout: Layout) -> Iterator[tuple[int, int]]:
+    """Piece ranges of the i-th document, or of its sentences, that become windows."""
     low, high = int(pieces.piece_offsets[i]), int(pieces.piece_offsets[i + 1])
     if low == high:
         return
@@ -115,6 +118,7 @@ def _segments(doc: Doc, i: int, pieces: Pieces, layout: Layout) -> Iterator[tupl
 
 
 def _token_bounds(pieces: Pieces, i: int) -> Array:
+    """Sorted piece indices at which tokens of the i-th document start, and its end."""
     a, b = pieces.token_offsets[i], pieces.token_offsets[i + 1]
     return np.unique(np.append(pieces.token_starts[a:b], pieces.piece_offsets[i + 1]))
 
@@ -128,56 +132,68 @@ def _split(
     span_starts: Array,
     span_ends: Array,
 ) -> list[tuple[int, int, int, int]]:
-    """Overlapping windows over [start, end), cut at token bounds, keeping spans whole."""
-    shown: list[tuple[int, int]] = []
-    at = start
+    """Overlapping windows over [start, end): (start, end, own start, own end) of each.
+
+    Windows are cut at token bounds if possible, and contain every span whole that is not longer
+    than a window. Their own parts meet in the middle of the overlap: windows [0, 8) and [6, 12)
+    have the own parts [0, 7) and [7, 12).
+    """
+    windows: list[tuple[int, int]] = []
+    low = start
     while True:
-        stop = min(at + size, end)
-        if stop < end:
-            snapped = _at_most(bounds, stop)
-            stop = snapped if snapped > at else stop
-        shown.append((at, stop))
-        if stop >= end:
+        high = min(low + size, end)
+        if high < end:
+            token_bound = _at_most(bounds, high)
+            high = token_bound if token_bound > low else high
+        windows.append((low, high))
+        if high >= end:
             break
-        following = _at_most(bounds, stop - overlap)
-        # The next window must show more than this one: start late enough for the next token.
-        least = max(_at_least(bounds, stop + 1) - size, at + 1)
-        if following < least:
-            following = _at_least(bounds, least)
-            if following > stop:  # inside, or just before, a token longer than a window
-                following = stop - overlap if stop not in bounds and stop - overlap > at else stop
-        # A span this window cuts must be whole in a later one, if it fits a window at all.
-        a, b = np.searchsorted(span_starts, (at + 1, stop))
-        inside, ends = span_starts[a:b], span_ends[a:b]
-        cut = (ends > stop) & (ends - inside <= size)
-        if cut.any():
-            following = min(following, int(inside[cut.argmax()]))
-        at = following
-    edges = [start, *((b0 + a1) // 2 for (_, b0), (a1, _) in zip(shown, shown[1:])), end]
-    return [(a, b, own, edges[i + 1]) for i, ((a, b), own) in enumerate(zip(shown, edges))]
+        next_low = _at_most(bounds, high - overlap)
+        # The next window must reach further than this one: it must include the next token.
+        least = max(_at_least(bounds, high + 1) - size, low + 1)
+        if next_low < least:
+            next_low = _at_least(bounds, least)
+            if next_low > high:  # inside, or just before, a token longer than a window
+                within = high not in bounds and high - overlap > low
+                next_low = high - overlap if within else high
+        # A span that this window cuts must be whole in a later one.
+        a, b = np.searchsorted(span_starts, (low + 1, high))
+        starts, ends = span_starts[a:b], span_ends[a:b]
+        is_cut = (ends > high) & (ends - starts <= size)
+        if is_cut.any():
+            next_low = min(next_low, int(starts[is_cut.argmax()]))
+        low = next_low
+    meet = [(high + next_low) // 2 for (_, high), (next_low, _) in zip(windows, windows[1:])]
+    edges = [start, *meet, end]
+    return [(*window, *own) for window, own in zip(windows, zip(edges, edges[1:]))]
 
 
 def _at_most(bounds: Array, position: int) -> int:
+    """The last bound that is not after a position, or the first bound."""
     return int(bounds[max(np.searchsorted(bounds, position, side="right") - 1, 0)])
 
 
 def _at_least(bounds: Array, position: int) -> int:
-    """The first bound from a position on, which is not after the last."""
+    """The first bound that is not before a position. There must be one."""
     return int(bounds[np.searchsorted(bounds, position)])
 
 
 def extend_with_context(
     starts: Array, ends: Array, lows: Array, highs: Array, sizes: Array
 ) -> tuple[Array, Array]:
-    """Extend ranges by text on both sides, as evenly as there is text, to at most ``sizes`` (the
-    published NER procedure). All (n,); the text goes from ``lows`` to ``highs``."""
-    left, right, room = starts - lows, highs - ends, sizes - (ends - starts)
-    half = np.maximum(room, 0) // 2
-    shorter = np.minimum(np.minimum(left, right), half)
-    longer = np.minimum(np.maximum(left, right), np.maximum(room, 0) - shorter)
-    on_left = left < right
-    left, right = np.where(on_left, shorter, longer), np.where(on_left, longer, shorter)
-    return starts - left, ends + right
+    """Extend ranges on both sides, as evenly as there is text, to at most ``sizes`` pieces (the
+    published NER procedure). All (n,); the text is [lows, highs).
+
+    The range [1, 3) of a text [0, 9) and the size 6: 1 piece on the left, 3 on the right, [0, 6).
+    """
+    left, right = starts - lows, highs - ends
+    room = np.maximum(sizes - (ends - starts), 0)
+    shorter = np.minimum(np.minimum(left, right), room // 2)
+    longer = np.minimum(np.maximum(left, right), room - shorter)
+    left_is_shorter = left < right
+    n_left = np.where(left_is_shorter, shorter, longer)
+    n_right = np.where(left_is_shorter, longer, shorter)
+    return starts - n_left, ends + n_right
 
 
 def sentence_bounds(docs: Sequence[Doc], pieces: Pieces) -> Array:
