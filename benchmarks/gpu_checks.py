@@ -24,7 +24,7 @@ from spacy_luke.annotations.relations import install_relations
 from spacy_luke.annotations.types import set_types
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.layers.arrays import to_torch
-from spacy_luke.model.encoder import LukeModel
+from spacy_luke.model.network import LukeModel
 from spacy_luke.model.packing import Entities, LukeInputs, Words
 
 from .datasets import default_folder

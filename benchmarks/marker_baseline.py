@@ -22,9 +22,9 @@ from spacy_luke.layers.encoder_module import Encoder
 from spacy_luke.layers.encoder_run import EncoderRun, window
 from spacy_luke.layers.entity_scorer import EntityQuery
 from spacy_luke.layers.given_spans import ClassScores, GivenScorer, MarkedSpans
-from spacy_luke.layers.head import Head, HeadKind
 from spacy_luke.layers.pair_scorer import PairQuery
 from spacy_luke.layers.shim import LearnRates
+from spacy_luke.layers.task_head import Head, HeadKind
 from spacy_luke.layers.task_layer import task_layer
 from spacy_luke.model.heads import LinearHead
 
@@ -80,11 +80,11 @@ class MarkerScorer(GivenScorer[Query]):
 
 
 class PairMarkers(MarkerScorer[PairQuery]):
-    node, n_spans = pair_scorer.NETWORK, 2
+    node, n_spans = pair_scorer.PairScorer.node, 2
 
 
 class EntityMarkers(MarkerScorer[EntityQuery]):
-    node, n_spans = entity_scorer.NETWORK, 1
+    node, n_spans = entity_scorer.EntityScorer.node, 1
 
 
 @registry.architectures(PAIRS)

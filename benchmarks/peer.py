@@ -16,8 +16,8 @@ from spacy.tokens import Doc
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.inputs.alignment import TokenisationRule, align
 from spacy_luke.inputs.placed_spans import Batch, place_spans
-from spacy_luke.model.encoder import LukeModel
 from spacy_luke.model.heads import LinearHead
+from spacy_luke.model.network import LukeModel
 from spacy_luke.model.packing import LukeInputs
 from spacy_luke.vocab.pieces import PieceTokenizer
 

@@ -140,7 +140,7 @@ with whole_folder(folder / "a") as temporary:
     (temporary / "b").write_text(str(os.getpid()))
 """,
     "archive": """
-Blob("encoder", {}, {"a": torch.zeros(8)}).to_file(folder / "encoder.safetensors")
+Archive("encoder", {}, {"a": torch.zeros(8)}).to_file(folder / "encoder.safetensors")
 """,
     "vocabulary": """
 EntityIndex.build([("[MASK]", 0), ("Ada", 1)]).save(folder / "entities")
@@ -156,7 +156,7 @@ import os
 from pathlib import Path
 import torch
 from spacy_luke.files import whole_folder
-from spacy_luke.layers.blob import Blob
+from spacy_luke.layers.archive import Archive
 from spacy_luke.vocab.entity_index import EntityIndex
 folder = Path({str(tmp_path)!r})
 print(flush=True)

@@ -8,7 +8,7 @@ import torch
 
 from ..errors import CheckpointError, reading
 from ..model.config import LukeConfig
-from ..model.encoder import LukeModel
+from ..model.network import LukeModel
 from ..report import LOGGER
 from ..vocab.entity_vocab import FILE_NAMES, EntityVocab
 from ..vocab.pieces import PieceTokenizer

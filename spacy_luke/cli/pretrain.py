@@ -22,7 +22,7 @@ from . import app, exit_on_error
 from .stages import pretraining_extra
 
 if TYPE_CHECKING:
-    from ..model.encoder import AttentionPattern
+    from ..model.network import AttentionPattern
     from ..pretraining.training import Log
 
 

@@ -1,1 +1,1 @@
-"""Thinc models: the encoder layer, the listener, one scorer a task."""
+"""Thinc models: the encoder layer, the listener, and one scorer per task."""

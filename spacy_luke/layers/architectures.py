@@ -1,7 +1,6 @@
-"""The registered encoder layers: an encoder of one's own, and a listener to another's.
+"""The registered encoder layers: an encoder with its own weights, and a listener to a shared one.
 
-Called by itself either is a ``tok2vec`` layer, ``Model[List[Doc], List[Floats2d]]``, for any spaCy
-component.
+Both are also ``tok2vec`` layers, ``Model[List[Doc], List[Floats2d]]``, for any spaCy component.
 """
 
 from typing import Literal
@@ -38,36 +37,35 @@ def LukeEncoder_v1(
     layer_decay: float = 1.0,
     decay_everything: bool = False,
 ) -> Model:
-    """An encoder of words and entities with weights of its own.
+    """An encoder of words and entities with its own weights.
 
-    name: a directory or a hub name: a published LUKE, or a plain BERT, RoBERTa or XLM-R
-        encoder, which is warm-started into LUKE. Read when the pipeline is *initialised*; a
-        saved pipeline holds the weights and never reads it again.
+    name: a directory or a hub name of a published LUKE, or of a plain BERT, RoBERTa or XLM-R
+        encoder, which is warm-started into LUKE. It is read when the pipeline is *initialised*. A
+        saved pipeline contains the weights and does not read it again.
     tokenization: ``tokens`` cuts the text at every spaCy token, ``mentions`` only around the
         spans of the query, as published models were trained.
-    spaces: what has a space before it, where word pieces differ by that (byte-level BPE; otherwise
-        it changes nothing). ``text``: what has one in the text. ``words``: every token, the first
-        included, or under ``mentions`` every part between the cuts. ``conll``: every token but
-        those that begin with ``'`` or are one punctuation character, as LUKE read CoNLL-2003; not
-        under ``mentions``, where punctuation has no part of its own. By default ``words`` where the
-        checkpoint says ``add_prefix_space``, else ``text``.
-    window, overlap: pieces of a sequence (by default what the network holds, at most 510)
-        and pieces that neighbouring windows of a long text share.
-    entity_aware: entity-aware attention; by default as the checkpoint has it.
+    spaces: which tokens have a space before them, if that changes their word pieces (only with
+        byte-level BPE). ``text``: those that have one in the text. ``words``: every token, the
+        first included, or with ``mentions`` every part between the cuts. ``conll``: every token
+        except those that begin with ``'`` or are one punctuation character, as LUKE read
+        CoNLL-2003; invalid with ``mentions``, in which punctuation is not a separate part. Defaults
+        to ``words`` if the checkpoint sets ``add_prefix_space``, else to ``text``.
+    window: pieces per sequence; defaults to the network's maximum, at most 510.
+    overlap: pieces that consecutive windows of a long text share.
+    entity_aware: entity-aware attention; defaults to the checkpoint's.
     word_shapes: add a word-shape embedding (for uncased encoders).
-    entity_labels: coarse labels that get an embedding beside the entity's.
-    freeze_word_embeddings: do not train the word table (most of a small encoder).
-    mixed_precision: bf16 autocast. gradient_checkpointing: trade time for memory.
+    entity_labels: coarse labels; each gets an embedding, which is added to the entity's.
+    freeze_word_embeddings: do not train the word table (most parameters of a small encoder).
+    mixed_precision: bf16 autocast. gradient_checkpointing: less memory for more time.
     attention_dropout: dropout of attention weights; other dropout is ``[training] dropout``.
-    pooling: pieces to tokens where this is used as a ``tok2vec`` layer.
-    entity_table: what becomes of the entity embeddings, most of a model with many entities: they
-        are ``trained``; or not, and ``stored`` so that a loaded pipeline reads the rows it needs
-        from its files; or stored in ``half`` precision. It may be changed when a pipeline is
-        loaded.
-    max_learn_rate: the highest rate at which this encoder, and the layers on it, are trained; a
-        higher one of the config's optimizer counts as this, which is logged. ``auto`` goes by the
-        size of the network (:meth:`spacy_luke.layers.encoder.EncoderSettings.highest_rate`);
-        null: no limit.
+    pooling: how pieces become tokens if this is used as a ``tok2vec`` layer.
+    entity_table: the entity embeddings (most of a model with many entities) are ``trained``; or not
+        trained but ``stored``, so that a loaded pipeline reads from its files only the rows it
+        needs; or stored in ``half`` precision. May be changed when a pipeline is loaded.
+    max_learn_rate: limit of the learning rate of this encoder and of the layers on it. A higher
+        rate of the config's optimizer is reduced to it, and logged. ``auto`` depends on the size of
+        the network (:meth:`spacy_luke.layers.encoder.EncoderSettings.highest_rate`); null: no
+        limit.
     learn_rate_factor, new_learn_rate_factor, layer_decay, decay_everything: see
         :class:`spacy_luke.layers.shim.LearnRates`; "new" are word shapes and entity labels.
     """
@@ -100,8 +98,8 @@ def LukeEncoder_v1(
 
 @registry.architectures("spacy-luke.LukeListener.v1")
 def LukeListener_v1(upstream: str = "*", pooling: Literal["mean", "first"] = "mean") -> Model:
-    """Share the encoder of the ``luke`` component called ``upstream`` (``*``: any).
+    """Share the encoder of the ``luke`` component named ``upstream`` (``*``: any).
 
-    pooling: pieces to tokens where this is used as a ``tok2vec`` layer.
+    pooling: how pieces become tokens if this is used as a ``tok2vec`` layer.
     """
     return build_listener(upstream, pooling, forward)

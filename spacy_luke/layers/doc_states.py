@@ -1,4 +1,4 @@
-"""Words and given entities of documents in one pass: what the ``luke`` component serves."""
+"""Vectors of words and given entities of documents in one pass, for the ``luke`` component."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,22 +10,23 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.util import torch2xp
 
-from ..model.encoder import AttentionPattern
+from ..model.network import AttentionPattern
 from ..model.packing import Array, LukeInputs
 from ..report import LOGGER
 from .encoder_run import EncoderRun, place
 from .token_vectors import encoder_pooling, pool
 
 MAX_MENTION_PIECES = 30
-"""Positions of an entity: its first pieces, as published (``max_mention_length``)."""
+"""Number of an entity's first pieces that its positions use, as published
+(``max_mention_length``)."""
 MAX_ENTITIES = 128
-"""Entities of a sequence under ``full`` attention, as published (``max_entity_length``)."""
+"""Most entities of a sequence with ``full`` attention, as published (``max_entity_length``)."""
 
 
 @dataclass
 class GivenEntities:
     """The entities of one document. spans: (n, 2) token ranges; ids: (n,) entity ids;
-    labels: (n,) coarse label ids (0: none)."""
+    labels: (n,) coarse label ids (0: no label)."""
 
     spans: Array
     ids: Array
@@ -35,7 +36,7 @@ class GivenEntities:
 @dataclass
 class DocStates:
     """token_vectors: (n_tokens, hidden); entity_vectors: (n_entities, hidden), in the order
-    given. A token without pieces and an entity that fits no window have zeros."""
+    given. The vector of a token without pieces, or of an entity that fits no window, is zero."""
 
     token_vectors: Any
     entity_vectors: Any
@@ -47,13 +48,13 @@ def encode_docs(
     entities: Sequence[GivenEntities],
     attention: AttentionPattern,
 ) -> list[DocStates]:
-    """Vectors of all tokens and given entities, without gradients."""
+    """Vectors of all tokens and given entities of each document, without gradients."""
     spans = np.concatenate([given.spans.reshape(-1, 2) for given in entities])
     ids = np.concatenate([given.ids for given in entities])
     labels = np.concatenate([given.labels for given in entities])
     counts = [len(given.ids) for given in entities]
     placed = place(encoder, docs, spans, np.repeat(np.arange(len(docs)), counts))
-    _report_lost(placed.of_doc[~placed.fits])
+    _warn_of_unfit(placed.of_doc[~placed.fits])
     with EncoderRun(encoder, docs, is_train=False) as run:
         vectors = run.zeros(len(ids), run.encoder.hidden_size)
         words = [vectors[:0]]
@@ -77,11 +78,11 @@ def encode_docs(
     ]
 
 
-def _report_lost(of_doc: Array) -> None:
-    """of_doc: (n_lost,) the document of every entity that does not fit."""
+def _warn_of_unfit(of_doc: Array) -> None:
+    """of_doc: (n_unfit,) the document of each entity that does not fit a window."""
     if len(of_doc):
         LOGGER.warning(
-            "%d entities have no pieces or are longer than a window, and get zero vectors "
+            "%d entities have no pieces or are longer than a window: their vectors are zero "
             "(documents of this batch, counted from 0: %s).",
             len(of_doc),
             ", ".join(map(str, np.unique(of_doc)[:5].tolist())),

@@ -1,7 +1,7 @@
-"""The encoder inside a Thinc node: reading it, preparing it, saving it.
+"""The encoder in a Thinc node: its settings, and how it is initialised and read.
 
-Task layers reach through the node to the network (see ``encoder_run.py``), because they ask about
-entities.
+Task layers use the network inside the node (see ``encoder_run.py``), because the node itself
+computes only word vectors, and they need entity states.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from ..checkpoint.read import Checkpoint, load_into, read_checkpoint
 from ..errors import ConfigError
 from ..inputs.alignment import Spaces, TokenisationRule
 from ..model.config import LukeConfig
-from ..model.encoder import LukeModel, init_weights
+from ..model.network import LukeModel, init_weights
 from ..validation import Count, Positive, check_settings
 from .encoder_check import check_encoder
 from .encoder_files import load_encoder, save_encoder
@@ -60,8 +60,8 @@ class EncoderSettings:
         check_settings("LukeEncoder", EncoderSettings, values)
         if self.spaces == "conll" and self.tokenization == "mentions":
             raise ConfigError(
-                "LukeEncoder.spaces is 'conll', a rule about words, and tokenization is "
-                "'mentions', which cuts text only around mentions; use tokenization 'tokens'."
+                "LukeEncoder.spaces is 'conll', a rule for words, and tokenization is 'mentions', "
+                "which cuts text only around mentions; use tokenization 'tokens'."
             )
         if self.overlap is not None and self.overlap >= (self.window or MAX_WINDOW):
             raise ConfigError(
@@ -72,9 +72,9 @@ class EncoderSettings:
     def highest_rate(self, config: LukeConfig) -> float | None:
         """The highest learning rate for an encoder of this size, or None for no limit.
 
-        ``auto`` is 2e-4 for 6 layers of 384, where it was measured (5e-4 costs a point of F1, and
-        with 1e-3 nothing is learned), and falls with width and depth: 5e-5 for a base, 1.9e-5 for a
-        large network. Published LUKE models were tuned with 1e-5 to 5e-5.
+        ``auto`` is 2e-4 for 6 layers of 384, for which it was measured (5e-4 costs a point of F1,
+        and with 1e-3 nothing is learned). It decreases with width and depth: 5e-5 for a base,
+        1.9e-5 for a large network. Published LUKE models were fine-tuned with 1e-5 to 5e-5.
         """
         if self.max_learn_rate != "auto":
             return self.max_learn_rate
@@ -86,21 +86,23 @@ class EncoderSettings:
         window = min(MAX_WINDOW, most) if self.window is None else self.window
         if window > most:
             raise ConfigError(
-                f"LukeEncoder.window is {window} pieces; the network holds at most {most}."
+                f"LukeEncoder.window is {window} pieces; the network has positions for {most}."
             )
+        if self.overlap is not None and self.window is not None:
+            return window, self.overlap
+        # One of them is a default, which must suit the other.
         overlap = OVERLAP if self.overlap is None else self.overlap
-        free = self.overlap is None or self.window is None  # one of both is to follow the other
-        return window, min(overlap, window // 4) if free else overlap
+        return window, min(overlap, window // 4)
 
 
 def build_encoder(settings: EncoderSettings, forward: Callable) -> Model:
-    """A ``luke-encoder`` node without weights; ``forward`` is what it does as a layer."""
+    """A ``luke-encoder`` node without weights. forward: its function as a ``tok2vec`` layer."""
     return Model(
         ENCODER,
         forward,
         init=_initialize,
         dims={"nO": None},
-        attrs={"settings": settings, "dropout_rate": 0.1, "replace_listener": _replacement},
+        attrs={"settings": settings, "dropout_rate": 0.1, "replace_listener": _replace_listener},
         shims=[LukeShim(None, Format(save_encoder, load_encoder))],
     )
 
@@ -112,32 +114,33 @@ def shim_of(node: Model) -> LukeShim:
 
 
 def module_of(node: Model) -> Encoder:
-    """The encoder inside a ``luke-encoder`` node, made ready for its settings.
+    """The encoder inside a ``luke-encoder`` node, with the node's settings applied.
 
-    Raises ConfigError where it has no weights yet.
+    Raises ConfigError if it has no weights yet.
     """
     module = shim_of(node).module
     if module is None:
         settings = node.attrs["settings"]
         raise ConfigError(
-            f"The encoder {settings.name!r} has no weights yet: call nlp.initialize(), which "
-            "reads them, or load a saved pipeline."
+            f"The encoder {settings.name!r} has no weights yet: call nlp.initialize() to read "
+            f"them, "
+            "or load a saved pipeline."
         )
     assert isinstance(module, Encoder)
     if not shim_of(node).prepared:
-        _prepare(node, module)
+        _apply_settings(node, module)
     return module
 
 
 def from_checkpoint(checkpoint: Checkpoint, settings: EncoderSettings) -> Encoder:
-    """A checkpoint to an encoder with what the settings add to it."""
+    """An encoder from a checkpoint, with the embeddings that the settings add to it."""
     values = checkpoint.config.to_dict()
     values.update(word_shapes=settings.word_shapes, entity_labels=settings.entity_labels)
     with torch.device("meta"):
         network = LukeModel(LukeConfig.from_dict(values))
     load_into(network, checkpoint, take=True)
     for module in (network.word_embeddings.shapes, network.entity_embeddings.labels):
-        if module is not None and module.weight.is_meta:  # ours alone: no file has them
+        if module is not None and module.weight.is_meta:  # published files do not have them
             init_weights(module.to_empty(device="cpu"), checkpoint.config.initializer_range)
     return Encoder(
         network, checkpoint.pieces, checkpoint.entities, checkpoint.others, checkpoint.source
@@ -145,7 +148,7 @@ def from_checkpoint(checkpoint: Checkpoint, settings: EncoderSettings) -> Encode
 
 
 def to_checkpoint(encoder: Encoder) -> Checkpoint:
-    """The encoder as a checkpoint again."""
+    """The checkpoint that an encoder can be written as."""
     table = encoder.network.entity_embeddings.table
     if isinstance(table, np.ndarray):
         table = torch.from_numpy(np.array(table, dtype=np.float32))
@@ -161,12 +164,12 @@ def to_checkpoint(encoder: Encoder) -> Checkpoint:
 
 @torch.inference_mode(False)
 def set_encoder(node: Model, checkpoint: Checkpoint) -> None:
-    """Put a checkpoint in an encoder node, in place of what is there."""
+    """Replace the encoder in a node by a checkpoint."""
     settings: EncoderSettings = node.attrs["settings"]
     module = from_checkpoint(checkpoint, settings)
     check_encoder(module, checkpoint.source.name or settings.name)
     shim_of(node).set(module)
-    _prepare(node, module)
+    _apply_settings(node, module)
 
 
 @torch.inference_mode(False)  # its tensors could not be trained later
@@ -176,7 +179,7 @@ def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
     set_encoder(model, read_checkpoint(directory, settings.entity_aware, settings.name))
 
 
-def _prepare(model: Model, module: Encoder) -> None:
+def _apply_settings(model: Model, module: Encoder) -> None:
     """Apply the settings to a module that was just read or loaded."""
     settings: EncoderSettings = model.attrs["settings"]
     network = module.network
@@ -185,35 +188,35 @@ def _prepare(model: Model, module: Encoder) -> None:
     network.attention_dropout = settings.attention_dropout
     words = network.word_embeddings.words.weight
     words.requires_grad_(not settings.freeze_word_embeddings)
-    _keep_table(network, settings.entity_table)
+    _convert_table(network, settings.entity_table)
     rates = shim_of(model).rates = settings.rates
     rates.n_layers = network.config.num_hidden_layers
-    rates.most, rates.owner = settings.highest_rate(network.config), settings.name
+    rates.max_rate, rates.owner = settings.highest_rate(network.config), settings.name
     model.set_dim("nO", network.config.hidden_size, force=True)
     shim_of(model).prepared = True
 
 
-def _keep_table(network: LukeModel, form: EntityTable) -> None:
-    """Change between rows that are trained and rows that are stored. What was stored in half
-    precision is not made more precise by being stored again."""
+def _convert_table(network: LukeModel, form: EntityTable) -> None:
+    """Convert the entity table between trained and stored rows. A table in half precision stays in
+    half precision if the form is ``stored``."""
     table = network.entity_embeddings.table
     if form == "trained":
         if isinstance(table, np.ndarray):
             rows = torch.from_numpy(np.array(table, dtype=np.float32)).to(network.device)
             network.entity_embeddings.set_table(rows)
         return
-    rows_stored = table if isinstance(table, np.ndarray) else table.detach().cpu().numpy()
-    if form == "half" and rows_stored.dtype != np.float16:
-        rows_stored = rows_stored.astype(np.float16)
-    if rows_stored is not table:
-        network.entity_embeddings.set_table(rows_stored)
+    stored = table if isinstance(table, np.ndarray) else table.detach().cpu().numpy()
+    if form == "half" and stored.dtype != np.float16:
+        stored = stored.astype(np.float16)
+    if stored is not table:
+        network.entity_embeddings.set_table(stored)
 
 
-def _replacement(copied: Model, listener: Model, component: Any) -> Model:
-    """What ``nlp.replace_listeners`` puts in a listener's place: the encoder's copy."""
+def _replace_listener(copied: Model, listener: Model, component: Any) -> Model:
+    """The model with which ``nlp.replace_listeners`` replaces a listener: the encoder's copy."""
     if hasattr(listener, "upstream_name"):
         raise ConfigError(
-            "A spacy-transformers TransformerListener cannot be replaced by a LUKE encoder of its "
-            "own; use spacy-luke.LukeListener.v1 as tok2vec, which can."
+            "A spacy-transformers TransformerListener cannot be replaced by a LUKE encoder; use "
+            "spacy-luke.LukeListener.v1 as tok2vec instead."
         )
     return copied

@@ -1,4 +1,4 @@
-"""Whether an encoder can be used: asked after it was read, and before it is saved."""
+"""Check whether an encoder is usable, after it was read and before it is saved."""
 
 import numpy as np
 import torch
@@ -8,15 +8,15 @@ from ..model.packing import Entities, LukeInputs, Words
 from ..vocab.pieces import SPECIALS
 from .encoder_module import Encoder
 
-_PROBE = "Ada Lovelace, London: caf\u00e9 \u6771\u4eac 42"
+_SAMPLE = "Ada Lovelace, London: caf\u00e9 \u6771\u4eac 42"
 
 
 def check_encoder(encoder: Encoder, what: str, table: bool = True) -> None:
     """Raise CheckpointError unless the weights are finite float32, every id of both vocabularies
-    has its row, and a short text with an entity gives finite states.
+    has a row, and a short text with an entity has finite states.
 
-    what: the encoder, for the message. table: also look at every row of the entity table. That
-    reads all of a file that is otherwise mapped and read as needed, so loading does without.
+    what: names the encoder in messages. table: also check every row of the entity table. This reads
+    the whole file, from which otherwise only needed rows are read, so it is not done at loading.
     """
     with reading(what):
         _check_weights(encoder, what, table)
@@ -34,7 +34,8 @@ def _check_weights(encoder: Encoder, what: str, table: bool) -> None:
         )
         if skipped and not table:
             continue
-        # The sum of finite values may overflow; one value that is not finite always shows in it.
+        # The sum is not finite if any value is not, but it may also overflow; then check all
+        # values.
         if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
             raise CheckpointError(f"{what}: {name} has values that are NaN or infinite.")
     if table and isinstance(entity_table, np.ndarray) and not np.isfinite(entity_table).all():
@@ -45,13 +46,13 @@ def _check_ids(encoder: Encoder, what: str) -> None:
     config = encoder.network.config
     if len(encoder.pieces) > config.vocab_size:
         raise CheckpointError(
-            f"{what}: the tokenizer has ids up to {len(encoder.pieces) - 1}, and the network rows "
-            f"for {config.vocab_size} pieces."
+            f"{what}: the tokenizer has ids up to {len(encoder.pieces) - 1}, and the network has "
+            f"rows for {config.vocab_size} pieces."
         )
     if len(encoder.entities) != config.entity_vocab_size:
         raise CheckpointError(
-            f"{what}: the entity vocabulary has {len(encoder.entities)} ids, and the network rows "
-            f"for {config.entity_vocab_size} entities."
+            f"{what}: the entity vocabulary has {len(encoder.entities)} ids, and the network has "
+            f"rows for {config.entity_vocab_size} entities."
         )
     specials = {role: encoder.pieces.special_ids[role] for role in SPECIALS}
     for role, index in specials.items():
@@ -64,7 +65,7 @@ def _check_ids(encoder: Encoder, what: str) -> None:
 
 def _check_states(encoder: Encoder, what: str) -> None:
     network, pieces = encoder.network, encoder.pieces
-    ids = np.concatenate([x for x, _ in pieces.encode_parts([_PROBE])])
+    ids = np.concatenate([x for x, _ in pieces.encode_parts([_SAMPLE])])
     ids = ids[: network.config.max_pieces - 2]
     if len(ids) and not 0 <= ids.min() <= ids.max() < network.config.vocab_size:
         raise CheckpointError(
@@ -89,5 +90,5 @@ def _check_states(encoder: Encoder, what: str) -> None:
         encoder.train(training)
     if not (torch.isfinite(states.words).all() and torch.isfinite(states.entities).all()):
         raise CheckpointError(
-            f"{what}: the states of a short text are NaN or infinite: weights are too large."
+            f"{what}: the states of a short text are NaN or infinite: the weights are too large."
         )

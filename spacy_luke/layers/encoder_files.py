@@ -1,7 +1,8 @@
-"""An encoder to bytes, or to a folder of files that are mapped into memory when it is read.
+"""Save an encoder as bytes, or as a folder of files that are mapped into memory when it is loaded.
 
-Thinc keeps a model in one piece of bytes. For an encoder that is slow and holds everything three
-times while it loads; so components that are saved to disk put it beside (``apart``).
+Thinc serialises a model to bytes. For an encoder this is slow and needs three times its memory
+while it is loaded. So components that are saved to disk save their encoder in separate files
+(``apart``).
 """
 
 from collections.abc import Iterator
@@ -16,11 +17,11 @@ from ..checkpoint.source import Source
 from ..errors import CheckpointError, LukeError, reading
 from ..files import whole_file
 from ..model.config import LukeConfig
-from ..model.encoder import LukeModel
+from ..model.network import LukeModel
 from ..vocab.entity_index import EntityIndex
 from ..vocab.entity_vocab import EntityVocab
 from ..vocab.pieces import PieceTokenizer
-from .blob import Blob
+from .archive import Archive
 from .encoder_check import check_encoder
 from .encoder_module import Encoder
 
@@ -30,23 +31,24 @@ _FILE, _ENTITIES = "encoder.safetensors", "entities"
 _INDEX, _OTHER = "entities:", "other:"
 _ROWS, _ROWS_FILE = "rows", "entity_rows.npy"
 _APART = b"apart"
-_beside: ContextVar[Path | None] = ContextVar("beside", default=None)
+_folder: ContextVar[Path | None] = ContextVar("folder", default=None)
 
 
 @contextmanager
 def apart(folder: Path) -> Iterator[None]:
-    """Encoders saved in this context go to files of ``folder``, and are read from there."""
-    token = _beside.set(folder)
+    """In this context encoders are saved in files of ``folder``, and loaded from there."""
+    token = _folder.set(folder)
     try:
         yield
     finally:
-        _beside.reset(token)
+        _folder.reset(token)
 
 
 def save_encoder(module: Encoder) -> bytes:
-    """Raises CheckpointError, before anything is written, if the encoder could not be used."""
+    """The encoder as bytes; in the context ``apart``, a marker for its files. Raises
+    CheckpointError, before anything is written, if the encoder is not usable."""
     check_encoder(module, "The encoder that is to be saved")
-    folder = _beside.get()
+    folder = _folder.get()
     tensors = dict(module.network.state_dict())
     tensors |= {f"{_OTHER}{name}": tensor for name, tensor in module.others.items()}
     index, table = module.entities.index, module.network.entity_embeddings.table
@@ -56,10 +58,10 @@ def save_encoder(module: Encoder) -> bytes:
         if stored is not None:
             tensors[_ROWS] = _tensor(stored)
     texts = {"pieces": module.pieces.to_dict(), "source": module.source.to_dict()}
-    blob = Blob(KIND, module.network.config.to_dict(), tensors, texts)
+    archive = Archive(KIND, module.network.config.to_dict(), tensors, texts)
     if folder is None:
-        return blob.to_bytes()
-    blob.to_file(folder / _FILE)
+        return archive.to_bytes()
+    archive.to_file(folder / _FILE)
     index.save(folder / _ENTITIES)
     if stored is None:
         (folder / _ROWS_FILE).unlink(missing_ok=True)
@@ -70,8 +72,9 @@ def save_encoder(module: Encoder) -> bytes:
 
 
 def load_encoder(data: bytes) -> Encoder:
-    """Raises CheckpointError or VocabError if what was saved is damaged."""
-    folder = _beside.get() if data == _APART else None
+    """Load what :func:`save_encoder` returned. Raises CheckpointError or VocabError if it is
+    damaged."""
+    folder = _folder.get() if data == _APART else None
     what = "The saved encoder" if folder is None else f"The saved encoder in {folder}"
     try:
         with reading("It"):
@@ -85,41 +88,41 @@ def load_encoder(data: bytes) -> Encoder:
 def _load(data: bytes) -> Encoder:
     stored: np.ndarray | None = None
     if data == _APART:
-        folder = _beside.get()
+        folder = _folder.get()
         if folder is None:
             raise CheckpointError(
-                "This encoder was saved to files beside its model: load it with the pipeline."
+                "This encoder was saved in files beside its model: load it with the pipeline."
             )
-        blob = Blob.from_file(KIND, folder / _FILE)
+        archive = Archive.from_file(KIND, folder / _FILE)
         index = EntityIndex.open(folder / _ENTITIES)
         if (folder / _ROWS_FILE).exists():
             stored = _mapped(folder / _ROWS_FILE)
     else:
-        blob = Blob.from_bytes(KIND, data)
+        archive = Archive.from_bytes(KIND, data)
         index = EntityIndex(
             {
-                name.removeprefix(_INDEX): blob.tensors.pop(name).numpy()
-                for name in list(blob.tensors)
+                name.removeprefix(_INDEX): archive.tensors.pop(name).numpy()
+                for name in list(archive.tensors)
                 if name.startswith(_INDEX)
             }
         )
-        if _ROWS in blob.tensors:
-            stored = blob.tensors.pop(_ROWS).numpy()
-    missing = {"pieces", "source"} - set(blob.texts)
+        if _ROWS in archive.tensors:
+            stored = archive.tensors.pop(_ROWS).numpy()
+    missing = {"pieces", "source"} - set(archive.texts)
     if missing:
         raise CheckpointError(f"The saved encoder lacks {sorted(missing)}.")
     others = {
-        name.removeprefix(_OTHER): blob.tensors.pop(name)
-        for name in list(blob.tensors)
+        name.removeprefix(_OTHER): archive.tensors.pop(name)
+        for name in list(archive.tensors)
         if name.startswith(_OTHER)
     }
     with torch.device("meta"):
-        network = LukeModel(LukeConfig.from_dict(blob.config))
+        network = LukeModel(LukeConfig.from_dict(archive.config))
     entities = EntityVocab(index)
     if len(entities) != network.config.entity_vocab_size:
         raise CheckpointError(
             f"The saved encoder has rows for {network.config.entity_vocab_size} entities and names "
-            f"for {len(entities)}: its files are of two different saves."
+            f"for {len(entities)}: its files were saved at different times."
         )
     if stored is not None:
         config = network.config
@@ -127,15 +130,15 @@ def _load(data: bytes) -> Encoder:
             raise CheckpointError(f"The saved entity table has the shape {list(stored.shape)}.")
         network.entity_embeddings.set_table(stored)
     try:
-        network.load_state_dict(blob.tensors, assign=True)
+        network.load_state_dict(archive.tensors, assign=True)
     except RuntimeError as err:
         raise CheckpointError(f"The saved encoder does not fit its configuration: {err}") from err
     return Encoder(
         network,
-        PieceTokenizer.from_dict(blob.texts["pieces"]),
+        PieceTokenizer.from_dict(archive.texts["pieces"]),
         entities,
         others,
-        Source.from_dict(blob.texts["source"]),
+        Source.from_dict(archive.texts["source"]),
     )
 
 
@@ -149,5 +152,5 @@ def _mapped(path: Path) -> np.ndarray:
     except (OSError, ValueError, EOFError) as err:
         raise CheckpointError(f"{path} cannot be read: {err}.") from err
     if rows.dtype not in (np.float32, np.float16) or rows.ndim != 2:
-        raise CheckpointError(f"{path} is no table of entities: {rows.dtype}, {rows.shape}.")
+        raise CheckpointError(f"{path} is not a table of entities: {rows.dtype}, {rows.shape}.")
     return rows.view(np.ndarray)

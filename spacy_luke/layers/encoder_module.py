@@ -1,4 +1,4 @@
-"""The encoder as one module: network, vocabularies, and what else came with them."""
+"""The encoder as one module: network, vocabularies, and the rest of its checkpoint."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,19 +7,20 @@ from torch import nn
 
 from ..checkpoint.names import Weights
 from ..checkpoint.source import Source
-from ..model.encoder import LukeModel
+from ..model.network import LukeModel
 from ..vocab.entity_vocab import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .read_write_lock import ReadWriteLock
 
 
 class Encoder(nn.Module):
-    """A network with its vocabularies: what travels in a pipeline.
+    """A network with its vocabularies, as saved in a pipeline.
 
-    window: pieces of a window, without the two special pieces, and those that neighbours share; set
-    when the node's settings are applied. mask_id: the row of the entity [MASK].
-    others: tensors of the checkpoint it was read from that the network does not use (heads), under
-    their published names; they are kept as they are. source: which checkpoint that was.
+    window: pieces per window without the two special pieces, and pieces that consecutive windows
+        share; set when the node's settings are applied.
+    mask_id: the row of the entity [MASK].
+    others: tensors of the checkpoint that the network does not use (heads), with their published
+        names; they are kept unchanged. source: the checkpoint.
     """
 
     def __init__(
@@ -42,8 +43,8 @@ class Encoder(nn.Module):
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """For a change of the weights: no other thread uses them meanwhile, and no word pass that
-        was computed with the former ones is found again."""
+        """A context in which the weights may be changed: no other thread uses them, and word passes
+        of the old weights are not used afterwards."""
         with self.lock.writing():
             try:
                 yield

@@ -1,4 +1,4 @@
-"""What a task needs of an encoder: to place spans, and to encode one batch of documents."""
+"""The use of an encoder by a task: placing spans, and encoding one batch of documents."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,7 +13,7 @@ from ..errors import TrainingError
 from ..inputs.alignment import MAX_TOKEN_PIECES, Pieces, align
 from ..inputs.placed_spans import PlacedSpans, place_spans
 from ..inputs.windows import Layout
-from ..model.encoder import AttentionPattern, WordPass
+from ..model.network import AttentionPattern, WordPass
 from ..model.packing import Array, Entities, LukeInputs, LukeStates, Words
 from ..report import LOGGER
 from .arrays import to_torch
@@ -23,7 +23,8 @@ from .listener import UpstreamLink, encoder_node, is_listener
 from .word_passes import pass_key
 
 MAX_ROWS = 8192
-"""Pieces plus entities of one network call at prediction: bounds memory, not results."""
+"""Most pieces plus entities of a network call at prediction. Limits memory; results are the
+same."""
 
 
 def place(
@@ -34,21 +35,21 @@ def place(
     layout: Layout = "document",
     max_pieces: int | None = None,
 ) -> PlacedSpans:
-    """Place spans as an encoder (or a listener's encoder) cuts text. Arguments as of
-    :func:`..inputs.placed_spans.place_spans`."""
+    """Place spans with the tokenisation and windows of an encoder (or of a listener's encoder).
+    Arguments as in :func:`..inputs.placed_spans.place_spans`."""
     owner = encoder_node(node)
     settings: EncoderSettings = owner.attrs["settings"]
     encoder = module_of(owner)
-    at = np.searchsorted(of_doc, np.arange(1, len(docs)))
+    bounds = np.searchsorted(of_doc, np.arange(1, len(docs)))
     pieces = align(
         docs,
         encoder.pieces,
         settings.tokenization,
-        np.split(spans, at),
+        np.split(spans, bounds),
         shapes=settings.word_shapes,
         spaces=settings.spaces,
     )
-    _report_cut(pieces)
+    _warn_of_cut(pieces)
     size, overlap = encoder.window
     return place_spans(
         docs,
@@ -64,14 +65,14 @@ def place(
 
 
 def window(node: Model) -> int:
-    """Pieces of a window, without the two special pieces."""
+    """The size of a window in pieces, without the two special pieces."""
     return module_of(encoder_node(node)).window[0]
 
 
-def _report_cut(pieces: Pieces) -> None:
+def _warn_of_cut(pieces: Pieces) -> None:
     if pieces.n_cut.any():
         LOGGER.warning(
-            "%d tokens have more than %d pieces and keep their first ones (documents of this "
+            "%d tokens have more than %d pieces, of which the first are used (documents of this "
             "batch, counted from 0: %s).",
             pieces.n_cut.sum(),
             MAX_TOKEN_PIECES,
@@ -82,13 +83,14 @@ def _report_cut(pieces: Pieces) -> None:
 class EncoderRun:
     """One use of an encoder by a task, for one batch of documents.
 
-    It begins and ends in a ``with`` block: there the network gets its mode and dropout, and
-    gradients and precision are set for encoder and head. Any number of threads may be in such a
-    block if they predict; one that trains is alone in it.
+    Use it in a ``with`` block, which sets mode and dropout of the network, and gradients and
+    precision for encoder and head. Any number of threads that predict may be in such a block, or
+    one thread that trains.
 
-    node: the task's encoder or listener node. is_train: whether the *task* is training.
-    trains: whether gradients reach the encoder: one of the task's own, or an upstream's that takes
-    part in this update.
+    node: the task's encoder or listener node.
+    is_train: whether the *task* is training.
+    trains: whether gradients reach the encoder. They do if the task has its own encoder, or if the
+        upstream takes part in this update.
     """
 
     def __init__(self, node: Model, docs: Sequence[Doc], is_train: bool):
@@ -102,7 +104,7 @@ class EncoderRun:
         self._context = ExitStack()
 
     def __enter__(self) -> "EncoderRun":
-        self.trains = self.is_train and (self._link is None or self._link.take(self.docs))
+        self.trains = self.is_train and (self._link is None or self._link.take_batch(self.docs))
         if self._link is not None and not self.is_train:
             self._n_sharing = self._link.n_listeners()
             if self._n_sharing > 1:
@@ -129,8 +131,10 @@ class EncoderRun:
 
     @contextmanager
     def learning(self) -> Iterator[None]:
-        """For the backward pass, in which what was not kept is computed again: no other thread uses
-        the encoder, and it has the mode and dropout of the run, whatever ran in between."""
+        """A context for the backward pass: no other thread uses the encoder, and it has the mode
+        and dropout of the run again, because gradient checkpointing repeats parts of the forward
+        pass.
+        """
         with self.encoder.lock.writing(), torch.inference_mode(False):
             self._set_mode()
             yield
@@ -141,23 +145,23 @@ class EncoderRun:
         gradients: Sequence[Any],
         head: torch.nn.Module | None = None,
     ) -> None:
-        """Let the gradients of the task's outputs flow, and say that they have. Outputs that
-        require no gradient are left out.
+        """Compute the gradients of encoder and head from those of the task's outputs, and notify
+        the upstream. Outputs that require no gradient are omitted.
 
         head: the task's own module. Raises TrainingError if a gradient of it or of the encoder is
         NaN or infinite.
         """
-        kept = [i for i, x in enumerate(outputs) if x.requires_grad and x.numel()]
-        if kept:
+        used = [i for i, x in enumerate(outputs) if x.requires_grad and x.numel()]
+        if used:
             with self.learning():
                 torch.autograd.backward(
-                    [outputs[i] for i in kept],
-                    [to_torch(gradients[i]).to(outputs[i].device, outputs[i].dtype) for i in kept],
+                    [outputs[i] for i in used],
+                    [to_torch(gradients[i]).to(outputs[i].device, outputs[i].dtype) for i in used],
                 )
         trained = (head, self.encoder if self.trains else None)
         check_gradients([module for module in trained if module is not None])
-        if self.trains and self._link is not None and self._link.report is not None:
-            self._link.report()
+        if self.trains and self._link is not None and self._link.on_gradients is not None:
+            self._link.on_gradients()
 
     @property
     def device(self) -> torch.device:
@@ -165,7 +169,8 @@ class EncoderRun:
 
     @property
     def max_rows(self) -> int | None:
-        """Of a network call. Training takes all at once, because the whole graph is kept anyway."""
+        """Most pieces plus entities of a network call. Training has no limit (None), because the
+        whole graph is kept in memory in any case."""
         return None if self.is_train else MAX_ROWS
 
     def encode(self, inputs: LukeInputs, attention: AttentionPattern) -> LukeStates:
@@ -189,8 +194,8 @@ class EncoderRun:
         return word_pass
 
     def encode_entities(self, word_pass: WordPass, entities: Entities) -> torch.Tensor:
-        """Probe entities do not see each other: at prediction at most ``MAX_ROWS`` are encoded at a
-        time, so that memory is bounded."""
+        """Encode entities in ``probe`` attention. They do not see each other, so at prediction at
+        most ``MAX_ROWS`` are encoded per call, which limits memory."""
         network = self.encoder.network
         with torch.set_grad_enabled(self.trains):
             if self.is_train or len(entities.ids) <= MAX_ROWS:
@@ -210,15 +215,16 @@ class EncoderRun:
 
 
 def check_gradients(modules: Sequence[torch.nn.Module]) -> None:
-    """Raise TrainingError if a gradient is NaN or infinite. A device is waited for once."""
+    """Raise TrainingError if a gradient is NaN or infinite. On a GPU this waits for the device
+    once.
+    """
     gradients = [p.grad for module in modules for p in module.parameters() if p.grad is not None]
-    # All norms in a few calls, as torch's own clipping does: one call a parameter would take longer
-    # than the check may.
+    # All norms in a few calls, as in torch's gradient clipping: one call per parameter is too slow.
     norms = torch._foreach_norm(gradients) if gradients else []
     if not norms or torch.isfinite(torch.stack(list(norms))).all():
         return
     raise TrainingError(
         f"gradients of {sum(not torch.isfinite(x) for x in norms)} of {len(norms)} parameters are "
         "NaN or infinite. No step of this component or its encoder was taken. Lower the learning "
-        "rate, or look for documents that are unlike the others in this batch."
+        "rate, or check this batch for unusual documents."
     )

@@ -1,7 +1,7 @@
-"""``spacy-luke.EntityScorer.v1``: classes of single spans, in either mode.
+"""``spacy-luke.EntityScorer.v1``: scores the classes of given spans, in one of two modes.
 
 ``markers`` is the published form of entity typing (Yamada et al. 2020, section 4.1): one sequence
-per mention. ``probe`` scores all mentions of a window at once.
+per mention. ``probe`` scores all mentions of a window together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,14 @@ from ..model.heads import LinearHead
 from ..model.packing import Array
 from .encoder_run import EncoderRun
 from .given_spans import ClassScores, GivenScorer, GivenSpans, probe_states
-from .head import Head, HeadKind
 from .shim import LearnRates
+from .task_head import Head, HeadKind
 from .task_layer import task_layer
-
-NETWORK = "luke-entity-scorer"
 
 
 @dataclass(frozen=True)
 class EntityQuery:
-    """docs, and the spans whose classes are scored."""
+    """Documents, and the spans whose classes are scored."""
 
     docs: Sequence[Doc]
     spans: GivenSpans
@@ -51,7 +49,7 @@ ENTITY_HEAD = HeadKind(_parts, ENTITY_TYPING.n_states, ENTITY_TYPING.name)
 class EntityScorer(GivenScorer[EntityQuery]):
     """The settings of ``spacy-luke.EntityScorer.v1``; see there."""
 
-    node: ClassVar[str] = NETWORK
+    node: ClassVar[str] = "luke-entity-scorer"
     name: ClassVar[str] = "EntityScorer"
     kind: ClassVar[HeadKind] = ENTITY_HEAD
 
@@ -83,7 +81,7 @@ class EntityScorer(GivenScorer[EntityQuery]):
 
 
 def _each(spans: GivenSpans) -> Array:
-    """(n, 1) rows of one span."""
+    """(n, 1) rows of one span each."""
     return np.arange(len(spans))[:, None]
 
 
@@ -101,12 +99,12 @@ def EntityScorer_v1(
 
     encoder: ``spacy-luke.LukeEncoder.v1``, or ``spacy-luke.LukeListener.v1`` to share one.
     mode: ``markers``: one sequence per span, between marker pieces, as published; ``probe``: all
-        spans of a window at once.
-    view: what a sequence of ``markers`` shows: as much of the ``document`` as the window holds, or
-        only the ``sentence`` of the span.
-    typed_markers: the markers also name the span's label (``markers`` only).
-    max_mention_pieces: the positions of a span stop after so many pieces, its markers counted; 30
-        in published models, by default all (``markers`` only).
+        spans of a window together.
+    view: (``markers`` only) the text of a sequence: as much of the ``document`` as fits the window,
+        or only the ``sentence`` of the span.
+    typed_markers: (``markers`` only) the markers contain the span's label.
+    max_mention_pieces: (``markers`` only) the number of a span's first pieces, markers included,
+        that its positions use; 30 in published models, by default all.
     learn_rate_factor: learning rate of the head, relative to the config's.
     """
     scorer = EntityScorer(mode, view, typed_markers, max_mention_pieces)

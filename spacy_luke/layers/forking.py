@@ -1,7 +1,7 @@
-"""Makes ``nlp.pipe(n_process=2)`` safe where processes are forked.
+"""Make ``nlp.pipe(n_process=2)`` safe if processes are forked.
 
-A child inherits the bookkeeping of torch's thread pool but not its threads, so its first
-parallel operation waits for ever. One thread a process is what several processes want anyway.
+A child inherits the state of torch's thread pool but not its threads, so its first parallel
+operation would wait forever. With one thread per process there are no parallel operations.
 """
 
 import os
@@ -14,7 +14,8 @@ _set_here = False
 
 
 def _before() -> None:
-    """Forked tokenizers switch their parallelism off with a warning, unless told beforehand."""
+    """After a fork, tokenizers disable their parallelism with a warning unless this variable is
+    set."""
     global _set_here
     _set_here = _PARALLELISM not in os.environ
     if _set_here:
@@ -32,7 +33,7 @@ def _in_child() -> None:
 
 @cache
 def make_forks_safe() -> None:
-    """Register the hooks with the interpreter, at the first call only. Processes that hold weights
-    need them, so it is called when weights are made or loaded, not when the package is imported."""
+    """Register the hooks with the interpreter, at the first call only. It is called when weights
+    are made or loaded, so that importing the package changes nothing in the process."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -1,8 +1,8 @@
-"""Entity states of spans that are given, in one of two modes.
+"""Entity states of given spans, in one of two modes.
 
-``probe``: all spans of a window are [MASK] entities of one sequence that do not see each other.
-``markers``: one sequence per row of a query, its spans between marker pieces and seeing each other,
-as published for relations and entity types.
+``probe``: all spans of a window are [MASK] entities of one sequence; they do not see each other.
+``markers``: one sequence per row of a query, with marker pieces around the row's spans; these see
+each other, as published for relations and entity types.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,8 +30,8 @@ Mode = Literal["probe", "markers"]
 
 @dataclass
 class GivenSpans:
-    """Spans of a batch of documents. table: (n, 2) token ranges; of_doc: (n,) ascending;
-    labels: n."""
+    """Spans of a batch of documents. table: (n, 2) token ranges; of_doc: (n,) the document of each,
+    ascending; labels: n strings."""
 
     table: Array
     of_doc: Array
@@ -43,15 +43,16 @@ class GivenSpans:
     def place(self, encoder: Model, docs: Sequence[Doc]) -> PlacedSpans:
         return place(encoder, docs, self.table, self.of_doc)
 
-    def classes(self, run: EncoderRun) -> Array:
-        """(n,) the spans' labels as the encoder numbers them; 0 for those it has no vector of."""
-        known = run.encoder.network.config.entity_labels
-        classes = {label: i + 1 for i, label in enumerate(known)}
-        return np.asarray([classes.get(label, 0) for label in self.labels], dtype=np.int64)
+    def label_ids(self, run: EncoderRun) -> Array:
+        """(n,) the encoder's ids of the spans' coarse labels; 0 for labels it has no embedding
+        of."""
+        names = run.encoder.network.config.entity_labels
+        ids = {label: i + 1 for i, label in enumerate(names)}
+        return np.asarray([ids.get(label, 0) for label in self.labels], dtype=np.int64)
 
 
 class ClassScores(NamedTuple):
-    """rows: (n_scored,) the rows of the query that were scored; logits: (n_scored, C), or their
+    """rows: (n_scored,) the rows of the query that were scored. logits: (n_scored, C), or their
     gradients."""
 
     rows: Array
@@ -60,7 +61,7 @@ class ClassScores(NamedTuple):
 
 @dataclass
 class GivenScorer(Scorer[Query, ClassScores]):
-    """How the layer of given spans scores; its architecture says what each setting means."""
+    """The base of scorers of given spans. The architectures document the settings."""
 
     mode: Mode = "probe"
     view: View = "document"
@@ -75,7 +76,7 @@ class GivenScorer(Scorer[Query, ClassScores]):
         if self.mode == "probe" and any(unused):
             LOGGER.warning(
                 "%s: view, typed_markers and max_mention_pieces are settings of mode 'markers'; "
-                "mode is 'probe', and they change nothing.",
+                "they have no effect, because mode is 'probe'.",
                 self.name,
             )
 
@@ -86,13 +87,13 @@ class GivenScorer(Scorer[Query, ClassScores]):
 def probe_states(
     run: EncoderRun, spans: GivenSpans, placed: PlacedSpans
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """States of all spans, each from the window that answers for it: (n_spans, H), with zeros for
-    a span that does not fit; and of all words, (n_pieces, H)."""
-    classes = spans.classes(run)
+    """States of all spans, (n_spans, H), zeros for a span that does not fit; and of all pieces,
+    (n_pieces, H). Each is from the window that the span or piece belongs to."""
+    label_ids = spans.label_ids(run)
     entities = run.zeros(len(spans), run.encoder.hidden_size)
     rows, parts, words = [], [], [entities[:0]]
     for batch in placed.batches(run.max_rows):
-        given = batch.entities(run.encoder.mask_id, classes[batch.rows])
+        given = batch.entities(run.encoder.mask_id, label_ids[batch.rows])
         states = run.encode(LukeInputs(batch, given), "probe")
         rows.append(batch.rows)
         parts.append(states.entities)
@@ -105,8 +106,8 @@ def probe_states(
 class MarkedSpans:
     """Placed spans that are scored between marker pieces.
 
-    Rows are (n, m) indices of spans: the m spans of each row stand in one sequence. size: pieces
-    of a sequence, without the special pieces. typed: markers also name the spans' labels.
+    Rows are (n, m) indices of spans: the m spans of a row are in one sequence. size: pieces per
+    sequence, without the special pieces. typed: whether markers contain the spans' labels.
     """
 
     def __init__(self, size: int, spans: GivenSpans, placed: PlacedSpans, typed: bool):
@@ -117,7 +118,7 @@ class MarkedSpans:
         self.markers = self._markers(labels)
 
     def _markers(self, labels: Sequence[str]) -> Markers:
-        """Kind 0 stands without a label."""
+        """The markers of each kind of span. Kind 0 has no label."""
         tokenizer = self.placed.tokenizer
         openings = [np.zeros(0, dtype=np.int64)]
         for label in labels:
@@ -127,12 +128,12 @@ class MarkedSpans:
         return Markers(marker_ids(tokenizer), openings)
 
     def fits(self, rows: Array) -> Array:
-        """(n,) which rows a sequence can hold."""
+        """(n,) whether the spans of each row, with their markers, fit a sequence."""
         starts, ends = self.placed.starts[rows], self.placed.ends[rows]
         return (ends > starts).all(1) & (ends.max(1) - starts.min(1) <= self._room(rows))
 
     def _room(self, rows: Array) -> Array:
-        """(n,) pieces of text that the sequence of each row holds beside its markers."""
+        """(n,) the number of pieces of text that the sequence of each row has room for."""
         lengths = self.markers.opening_lengths(self.kinds[rows])
         return self.size - lengths.sum(1) - rows.shape[1]
 
@@ -144,17 +145,17 @@ class MarkedSpans:
         view: View,
         max_mention_pieces: int | None,
     ) -> torch.Tensor:
-        """Classify rows that fit.
+        """Classify rows that fit. Returns (n, C).
 
-        classify: (k, m, H) entity states -> (k, C). max_mention_pieces: positions of a span stop
-        after so many pieces, its markers counted. Returns (n, C). A few sequences are in memory at
-        a time: while training, those of earlier groups are computed again for the gradient.
+        classify: (k, m, H) entity states -> (k, C). max_mention_pieces: the number of a span's
+        first pieces, markers included, that its positions use. The rows are scored in groups, see
+        :func:`in_parts`.
         """
         pieces, docs, tokenizer = self.placed.pieces, self.placed.docs, self.placed.tokenizer
         starts, ends, kinds = self.placed.starts[rows], self.placed.ends[rows], self.kinds[rows]
         of_doc, room = self.placed.of_doc[rows[:, 0]], self._room(rows)
         low, high = context_windows(docs, pieces, of_doc, starts.min(1), ends.max(1), room, view)
-        classes = self.spans.classes(run)[rows]
+        label_ids = self.spans.label_ids(run)[rows]
         costs = high - low + 2 + self.markers.opening_lengths(kinds).sum(1) + 2 * rows.shape[1]
         parts = list(bounded(costs, encoder_run.MAX_ROWS))
 
@@ -171,13 +172,13 @@ class MarkedSpans:
             )
             if max_mention_pieces is not None:
                 marked.ends = np.minimum(marked.ends, marked.starts + max_mention_pieces)
-            return classify(self.states(run, marked, classes[a:b]))
+            return classify(self.states(run, marked, label_ids[a:b]))
 
         return in_parts(run, score, parts)
 
-    def states(self, run: EncoderRun, marked: Marked, classes: Array) -> torch.Tensor:
+    def states(self, run: EncoderRun, marked: Marked, label_ids: Array) -> torch.Tensor:
         """Entity states (n, m, H): the first span of a sequence is [MASK], the second [MASK2].
-        classes: (n, m)."""
+        label_ids: (n, m)."""
         n, m = marked.starts.shape
         vocab = run.encoder.entities
         second = vocab.mask_id if vocab.mask2_id is None else vocab.mask2_id
@@ -186,7 +187,7 @@ class MarkedSpans:
             marked.starts.ravel(),
             marked.ends.ravel(),
             np.arange(n + 1, dtype=np.int64) * m,
-            classes.ravel(),
+            label_ids.ravel(),
         )
         return run.encode(LukeInputs(marked.words, entities), "full").entities.reshape(n, m, -1)
 
@@ -196,15 +197,15 @@ def in_parts(
     score: Callable[[int, int], torch.Tensor],
     parts: Sequence[tuple[int, int]],
 ) -> torch.Tensor:
-    """The scores of rows [low, high), part by part. While training, what several parts compute is
-    not kept, but computed again for the gradient."""
-    # Of no use to the scores: it tells the checkpoint whose random state dropout draws from.
-    device = run.zeros(0)
+    """The scores of rows [low, high), one part after the other, to limit memory. In training with
+    several parts their inner states are not kept, but computed again in the backward pass."""
+    # Not used for scores: the checkpoint saves the random state (for dropout) of its device.
+    on_device = run.zeros(0)
 
-    def again(low: int, high: int, _: torch.Tensor) -> torch.Tensor:
+    def score_part(low: int, high: int, _: torch.Tensor) -> torch.Tensor:
         return score(low, high)
 
     if run.is_train and len(parts) > 1:
-        runs = [partial(again, low, high) for low, high in parts]
-        return torch.cat([checkpoint(run_part, device, use_reentrant=False) for run_part in runs])
+        scorers = [partial(score_part, low, high) for low, high in parts]
+        return torch.cat([checkpoint(x, on_device, use_reentrant=False) for x in scorers])
     return torch.cat([score(low, high) for low, high in parts])

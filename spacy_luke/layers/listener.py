@@ -1,8 +1,8 @@
-"""Listeners: use an upstream component's encoder instead of one's own.
+"""Listeners: layers that use the encoder of an upstream component.
 
-Entity states depend on which entities are encoded, so sharing means sharing weights, not
-outputs: a listener is a way to reach the upstream's encoder node. Gradients of all listeners
-add up in its parameters, and the upstream's ``finish_update`` takes the step (``upstream.py``).
+Entity states depend on the entities that are encoded together, so weights are shared, not outputs:
+a listener has a link to the upstream's encoder node. Gradients of all listeners are added up in its
+parameters, and the upstream's ``finish_update`` takes the step (``upstream.py``).
 """
 
 from collections.abc import Callable, Sequence
@@ -23,17 +23,18 @@ LISTENER = "luke-listener"
 
 
 class UpstreamLink:
-    """Where a listener finds its encoder. It does not travel with copies or files.
+    """A listener's link to its encoder. It is not saved, and not copied with a model alone.
 
     wanted: the name of the upstream in the config, or ``*`` for any.
     component: the present name of the upstream. encoder: its ``luke-encoder`` node.
-    batch: the examples whose gradients may reach it; an upstream that takes no part in an update
-        names none.
-    mine: those that the listener's component is about to learn from, if it says so.
-    report: tells the upstream that the gradients of its batch have arrived. failed: that they will
-        not, because of an error.
-    head: that of the listener's component, once it has learned.
-    n_listeners: how many use that encoder. passes: what they share at prediction.
+    batch: the examples whose gradients may reach the encoder; None if the upstream takes no part in
+        the update.
+    own_examples: the examples that the listener's component is about to learn from, if it set them.
+    head: the head of the listener's component, after it has learned.
+    on_gradients: call it after the gradients of a batch were added.
+    on_failure: call it if they cannot be computed because of an error.
+    n_listeners: returns the number of listeners to this encoder.
+    passes: the word passes that they share at prediction.
     """
 
     def __init__(self, wanted: str = "*") -> None:
@@ -41,46 +42,47 @@ class UpstreamLink:
         self.component = ""
         self.encoder: Model | None = None
         self.batch: Sequence[Example] | None = None
-        self.mine: Sequence[Example] | None = None
+        self.own_examples: Sequence[Example] | None = None
         self.head: Module | None = None
-        self.report: Callable[[], None] | None = None
-        self.failed: Callable[[], None] | None = None
+        self.on_gradients: Callable[[], None] | None = None
+        self.on_failure: Callable[[], None] | None = None
         self.n_listeners: Callable[[], int] = _alone
         self.passes = WordPasses()
-        self._told = False
+        self._warned = False
 
     def clear(self) -> None:
-        """Forget the upstream."""
-        self.encoder = self.batch = self.mine = self.head = self.report = self.failed = None
+        """Remove the connection to the upstream."""
+        self.encoder = self.batch = self.own_examples = self.head = None
+        self.on_gradients = self.on_failure = None
 
-    def take(self, docs: Sequence[Doc]) -> bool:
-        """Whether gradients of this batch may reach the upstream. Consumes the open batch.
+    def take_batch(self, docs: Sequence[Doc]) -> bool:
+        """Whether gradients of this batch may reach the upstream. Closes the open batch.
 
-        A batch is known by its examples, which are the same for all components of an update: one of
-        these may have put other documents into them. A layer that is given documents alone goes by
-        those that the examples hold by now. An upstream that is excluded from an update, frozen or
-        disabled opens no batch; then only the layers on its encoder are trained, which is logged
-        once.
+        A batch is identified by its examples, which are the same objects for all components of an
+        update; a component may replace their documents. A layer that gets only documents compares
+        these with the present documents of the examples. An upstream that is excluded from an
+        update, frozen or disabled opens no batch. Then only the layers on its encoder are trained,
+        which is logged once.
         """
         batch, self.batch = self.batch, None
-        mine, self.mine = self.mine, None
-        if batch is not None and mine is not None:
-            if any(mine[0] is eg for eg in batch):
+        own_examples, self.own_examples = self.own_examples, None
+        if batch is not None and own_examples is not None:
+            if any(own_examples[0] is eg for eg in batch):
                 return True
         elif batch is not None and len(docs) and any(docs[0] is eg.predicted for eg in batch):
             return True
-        if len(docs) and not self._told:
-            self._told = True
+        if len(docs) and not self._warned:
+            self._warned = True
             LOGGER.warning(
                 "A shared encoder takes no part in an update of a component that listens to it "
-                "(frozen, excluded or disabled): only the layers on it are trained. This is said "
-                "once."
+                "(frozen, excluded or disabled): only the layers on it are trained. This warning "
+                "is logged once."
             )
         return False
 
     def __deepcopy__(self, memo: Any) -> "UpstreamLink":
-        """In the copy of a whole pipeline the link leads to the copied upstream; in the copy of a
-        model alone it is open."""
+        """In the copy of a whole pipeline the link is to the copied upstream. In the copy of a
+        model alone it is not connected."""
         result = UpstreamLink(self.wanted)
         if self.encoder is not None and id(self.encoder) in memo:
             memo[id(self)] = result
@@ -92,9 +94,9 @@ class UpstreamLink:
         return {
             **self.__dict__,
             "batch": None,
-            "mine": None,
+            "own_examples": None,
             "head": None,
-        }  # pickled with its pipeline, between batches
+        }  # a pipeline is pickled between batches
 
 
 def _alone() -> int:
@@ -102,7 +104,7 @@ def _alone() -> int:
 
 
 def build_listener(upstream: str, pooling: Pooling, forward: Callable) -> Model:
-    """A ``luke-listener`` node; ``forward`` is what it does as a layer."""
+    """A ``luke-listener`` node. forward: its function as a ``tok2vec`` layer."""
     return Model(
         LISTENER,
         forward,
@@ -122,7 +124,8 @@ def is_listener(node: Model) -> bool:
 
 
 def encoder_node(node: Model) -> Model:
-    """The ``luke-encoder`` node behind an encoder or listener node. Raises ConfigError."""
+    """The ``luke-encoder`` node of an encoder or listener node. Raises ConfigError for another
+    node, and for a listener without an upstream."""
     if node.name == ENCODER:
         return node
     if not is_listener(node):

@@ -1,8 +1,8 @@
-"""``spacy-luke.PairScorer.v1``: relations of pairs of entities, in either mode.
+"""``spacy-luke.PairScorer.v1``: scores relations of pairs of entities, in one of two modes.
 
 ``markers`` is the published form (Yamada et al. 2020, section 4.2): one sequence per pair, a linear
 layer on [head; tail]. ``probe`` encodes the entities of a document together, each once, and scores
-pairs on their states: 30 entities cost one pass, not 870.
+pairs from their states: 30 entities need one pass, not 870.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,21 +24,23 @@ from ..model.packing import Array
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun
 from .given_spans import ClassScores, GivenScorer, GivenSpans, in_parts, probe_states
-from .head import Head, HeadKind
 from .shim import LearnRates
+from .task_head import Head, HeadKind
 from .task_layer import task_layer
 
-NETWORK = "luke-pair-scorer"
 MAX_PAIRS = 16384
-"""Pairs whose inner states are in memory at a time."""
-_NEAR = 4
+"""Most pairs whose inner states are in memory at the same time."""
+_NEAR = 4  # pieces: smaller distances share a bucket
 _N_DISTANCES = 2 * 10
 
 
 @dataclass(frozen=True)
 class PairQuery:
-    """docs; spans: the mentions of their entities. entities: (n_spans,) the entity of each mention,
-    counted through the batch. pairs: (n_pairs, 2) head and tail entity."""
+    """Documents and pairs of their entities.
+
+    spans: the mentions of the entities. entities: (n_spans,) the entity of each mention, entities
+    counted over the batch. pairs: (n_pairs, 2) head and tail entity.
+    """
 
     docs: Sequence[Doc]
     spans: GivenSpans
@@ -61,14 +63,15 @@ def _parts(hidden: int, n_classes: int, linear: bool, bias: bool) -> Mapping[str
 
 MARKED_HEAD = HeadKind(_parts, ENTITY_PAIRS.n_states, ENTITY_PAIRS.name)
 PROBE_HEAD = HeadKind(_parts)
-"""Has no published form: a published classifier reads two states that know of each other."""
+"""Has no published form: published classifiers read the states of two entities that see each
+other."""
 
 
 @dataclass
 class PairScorer(GivenScorer[PairQuery]):
     """The settings of ``spacy-luke.PairScorer.v1``; see there."""
 
-    node: ClassVar[str] = NETWORK
+    node: ClassVar[str] = "luke-pair-scorer"
     name: ClassVar[str] = "PairScorer"
 
     @property
@@ -76,7 +79,7 @@ class PairScorer(GivenScorer[PairQuery]):
         return MARKED_HEAD if self.mode == "markers" else PROBE_HEAD
 
     def head_config(self, encoder: Encoder) -> dict[str, Any]:
-        """Published heads mostly have no bias, so a fresh one has none either."""
+        """A new head has no bias, as most published heads, unless the checkpoint's head has one."""
         return {"linear": self.mode == "markers", "bias": CLASSIFIER_BIAS in encoder.others}
 
     def fits(self, encoder: Model, query: PairQuery) -> Array:
@@ -144,13 +147,13 @@ def _of_entities(
     run: EncoderRun, query: PairQuery, states: torch.Tensor, fits: Array
 ) -> torch.Tensor:
     """(n_spans, H) -> (n_entities, H): the mean of an entity's mentions that fit."""
-    owners = query.entities
-    n = int(owners.max()) + 1
-    if len(owners) == n and (owners == np.arange(n)).all():
+    entities = query.entities
+    n = int(entities.max()) + 1
+    if len(entities) == n and (entities == np.arange(n)).all():  # one mention each
         return states
-    kept = states.index_select(0, run.index(np.flatnonzero(fits)))
-    sums = states.new_zeros((n, states.shape[1])).index_add(0, run.index(owners[fits]), kept)
-    counts = np.maximum(np.bincount(owners[fits], minlength=n), 1)
+    fitting = states.index_select(0, run.index(np.flatnonzero(fits)))
+    sums = states.new_zeros((n, states.shape[1])).index_add(0, run.index(entities[fits]), fitting)
+    counts = np.maximum(np.bincount(entities[fits], minlength=n), 1)
     return sums / run.index(counts).unsqueeze(-1)
 
 
@@ -158,14 +161,14 @@ def _both_fit(query: PairQuery, fits: Array) -> Array:
     """(n_pairs,) whether both entities of a pair have a mention that fits."""
     if not len(fits):
         return np.zeros(0, dtype=bool)
-    known = np.bincount(query.entities[fits], minlength=query.entities.max() + 1) > 0
-    return known[query.pairs].all(1)
+    has_fitting = np.bincount(query.entities[fits], minlength=query.entities.max() + 1) > 0
+    return has_fitting[query.pairs].all(1)
 
 
 def nearest_mentions(query: PairQuery, placed: PlacedSpans) -> Array:
-    """(n_pairs, 2) the mentions of head and tail that take the least room together.
+    """(n_pairs, 2) the mentions of head and tail with the shortest range that contains both.
 
-    If these do not fit a sequence, no others do (labels of typed markers aside).
+    If these do not fit a sequence, no others do (apart from the labels of typed markers).
     """
     entities, pairs = query.entities, query.pairs
     mentions = np.argsort(entities, kind="stable")
@@ -174,20 +177,23 @@ def nearest_mentions(query: PairQuery, placed: PlacedSpans) -> Array:
         return mentions[pairs]
     starts, ends = placed.starts, placed.ends
     last = int(ends.max(initial=0))
-    # A mention without pieces is taken only if there is no other.
+    # A mention without pieces is used only if there is no other.
     firsts, stops = (np.where(ends > starts, x, y) for x, y in ((starts, -last), (ends, last)))
     nearest = np.empty_like(pairs)
     for i, (head, tail) in enumerate(pairs.tolist()):
         heads, tails = (mentions[first[x] : first[x + 1]] for x in (head, tail))
-        room = np.maximum.outer(stops[heads], stops[tails])
-        room -= np.minimum.outer(firsts[heads], firsts[tails])
-        a, b = np.unravel_index(int(room.argmin()), room.shape)
+        # (n_heads, n_tails) the length of the range that contains both mentions.
+        lengths = np.maximum.outer(stops[heads], stops[tails])
+        lengths -= np.minimum.outer(firsts[heads], firsts[tails])
+        a, b = np.unravel_index(int(lengths.argmin()), lengths.shape)
         nearest[i] = heads[a], tails[b]
     return nearest
 
 
 def _buckets(gaps: Array) -> Array:
-    """(n,) buckets of signed distances in pieces from head to tail, growing by factors of two."""
+    """(n,) buckets of signed distances in pieces from head to tail. Bucket 0 is the distance 0, 1
+    to 9
+    are positive distances and 11 to 19 negative ones: below 8, below 16, below 32, and so on."""
     size = np.minimum(np.log2(np.maximum(np.abs(gaps) / _NEAR, 1)), 8).astype(np.int64)
     return np.where(gaps == 0, 0, np.where(gaps > 0, 1 + size, 11 + size))
 
@@ -206,12 +212,12 @@ def PairScorer_v1(
 
     encoder: ``spacy-luke.LukeEncoder.v1``, or ``spacy-luke.LukeListener.v1`` to share one.
     mode: ``markers``: one sequence per pair, head and tail between marker pieces, as published;
-        ``probe``: all entities of a window at once.
-    view: what a sequence of ``markers`` shows: as much of the ``document`` as the window holds, or
-        only the ``sentence`` (or sentences) of the pair.
-    typed_markers: the markers also name the entity labels (``markers`` only).
-    max_mention_pieces: the positions of a span stop after so many pieces, its markers counted; 30
-        in published models, by default all (``markers`` only).
+        ``probe``: all entities of a window together.
+    view: (``markers`` only) the text of a sequence: as much of the ``document`` as fits the window,
+        or only the ``sentence`` (or sentences) of the pair.
+    typed_markers: (``markers`` only) the markers contain the entity labels.
+    max_mention_pieces: (``markers`` only) the number of a span's first pieces, markers included,
+        that its positions use; 30 in published models, by default all.
     learn_rate_factor: learning rate of the head, relative to the config's.
     """
     scorer = PairScorer(mode, view, typed_markers, max_mention_pieces)

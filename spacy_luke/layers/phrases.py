@@ -1,4 +1,4 @@
-"""Phrase vectors of UCTopic checkpoints (Li et al. 2022): one entity per sequence, then a head."""
+"""Phrase vectors of UCTopic checkpoints (Li et al. 2022): one entity per sequence, and a head."""
 
 from collections.abc import Sequence
 
@@ -21,28 +21,28 @@ from .encoder import module_of
 def encode_phrases(
     encoder: Model, docs: Sequence[Doc], entities: Sequence[GivenEntities]
 ) -> list[DocStates]:
-    """Vectors of all tokens (without entities), and of each entity by itself: tanh of the head on
-    its state, with [MASK] as its entity. Not normalised.
+    """Vectors of all tokens (without entities), and of each entity alone: tanh(head(state)), with
+    [MASK] as its input. They are not normalised.
 
-    An entity that fits no window has zeros. Raises ConfigError if the checkpoint came without the
-    head.
+    The vector of an entity that fits no window is zero. Raises ConfigError if the checkpoint has no
+    such head.
     """
     module = module_of(encoder)
     if not {PHRASE_WEIGHT, PHRASE_BIAS} <= module.others.keys():
         raise ConfigError(
-            f"phrases = true needs a checkpoint with the head {PHRASE_WEIGHT}, as UCTopic's; "
-            f"{module.source.name} has none."
+            f"phrases = true requires a checkpoint with the head {PHRASE_WEIGHT}, such as "
+            f"UCTopic's; {module.source.name} has none."
         )
-    none = GivenEntities(*_masked(np.zeros((0, 2), dtype=np.int64), 0))
-    words = encode_docs(encoder, docs, [none] * len(docs), "full")
-    owners = [i for i, given in enumerate(entities) for _ in given.ids]
-    states = _states(encoder, [docs[i] for i in owners], entities)
+    no_entities = GivenEntities(*_masked(np.zeros((0, 2), dtype=np.int64), 0))
+    words = encode_docs(encoder, docs, [no_entities] * len(docs), "full")
+    of_doc = [i for i, given in enumerate(entities) for _ in given.ids]
+    states = _states(encoder, [docs[i] for i in of_doc], entities)
     weight, bias = (
         module.others[name].float().to(states.device) for name in (PHRASE_WEIGHT, PHRASE_BIAS)
     )
-    seen = (states != 0).any(1, keepdim=True)
-    vectors = torch2xp(torch.tanh(F.linear(states, weight, bias)) * seen)
-    bounds = np.searchsorted(owners, np.arange(len(docs) + 1)).tolist()
+    encoded = (states != 0).any(1, keepdim=True)
+    vectors = torch2xp(torch.tanh(F.linear(states, weight, bias)) * encoded)
+    bounds = np.searchsorted(of_doc, np.arange(len(docs) + 1)).tolist()
     return [
         DocStates(words[i].token_vectors, vectors[a:b])
         for i, (a, b) in enumerate(zip(bounds, bounds[1:]))
@@ -50,8 +50,8 @@ def encode_phrases(
 
 
 def _states(encoder: Model, docs: Sequence[Doc], entities: Sequence[GivenEntities]) -> torch.Tensor:
-    """(n_entities, hidden), each entity by itself. docs: (n_entities,) the document of each. A
-    document is encoded once per entity, so the words of a few entities are in memory at a time."""
+    """(n_entities, hidden) states of entities that are encoded alone. docs: (n_entities,) the
+    document of each. A document is encoded once per entity, in groups that limit memory."""
     module = module_of(encoder)
     alone = [
         GivenEntities(*_masked(span[None], module.mask_id))
@@ -61,8 +61,8 @@ def _states(encoder: Model, docs: Sequence[Doc], entities: Sequence[GivenEntitie
     parts = [torch.zeros(0, module.hidden_size, dtype=torch.float32, device=module.network.device)]
     costs = np.asarray([len(doc) for doc in docs])
     for low, high in bounded(costs, encoder_run.MAX_ROWS):
-        found = encode_docs(encoder, docs[low:high], alone[low:high], "full")
-        parts += [to_torch(x.entity_vectors) for x in found]
+        doc_states = encode_docs(encoder, docs[low:high], alone[low:high], "full")
+        parts += [to_torch(x.entity_vectors) for x in doc_states]
     return torch.cat(parts)
 
 

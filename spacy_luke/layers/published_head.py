@@ -1,4 +1,4 @@
-"""Classifiers of published checkpoints: their classes and their rows."""
+"""Read the classes and rows of published classifiers."""
 
 from collections.abc import Sequence
 
@@ -8,41 +8,41 @@ from thinc.api import Model
 from ..checkpoint.names import CLASSIFIER_BIAS, CLASSIFIER_WEIGHT
 from ..errors import CheckpointError
 from ..model.config import LukeConfig
-from .head import HeadKind
+from .task_head import HeadKind
 from .task_layer import encoder_of, head_of, scorer_of, task_node
 
-_NONE = ("o", "nil", "none", "null", "no_entity")  # how checkpoints call what is no entity
+_NEGATIVE = ("o", "nil", "none", "null", "no_entity")  # names of the class "no entity"
 
 
 def class_names(config: LukeConfig, head: HeadKind) -> dict[str, str]:
-    """Our name of each class of a checkpoint with such a head -> its name there, in its order."""
-    listed = config.extra.get("id2label") or {
-        "0": "LABEL_0",
-        "1": "LABEL_1",
-    }  # what files leave out
+    """Our name of each class of a checkpoint -> its published name, in the checkpoint's order.
+
+    Raises CheckpointError if ``id2label`` is invalid.
+    """
+    listed = config.extra.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}  # files omit these
     try:
-        theirs = [str(listed[key]) for key in sorted(listed, key=int)]
+        published = [str(listed[key]) for key in sorted(listed, key=int)]
     except (TypeError, ValueError, KeyError, AttributeError) as err:
         raise CheckpointError(
             f"id2label of the checkpoint's configuration is {listed!r}; expected an object."
         ) from err
-    if len({*theirs}) < len(theirs):
-        raise CheckpointError(f"id2label of the checkpoint names a class twice: {theirs}.")
-    ours = list(theirs)
-    if head.negative and head.negative not in theirs:
-        misplaced = [name for name in theirs[1:] if name.lower() in _NONE]
-        if misplaced and theirs[0].lower() not in _NONE:
+    if len({*published}) < len(published):
+        raise CheckpointError(f"id2label of the checkpoint names a class twice: {published}.")
+    ours = list(published)
+    if head.negative and head.negative not in published:
+        misplaced = [name for name in published[1:] if name.lower() in _NEGATIVE]
+        if misplaced and published[0].lower() not in _NEGATIVE:
             raise CheckpointError(
-                f"id2label of the checkpoint has {misplaced[0]!r} behind {theirs[0]!r}: what is no "
-                f"entity has to be the first class, or to be called {head.negative}."
+                f"id2label of the checkpoint has {misplaced[0]!r} after {published[0]!r}: the "
+                f"class of no entity must be the first, or have the name {head.negative}."
             )
         ours[:1] = [head.negative]
-    return dict(zip(ours, theirs))
+    return dict(zip(ours, published))
 
 
 def published_labels(model: Model) -> list[str]:
-    """The classes of the classifier that came with the encoder's checkpoint, by our names and in
-    its order; none where it has no classifier of this task."""
+    """Our names of the classes of the checkpoint's classifier, in its order; empty if it has no
+    classifier for this task. Raises CheckpointError if its shape is invalid."""
     encoder, head = encoder_of(model), scorer_of(model).kind
     names = class_names(encoder.network.config, head)
     weight = encoder.others.get(CLASSIFIER_WEIGHT)
@@ -64,28 +64,28 @@ def published_labels(model: Model) -> list[str]:
 
 
 def load_published_head(model: Model, classes: Sequence[str]) -> list[str]:
-    """Copy the rows of a published classifier; ``classes`` are ours, in order.
+    """Copy the rows of a published classifier into the head. classes: ours, in order.
 
-    Returns the classes found in the checkpoint; none where it has no such head. Raises
-    CheckpointError where the head does not fit its own configuration.
+    Returns the classes that the checkpoint has; none if it has no classifier for this task. Raises
+    CheckpointError if the classifier does not match its own configuration.
     """
-    theirs = published_labels(model)
-    found = [name for name in classes if name in theirs]
-    if not found:
+    labels = published_labels(model)
+    copied = [name for name in classes if name in labels]
+    if not copied:
         return []
     encoder = encoder_of(model)
-    published = encoder.others
-    ours, bias = head_of(model).classifier, published.get(CLASSIFIER_BIAS)
-    if (bias is None) != (ours.bias is None) or (bias is not None and len(bias) != len(theirs)):
+    weight, bias = encoder.others[CLASSIFIER_WEIGHT], encoder.others.get(CLASSIFIER_BIAS)
+    classifier = head_of(model).classifier
+    has_bias = classifier.bias is not None
+    if (bias is not None) != has_bias or (bias is not None and len(bias) != len(labels)):
         raise CheckpointError(
             f"{encoder.source.name}: the classifier has {'no' if bias is None else 'a'} bias; "
-            f"{task_node(model).name} expects {'none' if ours.bias is None else 'one'}."
+            f"{task_node(model).name} expects {'one' if has_bias else 'none'}."
         )
     with torch.no_grad():
-        for i, name in enumerate(classes):
-            if name in theirs:
-                row = theirs.index(name)
-                ours.weight[i] = published[CLASSIFIER_WEIGHT][row]
-                if bias is not None:
-                    ours.bias[i] = bias[row]
-    return found
+        for name in copied:
+            i, row = classes.index(name), labels.index(name)
+            classifier.weight[i] = weight[row]
+            if bias is not None:
+                classifier.bias[i] = bias[row]
+    return copied

@@ -1,4 +1,4 @@
-"""Many threads may predict with an encoder at a time, or one may train it."""
+"""A lock for an encoder: many threads may predict with it, or one may train it."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from typing import Any
 
 
 class ReadWriteLock:
-    """Held by any number of readers, or by one writer. A thread that holds it may take it again,
-    in either way. The standard library has no such lock.
+    """Held by any number of readers, or by one writer. A thread that holds it may acquire it again,
+    for reading or writing. The standard library has no such lock.
 
-    A writer waits until the present readers are done, and later ones wait for it, so a stream of
-    predictions does not keep a training waiting.
+    A writer waits for the present readers. Later readers wait for the writer, so that continuous
+    predictions do not delay training.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The border between Thinc and a torch module of ours."""
+"""Thinc shims of torch modules: optimizer steps, learning rates, serialisation."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -20,16 +20,17 @@ from .forking import make_forks_safe
 
 @dataclass
 class LearnRates:
-    """How a module's parameters are updated, on top of the config's optimizer.
+    """Learning rates and weight decay of a module's parameters, relative to the config's optimizer.
 
     learn_rate_factor: multiplies the learning rate of every parameter.
-    new, new_learn_rate_factor: names (prefixes) of freshly drawn parameters, and their factor.
-    layer_decay: layer i of n learns at ``layer_decay ** (n - i)`` of the rate, embeddings at
-        ``layer_decay ** (n + 1)``; 1.0 switches it off.
+    new, new_learn_rate_factor: name prefixes of parameters that are not from the checkpoint, and an
+        additional factor for these.
+    layer_decay: the factor of layer i of n is ``layer_decay ** (n - i)``, that of embeddings
+        ``layer_decay ** (n + 1)``; 1.0 means no decay.
     decay_everything: also apply weight decay (L2) to biases and LayerNorm.
-    most: the maximum learning rate, before all factors; None: no limit. Optimizers without moments
-        (SGD) have other rates, and no limit.
-    owner: the encoder, for a message when the limit acts; empty: no message.
+    max_rate: the maximum learning rate, before all factors; None: no limit. Optimizers without
+        moments (SGD) use rates of another magnitude, and have no limit.
+    owner: the encoder's name, for the warning about the limit; empty: no warning.
     """
 
     learn_rate_factor: Factor = 1.0
@@ -38,13 +39,14 @@ class LearnRates:
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     n_layers: int = 0
     decay_everything: bool = False
-    most: float | None = None
+    max_rate: float | None = None
     owner: str = ""
 
     def __post_init__(self) -> None:
         check_settings("model", LearnRates, vars(self))
 
     def scale(self, name: str) -> float:
+        """The factor of a parameter's learning rate."""
         if name.startswith(self.new) and self.new:
             return self.learn_rate_factor * self.new_learn_rate_factor
         depth = self.n_layers + 1
@@ -53,29 +55,30 @@ class LearnRates:
                 depth = self.n_layers - int(following) - 1
         return self.learn_rate_factor * self.layer_decay**depth
 
-    def within(self, optimizer: Optimizer) -> float:
-        """What the optimizer's rate is to be multiplied by, so that it stays within the limit."""
-        if self.most is None or not optimizer.b2 or optimizer.learn_rate <= self.most:
+    def limit_factor(self, optimizer: Optimizer) -> float:
+        """The factor that reduces the optimizer's learning rate to the limit; 1 if it is lower."""
+        if self.max_rate is None or not optimizer.b2 or optimizer.learn_rate <= self.max_rate:
             return 1.0
         if self.owner:
             LOGGER.warning(
                 "The learning rate %g is too high for the encoder %s, which would learn nothing: "
-                "%g is used, for the layers on it too. Set max_learn_rate of the encoder to a "
-                "number, or to null for no limit. This is said once.",
+                "%g is used, also for the layers on it. Set max_learn_rate of the encoder to a "
+                "number, or to null for no limit. This warning is logged once.",
                 optimizer.learn_rate,
                 self.owner,
-                self.most,
+                self.max_rate,
             )
             self.owner = ""
-        return self.most / optimizer.learn_rate
+        return self.max_rate / optimizer.learn_rate
 
     def decays(self, name: str, parameter: torch.Tensor) -> bool:
+        """Whether weight decay applies to a parameter."""
         return self.decay_everything or (parameter.ndim > 1 and not name.endswith(".bias"))
 
 
 @dataclass
 class Format:
-    """How a module is written and read: two module-level functions (so that it pickles)."""
+    """The functions that save and load a module. They must be module-level, to be picklable."""
 
     save: Callable[[Any], bytes]
     load: Callable[[bytes], torch.nn.Module]
@@ -84,10 +87,10 @@ class Format:
 class LukeShim(PyTorchShim):
     """A shim whose module may be absent until it is initialised or loaded.
 
-    prepared: the owner applied its settings to the present module.
+    prepared: whether the node's settings have been applied to the present module.
 
-    It has no gradient scaler: Thinc's unscales all gradients at every backward pass, which is
-    wrong under ``accumulate_gradient``. Mixed precision here is bf16 autocast, which needs none.
+    It has no gradient scaler: Thinc's unscales all gradients in every backward pass, which is wrong
+    with ``accumulate_gradient``. Mixed precision is bf16 autocast, which needs no scaler.
     """
 
     def __init__(self, module: torch.nn.Module | None, format: Format):
@@ -102,10 +105,10 @@ class LukeShim(PyTorchShim):
         return self._model
 
     def set(self, module: torch.nn.Module) -> None:
-        """Take a module in. It gets a new identity, because optimizers keep their moments by
-        that, and those of another module would not fit."""
+        """Replace the module. The shim gets a new id, because optimizers store moments by this id,
+        and those of another module would be wrong."""
         make_forks_safe()
-        # float32, whatever torch.set_default_dtype made fresh parameters.
+        # New parameters may have another type, of torch.set_default_dtype.
         self._model = module.to(self._device or get_torch_default_device(), torch.float32)
         self.prepared = False
         self._renew_id()
@@ -124,7 +127,8 @@ class LukeShim(PyTorchShim):
             self.id = Shim.global_id
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """One optimizer step on every parameter that has a gradient; gradients become zero."""
+        """Take an optimizer step on every parameter that has a gradient, and remove the
+        gradients."""
         if self._model is None:
             return
         with self._changing():
@@ -132,7 +136,7 @@ class LukeShim(PyTorchShim):
 
     def _step(self, optimizer: Optimizer) -> None:
         assert self._model is not None
-        decay, within = optimizer.L2, self.rates.within(optimizer)
+        decay, limit_factor = optimizer.L2, self.rates.limit_factor(optimizer)
         for name, parameter in self._model.named_parameters():
             if parameter.grad is None or not parameter.requires_grad:
                 continue
@@ -142,40 +146,40 @@ class LukeShim(PyTorchShim):
                     (self.id, name),
                     weights,
                     torch2xp(parameter.grad),  # type: ignore[arg-type]
-                    lr_scale=within * self.rates.scale(name),
+                    lr_scale=limit_factor * self.rates.scale(name),
                 )
-            # Thinc's optimizers work in place, on the parameter's own memory. Wrapping the
-            # result anew at every step would chain wrappers up without end.
+            # Thinc's optimizers update the parameter's own memory. Assigning their result would
+            # wrap it again in every step, in an endless chain of wrappers.
             if updated is not weights and not _same_memory(updated, weights):
                 parameter.data.copy_(to_torch(updated))
             parameter.grad = None
 
     @contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
-        """Within the block, parameters have the values that ``params`` has for them: the averages
-        of an optimizer (``use_averages``), by the keys that :meth:`finish_update` gave it."""
+        """In this context parameters have the values of ``params``: the averages of an optimizer
+        (``use_averages``), with the keys that :meth:`finish_update` used."""
         named = self._model.named_parameters() if self._model is not None else ()
-        found = [(p, params[self.id, name]) for name, p in named if (self.id, name) in params]
-        before = [parameter.data.clone() for parameter, _ in found]
-        if found:
+        replaced = [(p, params[self.id, name]) for name, p in named if (self.id, name) in params]
+        old_values = [parameter.data.clone() for parameter, _ in replaced]
+        if replaced:
             with self._changing():
-                for parameter, value in found:
+                for parameter, value in replaced:
                     parameter.data.copy_(to_torch(value))
         try:
             yield
         finally:
-            if found:
+            if replaced:
                 with self._changing():
-                    for (parameter, _), value in zip(found, before):
+                    for (parameter, _), value in zip(replaced, old_values):
                         parameter.data.copy_(value)
 
     def _changing(self) -> AbstractContextManager:
-        """What a module that several threads may use does about a change of its weights. (Thinc
-        writes through NumPy or CuPy, which torch does not notice.)"""
+        """The module's context for changes of its weights, if it has one (a module that several
+        threads use). Thinc changes weights through NumPy or CuPy, which torch does not notice."""
         return getattr(self._model, "changing", nullcontext)()
 
     def copy(self) -> "LukeShim":
-        """A copy with an identity of its own: optimizers keep their moments by it."""
+        """A copy with a new id, by which optimizers store moments."""
         result = copy.deepcopy(self)
         result._renew_id()
         return result
@@ -193,12 +197,12 @@ class LukeShim(PyTorchShim):
 @contextmanager
 def _decay(optimizer: Optimizer, rate: float) -> Iterator[None]:
     """Set the optimizer's weight decay for one parameter, and restore it also after an error."""
-    before = optimizer.L2
+    old_rate = optimizer.L2
     optimizer.L2 = rate
     try:
         yield
     finally:
-        optimizer.L2 = before
+        optimizer.L2 = old_rate
 
 
 def _same_memory(one: Any, other: Any) -> bool:

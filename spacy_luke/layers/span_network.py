@@ -1,8 +1,8 @@
-"""Spans scored as entities: what ``luke_ner`` computes.
+"""The scorer of candidate spans: the computation of ``luke_ner``.
 
-Three modes. ``full`` and ``probe`` make every candidate span a [MASK] entity input, with the
-published attention or with probe attention. ``two-stage`` first scores all candidates with a
-light filter on word states, keeps the best k, and only those become (probe) entity inputs.
+In the modes ``full`` and ``probe`` every candidate span is an entity input [MASK], with the
+published attention or with probe attention. In ``two-stage`` a fast filter on word states scores
+all candidates, and only the best k become entity inputs, with probe attention.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,18 +26,18 @@ from ..ties import TOLERANCE, levels
 from ..validation import Count, Positive, check_settings
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun, place
-from .head import Head, HeadKind
+from .task_head import Head, HeadKind
 from .task_layer import Scorer
 
 Mode = Literal["two-stage", "probe", "full"]
 NIL = "NIL"
-"""The published name of "no entity"; in our class order it comes last, as in ``spancat``."""
+"""The published name of the class "no entity". Here it is the last class, as in ``spancat``."""
 _MAX_WIDTH = 32
 
 
 class SpanQuery(NamedTuple):
-    """docs and, for each, token ranges (n, 2). keep: (n,) candidates that must pass the
-    filter, whatever it scores them (gold spans while training)."""
+    """Documents and their candidate spans, token ranges (n, 2). keep: (n,) candidates that pass the
+    filter whatever their score (gold spans in training)."""
 
     docs: Sequence[Doc]
     spans: Ragged
@@ -45,7 +45,7 @@ class SpanQuery(NamedTuple):
 
     @property
     def table(self) -> Array:
-        """(n, 2) start and end of each candidate, in tokens of its document."""
+        """(n, 2) start and end of each candidate, tokens counted in its document."""
         data = to_numpy(self.spans.dataXd)
         return data.reshape(-1, 2).astype(np.int64)
 
@@ -58,9 +58,9 @@ class SpanQuery(NamedTuple):
 class SpanScores(NamedTuple):
     """Scores, or their gradients.
 
-    rows: (n_rows,) candidates that became entity inputs, and logits: (n_rows, n_classes).
-    filtered: (n_filtered,) candidates the filter scored, and filter_logits: (n_filtered,);
-    both empty without a filter.
+    rows: (n_rows,) the candidates that became entity inputs. logits: (n_rows, n_classes).
+    filtered: (n_filtered,) the candidates that the filter scored. filter_logits: (n_filtered,).
+        Both are empty without a filter.
     """
 
     rows: Array
@@ -70,7 +70,7 @@ class SpanScores(NamedTuple):
 
 
 def _parts(hidden: int, n_classes: int, filter_size: int) -> Mapping[str, nn.Module]:
-    """The classifier and, in two-stage mode, the filter. A filter of size 0 is none."""
+    """The classifier and, in two-stage mode, the filter. filter_size 0: no filter."""
     parts: dict[str, nn.Module] = {"head": LinearHead(hidden, 3, n_classes)}
     if filter_size:
         parts["filter"] = SpanFilter(hidden, filter_size, _MAX_WIDTH)
@@ -112,10 +112,11 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
 
     def score(self, run: EncoderRun, head: Head, query: SpanQuery) -> SpanScores:
         placed = self.place(run.node, query)
-        nothing = SpanScores(_NO_ROWS, run.zeros(0, head.n_classes), _NO_ROWS, run.zeros(0))
-        parts = [nothing]
+        no_scores = SpanScores(_NO_ROWS, run.zeros(0, head.n_classes), _NO_ROWS, run.zeros(0))
+        parts = [no_scores]
         if self.mode == "two-stage":
-            # Also windows without candidates, as components that share a word pass encode them.
+            # Windows without candidates are encoded too: components that share word passes need
+            # them.
             n_best = np.ceil(placed.n_words() * self.candidates_per_word).astype(np.int64)
             for batch in placed.batches(run.max_rows):
                 if len(batch.rows):
@@ -125,7 +126,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
                 inputs = LukeInputs(batch, batch.entities(run.encoder.mask_id))
                 states = run.encode(inputs, self.mode)
                 logits = _classify(run, head, batch, states.words, states.entities)
-                parts.append(nothing._replace(rows=batch.rows, logits=logits))
+                parts.append(no_scores._replace(rows=batch.rows, logits=logits))
         return SpanScores(
             np.concatenate([part.rows for part in parts]),
             torch.cat([part.logits for part in parts]),
@@ -142,7 +143,8 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         n_best: Array,
         keep: Array | None,
     ) -> SpanScores:
-        """n_best: (n_windows,) how many candidates of a window may become entity inputs."""
+        """Filter the candidates of a batch and score the best. n_best: (n_windows,) the number of
+        candidates per window that may become entity inputs."""
         limits = n_best[batch.windows]
         word_pass = run.encode_words(batch, limits)
         lengths = placed.spans[batch.rows] @ [-1, 1]
@@ -164,9 +166,9 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
 
     @property
     def _least_logit(self) -> float:
-        """What a kept candidate's filter logit must reach at prediction. Training takes the best k
-        in any case: the head learns "no entity" from what a filter of the first steps would
-        drop."""
+        """The lowest filter logit of a candidate that is scored at prediction. In training there is
+        no such limit, because the head learns "no entity" from candidates that an untrained filter
+        would drop."""
         least = self.filter_threshold
         return float(np.log(least) - np.log1p(-least)) if least else -np.inf
 
@@ -190,10 +192,11 @@ def best_per_sequence(
     least: float = -np.inf,
 ) -> Array:
     """Sorted indices of the ``limits[s]`` best scores of each sequence s that are at least
-    ``least``, ties by position.
+    ``least``; of equal scores the first.
 
-    forced: (n,) candidates that are kept in any case, within the limit if it is large
-        enough and beyond it if not.
+    forced: (n,) candidates that are always kept; they count towards the limit, and may exceed it.
+
+    scores [3, 1, 2, 5], sequences [0, 0, 0, 1], limits [2, 1] -> [0, 2, 3].
     """
     ranking = scores if forced is None else np.where(forced, np.inf, scores)
     order = np.lexsort((-levels(ranking, sequences), sequences))

@@ -1,7 +1,7 @@
 """``spacy-luke.SpanScorer.v1``: the task layer of spans, for ``luke_ner`` and for stock components.
 
-A ``SpanQuery`` is answered by ``SpanScores``. Documents and candidates, as spaCy's ``spancat`` and
-``spancat_singlelabel`` give them, are answered by probabilities:
+For a ``SpanQuery`` it returns ``SpanScores``. For documents and candidates, the input of spaCy's
+``spancat`` and ``spancat_singlelabel``, it returns probabilities:
 ``Model[Tuple[List[Doc], Ragged], Floats2d]``.
 """
 
@@ -18,7 +18,7 @@ from .shim import LearnRates
 from .span_network import SpanQuery, SpanScorer, SpanScores
 from .task_layer import task_layer
 
-SCORER = "luke-span-scorer"
+NODE = "luke-span-scorer"
 
 
 @registry.architectures("spacy-luke.SpanScorer.v1")
@@ -35,24 +35,25 @@ def SpanScorer_v1(
     learn_rate_factor: float = 1.0,
     activation: Literal["softmax", "logistic"] = "softmax",
 ) -> Model[tuple[Sequence[Doc], Ragged], Floats2d]:
-    """Score candidate spans, each as an entity token of its own.
+    """Score candidate spans, each as an entity input.
 
     encoder: ``spacy-luke.LukeEncoder.v1``, or ``spacy-luke.LukeListener.v1`` to share one.
-    mode: ``two-stage`` (a light filter keeps the best candidates; probe attention), ``probe``
-        or ``full`` (every candidate is an entity token; ``full`` is the published attention).
-    candidates_per_word: what the filter of ``two-stage`` keeps; may be changed after training.
-    filter_threshold: least probability, by the filter, of a candidate that is scored at
-        prediction, within the best k; may be changed after training.
-    layout: ``document`` windows, each ``sentence`` alone, or each sentence filled up with
-        document ``context`` on both sides, as published. By default ``context`` for ``full``
-        and ``document`` otherwise.
-    max_pieces: longest candidate in pieces; longer ones are not scored.
-    max_entities: most entities of a sequence in ``probe`` and ``full``; more make the window
-        be repeated.
+    mode: ``two-stage`` (a fast filter selects the best candidates; probe attention), ``probe``
+        or ``full`` (every candidate is an entity input; ``full`` is the published attention).
+    candidates_per_word: the number of candidates that the filter of ``two-stage`` selects, per
+        word; may be changed after training.
+    filter_threshold: at prediction, candidates with a lower probability according to the filter are
+        not scored; may be changed after training.
+    layout: ``document`` windows, each ``sentence`` alone, or each sentence extended with document
+        ``context`` on both sides, as published. Defaults to ``context`` for ``full``, else to
+        ``document``.
+    max_pieces: largest number of pieces of a candidate; longer candidates are not scored.
+    max_entities: largest number of entities per sequence in ``probe`` and ``full``. A window with
+        more is repeated.
     filter_size: width of the filter's hidden layer.
     learn_rate_factor: learning rate of head and filter, relative to the config's.
-    activation: what stock components expect: ``softmax`` (with a negative class) in
-        ``spancat_singlelabel``, ``logistic`` in ``spancat``. ``luke_ner`` reads logits.
+    activation: of the probabilities for stock components: ``softmax`` (with a negative class) for
+        ``spancat_singlelabel``, ``logistic`` for ``spancat``. ``luke_ner`` uses logits.
     """
     if activation not in ("softmax", "logistic"):
         raise ConfigError(f"SpanScorer.activation is {activation!r}; use 'softmax' or 'logistic'.")
@@ -61,7 +62,7 @@ def SpanScorer_v1(
     )
     network = task_layer(encoder, scorer, LearnRates(learn_rate_factor))
     return Model(
-        SCORER,
+        NODE,
         _forward,
         init=_initialize,
         layers=[network],
@@ -87,8 +88,9 @@ def _forward(
 def _probabilities(
     model: Model, docs: Sequence[Doc], spans: Ragged, is_train: bool
 ) -> tuple[Floats2d, Callable[[Floats2d], list]]:
-    """(n_candidates, n_classes). A candidate that the filter dropped, or that does not fit, has
-    (nearly) all its mass on the negative class, or zeros for ``logistic``."""
+    """(n_candidates, n_classes). If a candidate was dropped by the filter, or does not fit,
+    (nearly) all of its probability is on the negative class; with ``logistic`` all its
+    probabilities are 0."""
     xp = model.ops.xp
     network, activation = model.layers[0], model.attrs["activation"]
     scores, finish = network(SpanQuery(docs, spans), is_train)
@@ -99,8 +101,9 @@ def _probabilities(
     if activation == "softmax":
         output[:, -1] = 1.0
         if len(scores.filtered) and n_classes > 1:
-            # A dropped candidate's probability is spread, NIL with two shares, so that no other
-            # class can win it.
+            # The probability p of a dropped candidate is divided into n + 1 equal parts: one for
+            # each other class, and two for NIL, which gets 1 - p as well. So NIL is always the most
+            # probable.
             output[scores.filtered, :-1] = (probability / (n_classes + 1))[:, None]
             output[scores.filtered, -1] = 1.0 - probability * (n_classes - 1) / (n_classes + 1)
         output[scores.rows] = model.ops.softmax(logits)
@@ -108,9 +111,9 @@ def _probabilities(
         output[scores.rows] = model.ops.sigmoid(logits)
 
     def backprop(d_output: Floats2d) -> list:
-        """As in Thinc's Softmax and Logistic with a stock loss, d_output is the gradient of
-        the logits. A candidate is gold where some class is pushed up (a negative gradient):
-        that is the filter's target."""
+        """d_output: the gradient of the logits, as in Thinc's Softmax and Logistic with a stock
+        loss. The filter's target is 1 for a candidate with a negative gradient in any class,
+        because this class is gold."""
         positive = d_output[:, :-1] if activation == "softmax" else d_output
         gold = (positive < 0).any(axis=1)[scores.filtered]
         d_filter = xp.asarray(probability - gold, dtype="f")

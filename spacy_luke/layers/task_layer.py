@@ -1,7 +1,7 @@
-"""A task layer: a Thinc node with an encoder (or a listener) below it, and the task's head.
+"""A task layer: a Thinc node with the task's head, and an encoder (or a listener) as its child.
 
-Encoder and head run in one autograd graph; only scores cross into NumPy or CuPy, and only their
-gradients come back.
+Encoder and head are in one autograd graph. Only scores are converted to NumPy or CuPy, and only
+their gradients are converted back.
 """
 
 from abc import ABC, abstractmethod
@@ -19,13 +19,13 @@ from ..model.packing import Array
 from .encoder import module_of, shim_of
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun
-from .head import Head, HeadKind, head_format
 from .listener import encoder_node, is_listener
 from .shim import LearnRates, LukeShim
+from .task_head import Head, HeadKind, head_format
 
 
 class OfDocs(Protocol):
-    """What every query says."""
+    """What all queries have."""
 
     @property
     def docs(self) -> Sequence[Doc]: ...
@@ -36,10 +36,10 @@ Scores = TypeVar("Scores", bound=tuple)
 
 
 class Scorer(ABC, Generic[Query, Scores]):
-    """What a task layer computes. A subclass is a dataclass of the layer's settings.
+    """The computation of a task layer. A subclass is a dataclass of the layer's settings.
 
-    A query names documents and spans. Scores are a named tuple: arrays say which rows of the query
-    were scored, tensors hold their scores.
+    A query contains documents and spans. Scores are a named tuple of arrays (which rows of the
+    query were scored) and tensors (their scores).
     """
 
     node: ClassVar[str]
@@ -48,20 +48,20 @@ class Scorer(ABC, Generic[Query, Scores]):
     @property
     @abstractmethod
     def kind(self) -> HeadKind:
-        """The head it needs."""
+        """The kind of the task's head."""
 
     def head_config(self, encoder: Encoder) -> dict[str, Any]:
-        """The settings of a fresh head beside ``hidden`` and ``n_classes``."""
+        """The settings of a new head besides ``hidden`` and ``n_classes``."""
         return {}
 
     @abstractmethod
     def fits(self, encoder: Model, query: Query) -> Array:
-        """(n_rows,) which rows of the query can be scored; the others are too long, or have no
-        pieces. encoder: the encoder or listener node."""
+        """(n_rows,) whether each row of the query can be scored; the others are too long, or have
+        no pieces. encoder: the encoder or listener node."""
 
     @abstractmethod
     def score(self, run: EncoderRun, head: Head, query: Query) -> Scores:
-        """Score a query, with tensors where the layer's scores have arrays."""
+        """Score a query. Scores and gradients of the layer are arrays; here scores are tensors."""
 
 
 def task_layer(
@@ -88,18 +88,18 @@ def _forward(
     with EncoderRun(model.layers[0], query.docs, is_train) as run:
         head.train(is_train)
         head.set_dropout(float(model.attrs["dropout_rate"]))
-        found = scorer_of(model).score(run, head, query)
-    tensors = {i: x for i, x in enumerate(found) if isinstance(x, torch.Tensor)}
+        scores = scorer_of(model).score(run, head, query)
+    tensors = {i: x for i, x in enumerate(scores) if isinstance(x, torch.Tensor)}
 
     def backprop(d_scores: Scores) -> list:
-        # A rate that is too high for an encoder that learns is too high for the layers on it.
-        limit = shim_of(encoder_node(run.node)).rates.most if run.trains else None
-        shim_of_head(model).rates.most = limit
+        # The limit of an encoder that is trained also applies to the layers on it.
+        limit = shim_of(encoder_node(run.node)).rates.max_rate if run.trains else None
+        shim_of_head(model).rates.max_rate = limit
         run.backprop([*tensors.values()], [d_scores[i] for i in tensors], head)
         return []
 
-    values = (torch2xp(x.detach()) if i in tensors else x for i, x in enumerate(found))
-    return type(found)(*values), backprop
+    values = (torch2xp(x.detach()) if i in tensors else x for i, x in enumerate(scores))
+    return type(scores)(*values), backprop
 
 
 def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
@@ -110,7 +110,8 @@ def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
     initialize_head(model, n_classes)
 
 
-# What a component needs of its model: a task layer, or one in a wrapper that names it "network"
+# Functions for components. Their model is a task layer, or a wrapper with a reference "network" to
+# it.
 
 
 def task_node(model: Model) -> Model:
@@ -157,19 +158,19 @@ def learn_from(model: Model, examples: Sequence[Example]) -> None:
     """Register the examples of the next update: a shared encoder identifies its batch by them."""
     below = encoder_below(model)
     if is_listener(below):
-        below.attrs["link"].mine = examples
+        below.attrs["link"].own_examples = examples
         below.attrs["link"].head = head_of(model)
 
 
 def drop_gradients(model: Model) -> None:
-    """After an error: no gradient of this batch is left in the head, nor in the encoder."""
+    """After an error, remove the gradients of this batch from the head and the encoder."""
     if has_head(model):
         _drop(head_of(model))
     below = encoder_below(model)
     if not is_listener(below):
         _drop(module_of(below))
-    elif below.attrs["link"].failed is not None:
-        below.attrs["link"].failed()
+    elif below.attrs["link"].on_failure is not None:
+        below.attrs["link"].on_failure()
 
 
 def _drop(module: torch.nn.Module) -> None:
@@ -185,7 +186,7 @@ def set_head(model: Model, head: Head) -> None:
 
 @torch.inference_mode(False)  # its tensors could not be trained later
 def initialize_head(model: Model, n_classes: int) -> None:
-    """Draw a fresh head for an encoder that has its weights."""
+    """Initialise a new head. The encoder must have its weights."""
     encoder, scorer = encoder_of(model), scorer_of(model)
     config = scorer.head_config(encoder)
     hidden = encoder.hidden_size
@@ -193,5 +194,5 @@ def initialize_head(model: Model, n_classes: int) -> None:
 
 
 def fits(model: Model[Query, Scores], query: Query) -> Array:
-    """(n_rows,) which rows of a query the task layer can score."""
+    """(n_rows,) whether the task layer can score each row of a query."""
     return scorer_of(model).fits(encoder_below(model), query)

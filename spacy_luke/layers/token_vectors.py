@@ -1,4 +1,4 @@
-"""The encoder as a ``tok2vec`` layer: one vector per token, from words alone."""
+"""The encoder as a ``tok2vec`` layer: one vector per token, computed without entities."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,8 +19,8 @@ _NO_DOCS: Array = np.zeros(0, dtype=np.int64)
 
 
 def encode_pieces(run: EncoderRun) -> tuple[Pieces, torch.Tensor]:
-    """The pieces of the run's documents, and their states (n_pieces, hidden): each from the window
-    that answers for it, special pieces left out."""
+    """The pieces of the run's documents, and their states (n_pieces, hidden), each from the window
+    that the piece belongs to; without special pieces."""
     placed = place(run.node, run.docs, _NO_SPANS, _NO_DOCS)
     parts = [run.zeros(0, run.encoder.hidden_size)]
     for batch in placed.batches(run.max_rows):
@@ -30,12 +30,15 @@ def encode_pieces(run: EncoderRun) -> tuple[Pieces, torch.Tensor]:
 
 
 def encoder_pooling(node: Model) -> str:
-    """How pieces become tokens: a listener's own rule, or its encoder's."""
+    """The rule by which pieces become tokens: that of a listener, or else of its encoder."""
     return node.attrs.get("pooling") or encoder_node(node).attrs["settings"].pooling
 
 
 def pool(states: torch.Tensor, pieces: Pieces, pooling: str) -> torch.Tensor:
-    """Vectors of tokens: (n_pieces, H) -> (n_tokens, H); zeros for a token without pieces."""
+    """Piece states (n_pieces, H) -> token vectors (n_tokens, H); zeros for a token without pieces.
+
+    pooling: ``mean`` of a token's pieces, or the ``first``.
+    """
     starts, ends = pieces.token_starts, pieces.token_ends
     lengths = ends - starts
     if pooling == "first":
@@ -43,9 +46,9 @@ def pool(states: torch.Tensor, pieces: Pieces, pooling: str) -> torch.Tensor:
         lengths = ends - starts
     device = states.device
     rows = torch.from_numpy(ranges(starts, ends)).to(device)
-    owners = torch.from_numpy(np.repeat(np.arange(len(starts)), lengths)).to(device)
+    tokens = torch.from_numpy(np.repeat(np.arange(len(starts)), lengths)).to(device)
     sums = states.new_zeros((len(starts), states.shape[1]))
-    sums = sums.index_add(0, owners, states.index_select(0, rows))
+    sums = sums.index_add(0, tokens, states.index_select(0, rows))
     counts = torch.from_numpy(np.maximum(lengths, 1)).to(device)
     return sums / counts.unsqueeze(-1)
 

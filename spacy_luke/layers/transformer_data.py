@@ -28,8 +28,8 @@ def is_stock_listener(node: Model) -> bool:
 class WordStates:
     """One pass over words, without entities, so that gold entities cannot leak.
 
-    doc_data: a ``TransformerData`` for each document. Gradients of several listeners are
-    added up by :meth:`receive` and flow back once, in :meth:`backprop`.
+    doc_data: a ``TransformerData`` per document. :meth:`receive` adds up the gradients of several
+    listeners, and :meth:`backprop` uses their sum once.
     """
 
     def __init__(self, encoder: Model, docs: Sequence[Doc], is_train: bool):
@@ -38,11 +38,8 @@ class WordStates:
             self._pieces, self._states = encode_pieces(run)
         self._gradient: torch.Tensor | None = None
         states = torch2xp(self._states.detach())
-        self._answered = [
-            i
-            for i, doc in enumerate(docs)
-            if len(doc)  # the stock layer returns nothing for an empty document
-        ]
+        # The stock layer returns no gradient for an empty document.
+        self._not_empty = [i for i, doc in enumerate(docs) if len(doc)]
         self.doc_data = [
             self._doc_data(i, len(doc), states, run.encoder.hidden_size)
             for i, doc in enumerate(docs)
@@ -55,7 +52,7 @@ class WordStates:
         low, high = (int(self._pieces.piece_offsets[i + j]) for j in (0, 1))
         if not n_tokens:
             return TransformerData.empty()
-        if low == high:  # white space only: tokens, but nothing to align
+        if low == high:  # white space only: tokens without pieces
             return TransformerData.zeros(n_tokens, hidden, xp=get_array_module(states))
         a, b = self._pieces.token_offsets[i], self._pieces.token_offsets[i + 1]
         starts, ends = self._pieces.token_starts[a:b] - low, self._pieces.token_ends[a:b] - low
@@ -76,12 +73,12 @@ class WordStates:
         )
 
     def receive(self, d_doc_data: Sequence[Any]) -> None:
-        """Add a listener's gradients, as the stock layer hands them over."""
+        """Add a listener's gradients, in the form of the stock layer."""
         if not self._states.requires_grad:
             return
         if self._gradient is None:
             self._gradient = torch.zeros_like(self._states)
-        for i, data in zip(self._answered, d_doc_data):
+        for i, data in zip(self._not_empty, d_doc_data):
             low, high = (int(self._pieces.piece_offsets[i + j]) for j in (0, 1))
             if high > low:
                 gradient = to_torch(data.model_output.last_hidden_state)

@@ -1,4 +1,4 @@
-"""What a component does whose encoder others listen to: connect, open, add up, step once."""
+"""The upstream of listeners: it connects them, adds up their gradients, and takes one step."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,17 +17,16 @@ from .word_passes import WordPasses
 
 
 class Upstream:
-    """The listeners of one encoder, and the steps it takes for them.
+    """The listeners of one encoder, and the optimizer steps that are taken for them.
 
-    Our listeners run the encoder themselves, with gradients only for the batch that :meth:`open`
-    named.
-    Stock listeners are handed word states. Gradients add up in the encoder's parameters.
+    Our listeners run the encoder themselves, with gradients only for the batch of :meth:`open`.
+    Stock listeners get word states. Gradients are added up in the encoder's parameters.
 
-    ``spacy train`` finishes all components after their updates. ``nlp.update`` with an optimizer
-    finishes each right after its own update, that is before any listener has run: then the
-    step is owed, and taken when the listeners are done. A listener that was absent from the last
-    batch (excluded, disabled) is not waited for again until it comes back; in the batch in which
-    it does, its gradient may arrive after the step, and is part of the next.
+    ``spacy train`` calls ``finish_update`` of all components after their updates. ``nlp.update``
+    with an optimizer calls it after each component's update, so before any listener has run. Then
+    the step is deferred until the listeners are done. A listener that was absent from the last
+    batch (excluded or disabled) is not waited for. When it is present again, its gradient may
+    arrive after the step, and is part of the next.
     """
 
     def __init__(self, model: Model) -> None:
@@ -37,8 +36,8 @@ class Upstream:
         self._name = ""
         self._waiting: set[int] = set()
         self._absent: set[int] = set()
-        self._heard = False
-        self._owed: Optimizer | None = None
+        self._any_gradients = False
+        self._deferred: Optimizer | None = None
         self._word_states: WordStates | None = None
 
     # Connections
@@ -50,8 +49,8 @@ class Upstream:
         if is_listener(listener):
             link: UpstreamLink = listener.attrs["link"]
             link.encoder, link.component = self.model, self._name
-            link.report = partial(self._reported, listener)
-            link.failed = self.drop_gradients
+            link.on_gradients = partial(self._received, listener)
+            link.on_failure = self.drop_gradients
             link.n_listeners = self._n_listeners
             link.passes = self.passes
         elif not Doc.has_extension("trf_data"):
@@ -72,17 +71,19 @@ class Upstream:
         return True
 
     def find(self, component: Any, name: str) -> None:
-        """Connect the listeners of a later component that want this upstream, or any. name: that of
-        the upstream by now, which spaCy changes if a component is renamed, or sourced under another
-        name; its listeners stay its own."""
+        """Connect the listeners of a later component that name this upstream, or any (``*``).
+
+        name: the upstream's present name. spaCy changes it if a component is renamed, or sourced
+        with another name; the listeners stay connected.
+        """
         self._name = name
         if isinstance(getattr(component, "model", None), Model):
             for node in component.model.walk():
                 link = node.attrs["link"] if is_listener(node) else None
-                wanted = link.wanted if link is not None else None
+                upstream = link.wanted if link is not None else None
                 if is_stock_listener(node):
-                    wanted = getattr(node, "upstream_name", None)
-                if wanted in ("*", name) or link is not None and link.encoder is self.model:
+                    upstream = getattr(node, "upstream_name", None)
+                if upstream in ("*", name) or link is not None and link.encoder is self.model:
                     self.add(node, component.name)
 
     @property
@@ -94,7 +95,7 @@ class Upstream:
         return [node for node in self.listeners if is_stock_listener(node)]
 
     def _ours(self) -> list[Model]:
-        """Our listeners, but for those that a later upstream has taken over."""
+        """Our listeners, without those that were connected to a later upstream."""
         return [
             node
             for node in self.listeners
@@ -105,15 +106,15 @@ class Upstream:
         return len(self._ours())
 
     def __getstate__(self) -> dict[str, Any]:
-        # Listeners are waited for by their identity, which a copy does not share.
-        at_rest: dict[str, Any] = {
+        # Listeners are waited for by their id, which differs in a copy.
+        between_batches: dict[str, Any] = {
             "_waiting": set(),
             "_absent": set(),
-            "_heard": False,
-            "_owed": None,
+            "_any_gradients": False,
+            "_deferred": None,
             "_word_states": None,
         }
-        return {**self.__dict__, **at_rest}
+        return {**self.__dict__, **between_batches}
 
     # Updates
 
@@ -122,11 +123,11 @@ class Upstream:
         docs = [eg.predicted for eg in examples]
         self.passes.clear()
         self._absent = set(self._waiting)
-        self.settle()
+        self.take_deferred_step()
         for node in self._ours():
             node.attrs["link"].batch = None
         self._waiting = set()
-        self._heard = False
+        self._any_gradients = False
         if not any(len(doc) for doc in docs):
             return
         for node in self._ours():
@@ -140,53 +141,49 @@ class Upstream:
                 node.receive(node.get_batch_id(docs), self._word_states.doc_data, receive)
 
     def finish(self, sgd: Optimizer) -> None:
-        """Take the optimizer step, once for all listeners. If none has run yet, defer it.
-        (Gradients cannot tell this: they may be from another sub-batch.)"""
-        self._flush()
-        if self._waiting and not self._heard:
-            self._owed = sgd
+        """Take the optimizer step, once for all listeners. If no listener has run yet, defer it.
+        (The presence of gradients does not show this: they may be from another sub-batch.)"""
+        self._backprop_stock()
+        if self._waiting and not self._any_gradients:
+            self._deferred = sgd
         else:
             self.model.finish_update(sgd)
 
-    def settle(self) -> None:
-        """Take the step that is owed, if one is: before the next batch, and before saving."""
-        self._flush()
-        self._step_if_owed()
+    def take_deferred_step(self) -> None:
+        """Take the deferred step, if there is one: before the next batch, and before saving."""
+        self._backprop_stock()
+        if self._deferred is not None:
+            self.model.finish_update(self._deferred)
+            self._deferred = None
 
     def drop_gradients(self) -> None:
-        """A listener failed in this batch: what has been added up so far, here and in the heads of
-        the other listeners, is half of a gradient. The next batch must not take it for its own."""
+        """After the failure of a listener, remove all gradients of this batch, here and in the
+        heads of the other listeners. Otherwise they would be added to those of the next batch."""
         heads = [node.attrs["link"].head for node in self._ours()]
         for module in (module_of(self.model), *heads):
             for parameter in module.parameters() if module is not None else ():
                 parameter.grad = None
-        self._owed = self._word_states = None
+        self._deferred = self._word_states = None
         self._waiting = set()
 
     def _receiver(self, states: WordStates, node: Model) -> Callable[[Sequence[Any]], list]:
         def receive(d_doc_data: Sequence[Any]) -> list:
             states.receive(d_doc_data)
-            self._reported(node)
+            self._received(node)
             return []
 
         return receive
 
-    def _reported(self, node: Model) -> None:
-        """A listener's gradients have arrived."""
-        self._heard = True
+    def _received(self, node: Model) -> None:
+        """Called when a listener's gradients have arrived."""
+        self._any_gradients = True
         self._waiting.discard(id(node))
         self._absent.discard(id(node))
         if not self._waiting - self._absent:
-            self._flush()
-            self._step_if_owed()
+            self.take_deferred_step()
 
-    def _step_if_owed(self) -> None:
-        if self._owed is not None:
-            self.model.finish_update(self._owed)
-            self._owed = None
-
-    def _flush(self) -> None:
-        """Let the stock listeners' gradients flow; those that never reported count as zeros."""
+    def _backprop_stock(self) -> None:
+        """Compute the encoder's gradients from those of stock listeners; missing ones are zeros."""
         if self._word_states is not None and self._word_states.has_gradient:
             self._word_states.backprop()
             self._word_states = None

@@ -1,8 +1,8 @@
-"""Word passes that several components of a pipeline may use, at prediction.
+"""A cache of word passes that several components of a pipeline share at prediction.
 
-In ``probe`` attention words do not see entities, so components that listen to one encoder, cut a
-batch into the same windows and tokenise it by the same rule need its words encoded once. What is
-remembered is found again by its content: the packed pieces, and the state of the weights.
+In ``probe`` attention words do not see entities. So components that listen to one encoder, cut a
+batch into the same windows and tokenise it with the same rule need its words encoded only once. The
+key of a pass is its content: the packed pieces, and the state of the weights.
 """
 
 from threading import Lock
@@ -12,16 +12,16 @@ from weakref import ref
 import torch
 from spacy.tokens import Doc
 
-from ..model.encoder import LukeModel, WordPass
+from ..model.network import LukeModel, WordPass
 from ..model.packing import Words
 
-MOST_ROWS = 8192
-"""Pieces that are remembered, over all passes."""
+MAX_ROWS = 8192
+"""Most pieces that are cached, over all passes."""
 
 
-class _Kept:
-    """A pass until it is dropped, and the components that have no more use for it. It is dropped
-    with the first document of its batch, at the latest."""
+class _Entry:
+    """A cached pass, and the components that do not need it any more. It is dropped with the first
+    document of its batch, at the latest."""
 
     def __init__(self, word_pass: WordPass, user: int, doc: Doc):
         self.word_pass: WordPass | None = word_pass
@@ -29,7 +29,7 @@ class _Kept:
         self.doc = ref(doc, self._drop)
 
     def _drop(self, doc: object) -> None:
-        # Nothing else: this may run inside any other method, in the same thread.
+        # Do not acquire the lock here: this may run inside any other method, in the same thread.
         self.word_pass = None
 
     @property
@@ -39,17 +39,17 @@ class _Kept:
 
 
 class WordPasses:
-    """The passes of the batch that is on its way through the components.
+    """The word passes of the batch that is processed by one component after the other.
 
-    Components take their turns on a batch, which is known by its first document. A pass goes when
-    all of them are done with the batch. If one of them is disabled, it goes with the document, or
-    when a component that is done begins with another batch. What does not fit is not remembered:
-    pushing out older passes would lose each of them just before the next component asks for it.
-    Threads may predict at the same time.
+    A batch is identified by its first document. Its passes are removed when all components are done
+    with it. If one of them is disabled, they are removed with the document, or when a component
+    that is done begins another batch. If the cache is full, new passes are not cached: replacing
+    older passes would remove each of them shortly before the next component needs it. Several
+    threads may use the cache.
     """
 
     def __init__(self) -> None:
-        self._passes: dict[tuple, _Kept] = {}
+        self._passes: dict[tuple, _Entry] = {}
         self._lock = Lock()
 
     def clear(self) -> None:
@@ -57,39 +57,38 @@ class WordPasses:
             self._passes.clear()
 
     def begin(self, user: int) -> None:
-        """A component begins with a batch: it has no more use for what it has used."""
+        """A component begins a batch: remove the passes that it has used."""
         with self._lock:
-            for key in [key for key, kept in self._passes.items() if user in kept.users]:
+            for key in [key for key, entry in self._passes.items() if user in entry.users]:
                 del self._passes[key]
 
     def find(self, key: tuple, user: int, n_users: int) -> WordPass | None:
-        """A pass, for a component that needs it once; of ``n_users`` components the last takes it
-        away."""
+        """The cached pass, or None. It is removed when ``n_users`` components have used it."""
         with self._lock:
-            kept = self._passes.get(key)
-            if kept is None:
+            entry = self._passes.get(key)
+            if entry is None:
                 return None
-            kept.users.add(user)
-            if len(kept.users) >= n_users:
+            entry.users.add(user)
+            if len(entry.users) >= n_users:
                 del self._passes[key]
-            return kept.word_pass
+            return entry.word_pass
 
     def keep(self, key: tuple, user: int, word_pass: WordPass, doc: Doc) -> None:
-        """doc: the first document of the batch."""
+        """Cache a pass, if there is room. doc: the first document of the batch."""
         with self._lock:
-            for gone in [key for key, kept in self._passes.items() if not kept.n_rows]:
-                del self._passes[gone]
-            used = sum(kept.n_rows for kept in self._passes.values())
-            if used + len(word_pass.states) <= MOST_ROWS:
-                self._passes[key] = _Kept(word_pass, user, doc)
+            for dropped in [key for key, entry in self._passes.items() if not entry.n_rows]:
+                del self._passes[dropped]
+            n_rows = sum(entry.n_rows for entry in self._passes.values())
+            if n_rows + len(word_pass.states) <= MAX_ROWS:
+                self._passes[key] = _Entry(word_pass, user, doc)
 
     def end(self, user: int, n_users: int, doc: Doc) -> None:
-        """A component is done with a batch, whether it used the passes or not; of ``n_users``
-        components the last takes them away."""
+        """A component is done with a batch, whether it used the passes or not. They are removed
+        when ``n_users`` components are done."""
         with self._lock:
-            for key, kept in [item for item in self._passes.items() if item[1].doc() is doc]:
-                kept.users.add(user)
-                if len(kept.users) >= n_users:
+            for key, entry in [item for item in self._passes.items() if item[1].doc() is doc]:
+                entry.users.add(user)
+                if len(entry.users) >= n_users:
                     del self._passes[key]
 
     def __deepcopy__(self, memo: Any) -> "WordPasses":
@@ -100,10 +99,10 @@ class WordPasses:
 
 
 def pass_key(words: Words, network: LukeModel) -> tuple:
-    """What a word pass depends on: pieces, weights, precision.
+    """A key of everything that a word pass depends on: pieces, weights, precision.
 
-    Weights are known by the network's count of changes, which every optimizer step of ours raises,
-    and by torch's own versions, which tell what torch changes in place.
+    Weights are identified by the network's count of changes, which our optimizer steps increase,
+    and by torch's version counters, which count its changes in place.
     """
     shapes = b"" if words.shapes is None else words.shapes.tobytes()
     weights = tuple((p.data_ptr(), p._version) for p in network.parameters())

@@ -1,4 +1,4 @@
-"""What a LUKE network looks like: sizes and switches, named as in published configs."""
+"""The configuration of a LUKE network, with the names of published configs."""
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
@@ -19,18 +19,18 @@ _COUNTS = (
     "type_vocab_size",
     "pad_token_id",
 )
-_MOST = 2**31 - 1  # products of two of them still fit into 64 bits
+_MOST = 2**31 - 1  # the product of two such numbers fits into 64 bits
 _RATES = {"layer_norm_eps": 1.0, "hidden_dropout_prob": 1.0, "initializer_range": 10.0}
 
 
 @dataclass
 class LukeConfig:
-    """Sizes and switches of a network.
+    """Sizes and switches of a network. Raises ConfigError for an invalid value.
 
-    The field names are those of the published ``config.json`` files, whose *values* are not
-    the defaults of ``transformers.LukeConfig``. ``kind``, ``word_shapes`` and
-    ``entity_labels`` are ours. Keys of a file that the network does not use are kept in
-    ``extra``, so that an exported file is complete.
+    Field names are those of published ``config.json`` files. Defaults are the *values* of these
+    files, which differ from the defaults of ``transformers.LukeConfig``. Published files do not
+    have ``kind``, ``word_shapes`` and ``entity_labels``. ``extra`` contains the keys of a file that
+    the network does not use, so that an exported file is complete.
     """
 
     vocab_size: int
@@ -50,9 +50,9 @@ class LukeConfig:
     kind: EncoderKind = "roberta"
     """``roberta``: positions start after the padding id; ``bert``: they start at 0."""
     word_shapes: bool = False
-    """Add an embedding of the word's shape (lower, Title, UPPER, ...): for uncased encoders."""
+    """Add an embedding of the word's shape (lower, Title, UPPER, ...), for uncased encoders."""
     entity_labels: list[str] = field(default_factory=list)
-    """Coarse labels with an embedding of their own, added to the entity's; none by default."""
+    """Coarse labels that have an embedding, which is added to the entity's; none by default."""
     extra: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -78,10 +78,10 @@ class LukeConfig:
                 raise ConfigError(f"{name} is {value!r}; use a number from 0 to {most}.")
         if self.pad_token_id >= self.vocab_size:
             raise ConfigError(
-                f"pad_token_id is {self.pad_token_id}, vocab_size {self.vocab_size}: there is no "
-                "such piece."
+                f"pad_token_id is {self.pad_token_id}; it must be below vocab_size, which is "
+                f"{self.vocab_size}."
             )
-        if self.max_pieces < 3:  # a piece of text and the two around it
+        if self.max_pieces < 3:  # [CLS], one piece, [SEP]
             raise ConfigError(
                 f"max_position_embeddings ({self.max_position_embeddings}) and pad_token_id "
                 f"({self.pad_token_id}) leave {self.max_pieces} positions for pieces; 3 are needed."
@@ -94,12 +94,12 @@ class LukeConfig:
 
     @property
     def position_offset(self) -> int:
-        """Row of the position table that the first piece of a sequence uses."""
+        """The row of the position table for the first piece of a sequence."""
         return self.pad_token_id + 1 if self.kind == "roberta" else 0
 
     @property
     def max_pieces(self) -> int:
-        """The longest sequence the position tables can hold, special pieces included."""
+        """The length of the longest sequence that has positions, special pieces included."""
         return self.max_position_embeddings - self.position_offset
 
     def to_dict(self) -> dict[str, Any]:

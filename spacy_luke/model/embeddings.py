@@ -10,11 +10,11 @@ from torch import nn
 from .config import LukeConfig
 
 N_WORD_SHAPES = 6
-"""lower, Title, UPPER, mixed, no cased letters, special piece: see ``inputs/shapes.py``."""
+"""lower, Title, UPPER, mixed, without cased letters, special piece: see ``inputs/shapes.py``."""
 
 
 class WordEmbeddings(nn.Module):
-    """Piece, position, type and (optional) word-shape vectors; LayerNorm; dropout."""
+    """The sum of piece, position, type and (optional) word-shape vectors; LayerNorm; dropout."""
 
     def __init__(self, config: LukeConfig):
         super().__init__()
@@ -30,8 +30,8 @@ class WordEmbeddings(nn.Module):
     def forward(
         self, piece_ids: torch.Tensor, positions: torch.Tensor, shapes: torch.Tensor | None
     ) -> torch.Tensor:
-        """piece_ids, positions (0-based in the sequence), shapes: (n_pieces,)
-        -> (n_pieces, hidden)."""
+        """piece_ids, positions (in the sequence, from 0), shapes: (n_pieces,) -> (n_pieces,
+        hidden)."""
         states = self.words(piece_ids) + self.positions(positions + self.position_offset)
         states = states + self.types.weight[0]
         if self.shapes is not None and shapes is not None:
@@ -40,9 +40,9 @@ class WordEmbeddings(nn.Module):
 
 
 class StoredRows(nn.Module):
-    """Rows of an embedding table that is not trained, read where they are needed.
+    """An embedding table that is not trained; only the rows that are used are read.
 
-    rows: (n, size) float32 or float16, which may be mapped from a file. They stay where they are
+    rows: (n, size) float32 or float16, which may be mapped from a file. They stay in CPU memory
     when the network moves to another device, and copies of the module share them.
     """
 
@@ -52,19 +52,19 @@ class StoredRows(nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """(n,) -> (n, size), float32."""
-        found = self.rows[ids.cpu().numpy()].astype(np.float32, copy=False)
-        return torch.from_numpy(found).to(ids.device)
+        rows = self.rows[ids.cpu().numpy()].astype(np.float32, copy=False)
+        return torch.from_numpy(rows).to(ids.device)
 
     def __deepcopy__(self, memo: Any) -> "StoredRows":
         return StoredRows(self.rows)
 
 
 class EntityEmbeddings(nn.Module):
-    """Entity (factorised), mean position, type and (optional) label vectors; LayerNorm.
+    """The sum of entity, mean position, type and (optional) label vectors; LayerNorm; dropout.
 
-    The entity table has ``entity_emb_size`` columns and is projected to the hidden size
-    without a bias, unless both sizes agree. Entity positions count from 0 at the first
-    special piece, whatever the encoder's own positions do.
+    The entity table has ``entity_emb_size`` columns, and its rows are projected to the hidden size
+    without a bias if the sizes differ. Entity positions start at 0 for the first special piece,
+    also in encoders of kind ``roberta``.
     """
 
     def __init__(self, config: LukeConfig):
@@ -97,12 +97,12 @@ class EntityEmbeddings(nn.Module):
 
     @property
     def table(self) -> np.ndarray | torch.Tensor:
-        """All rows, (n, size): a tensor where they are trained, an array where they are stored."""
+        """All rows, (n, size): a tensor if they are trained, an array if they are stored."""
         rows = self.entities
         return rows.rows if isinstance(rows, StoredRows) else rows.weight
 
     def set_table(self, table: np.ndarray | torch.Tensor) -> None:
-        """Take other rows: an array is stored, a tensor is trained."""
+        """Replace all rows: an array is stored, a tensor is trained."""
         if isinstance(table, np.ndarray):
             self.entities = StoredRows(table)
         else:
@@ -111,8 +111,8 @@ class EntityEmbeddings(nn.Module):
     def mean_positions(self, starts: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
         """The mean position vector of each range [start, end); zeros for an empty range.
 
-        A prefix sum makes the cost independent of the ranges' lengths; float64 keeps the
-        difference of two sums exact to float32.
+        Differences of prefix sums make the cost independent of the ranges' lengths. They are
+        computed in float64, so that they are exact in float32.
         """
         table = self.positions.weight
         sums = F.pad(table.double().cumsum(0), (0, 0, 1, 0))

@@ -1,4 +1,4 @@
-"""Task heads, with the shapes of the published files (Yamada et al. 2020, section 4)."""
+"""The modules of task heads (Yamada et al. 2020, section 4)."""
 
 from collections.abc import Sequence
 
@@ -28,15 +28,16 @@ class LinearHead(nn.Module):
     def on_pieces(
         self, words: torch.Tensor, rows: Sequence[torch.Tensor], entities: torch.Tensor
     ) -> torch.Tensor:
-        """The same for [words[rows[0]]; words[rows[1]]; ...; entities].
+        """:meth:`forward` of the states [words[rows[0]]; words[rows[1]]; ...; entities].
 
-        words: (n_pieces, H); rows: each (n,); entities: (n, H) -> (n, C). Words are projected
-        before they are gathered, so that their cost does not grow with the number of spans.
+        words: (n_pieces, H); rows: each (n,); entities: (n, H) -> (n, C). Words are multiplied with
+        their part of the weight before they are gathered, so that this cost does not grow with the
+        number of spans.
         """
-        *on_words, on_entity = self.classifier.weight.split(words.shape[1], dim=1)
+        *of_words, of_entity = self.classifier.weight.split(words.shape[1], dim=1)
         words = self.dropout(words)
-        scores = [F.linear(words, x).index_select(0, row) for x, row in zip(on_words, rows)]
-        scores.append(F.linear(self.dropout(entities), on_entity, self.classifier.bias))
+        scores = [F.linear(words, x).index_select(0, row) for x, row in zip(of_words, rows)]
+        scores.append(F.linear(self.dropout(entities), of_entity, self.classifier.bias))
         total = scores[0]
         for score in scores[1:]:
             total = total + score
@@ -44,10 +45,10 @@ class LinearHead(nn.Module):
 
 
 class SpanFilter(nn.Module):
-    """A light scorer of spans on word states: is there any entity here?
+    """A fast scorer of spans on word states: the logit that a span is an entity.
 
-    gelu(start(first) + end(last) + width) -> one logit. Linear in words and spans, so that
-    all spans of a text can be scored and only the best become entity tokens.
+    output(gelu(start(first word) + end(last word) + width)). The cost is linear in words and spans,
+    so all spans of a text can be scored, and only the best become entity inputs.
     """
 
     def __init__(self, hidden: int, size: int, max_width: int, dropout: float = 0.1):
@@ -58,8 +59,8 @@ class SpanFilter(nn.Module):
         self.output = nn.Linear(size, 1)
         self.dropout = nn.Dropout(dropout)
 
-    def draw(self) -> None:
-        """A fresh filter calls few spans entities, or the first steps are spent unlearning it."""
+    def initialize(self) -> None:
+        """Initialise so that few spans pass. Otherwise the first training steps only learn that."""
         nn.init.constant_(self.output.bias, -2.0)
 
     def forward(
@@ -69,9 +70,10 @@ class SpanFilter(nn.Module):
         last: torch.Tensor,
         widths: torch.Tensor,
     ) -> torch.Tensor:
-        """words: (n_pieces, H); first, last: rows; widths: in words; -> logits (n_spans,).
+        """Logits (n_spans,) of spans.
 
-        Widths above the table's last row share that row.
+        words: (n_pieces, H). first, last: (n_spans,) rows of words. widths: (n_spans,) in words;
+        larger widths than the table's last row use that row.
         """
         words = self.dropout(words)
         widths = widths.clamp(max=self.width.num_embeddings - 1)
@@ -84,13 +86,13 @@ class SpanFilter(nn.Module):
 
 
 class PairHead(nn.Module):
-    """Relations between entities that were encoded together, in ``probe``.
+    """Scores relations between entities that were encoded together, in ``probe``.
 
-    There no state knows which pair is asked about, and a linear layer on [head; tail] would
-    score the two apart. Ours: gelu(head + tail + head * tail + between + distance) -> C, each a
-    projection. What belongs to one entity or one word is computed once, not once a pair;
-    ``between`` is a weighted mean of the words between the two (their likelihood to tell relations
-    is learned).
+    In ``probe`` no state depends on the pair that is scored, and a linear layer on [head; tail]
+    would score the two independently. This head computes classifier(gelu(head + tail + head * tail
+    + between + distance)), with a projection of each. Projections of entities and words are
+    computed once, not once per pair. ``between`` is a mean of the words between the two entities,
+    with learned weights.
     """
 
     def __init__(self, hidden: int, n_classes: int, n_distances: int, dropout: float = 0.1):
@@ -103,20 +105,21 @@ class PairHead(nn.Module):
         self.classifier = nn.Linear(hidden, n_classes)
         self.dropout = nn.Dropout(dropout)
 
-    def draw(self) -> None:
-        """Draw weights as wide as those of deep layers: with smaller ones the product of head and
-        tail is next to nothing for hundreds of steps."""
+    def initialize(self) -> None:
+        """Initialise with larger weights than BERT's: with those the product of head and tail stays
+        close to 0 for hundreds of steps."""
         for layer in (self.head, self.tail, self.product, self.words):
             nn.init.xavier_uniform_(layer.weight)
 
     def entities(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n_entities, H) -> what each is as a head and as a tail, (n_entities, 2H) both."""
+        """(n_entities, H) -> projections of each as a head and as a tail, both (n_entities, 2H)."""
         states = self.dropout(states)
         return self.head(states), self.tail(states)
 
     def running(self, words: torch.Tensor) -> torch.Tensor:
-        """(n_pieces, H) -> (n_pieces + 1, H + 1) running sums of weighted words and of weights,
-        in float64, so that differences do not depend on what stands before."""
+        """(n_pieces, H) -> (n_pieces + 1, H + 1) running sums of weighted words and of weights.
+        They are in float64, so that rounding of a difference does not depend on the words before
+        it."""
         projected = self.words(self.dropout(words)).double()
         weights = torch.exp(projected[:, -1:].clamp(-10, 10))
         sums = torch.cat([projected[:, :-1] * weights, weights], -1).cumsum(0)
@@ -129,8 +132,11 @@ class PairHead(nn.Module):
         between: torch.Tensor,
         distances: torch.Tensor,
     ) -> torch.Tensor:
-        """head, tail: (n, 2H) of :meth:`entities`; between: (n, H + 1) differences of
-        :meth:`running`, zeros where no word is between; distances: (n,) buckets -> (n, C)."""
+        """Logits (n, C) of pairs.
+
+        head, tail: (n, 2H) of :meth:`entities`. between: (n, H + 1) differences of :meth:`running`,
+        zeros if no word is between the two. distances: (n,) buckets.
+        """
         head_sum, head_factor = head.chunk(2, -1)
         tail_sum, tail_factor = tail.chunk(2, -1)
         product = self.product(torch.tanh(head_factor) * torch.tanh(tail_factor))
@@ -140,9 +146,10 @@ class PairHead(nn.Module):
 
 
 class MaskedHead(nn.Module):
-    """Masked words or entities: dense, GELU, LayerNorm, decoder tied to an embedding table.
+    """Predicts masked words or entities: dense, GELU, LayerNorm, decoder tied to an embedding
+    table.
 
-    ``size`` is the width of that table: H for words, the entity embedding size for entities.
+    size: the width of that table: H for words, the entity embedding size for entities.
     """
 
     def __init__(self, hidden: int, size: int, n_classes: int, eps: float):
@@ -152,7 +159,7 @@ class MaskedHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_classes))
 
     def forward(self, states: torch.Tensor, table: torch.Tensor | None = None) -> torch.Tensor:
-        """(n, H), table (n_classes, size) -> (n, n_classes); without a table, the (n, size)
-        features that the decoder would multiply."""
+        """states (n, H), table (n_classes, size) -> logits (n, n_classes). Without a table: the
+        features (n, size), which the decoder multiplies with the table."""
         features = self.norm(gelu(self.dense(states)))
         return features if table is None else F.linear(features, table, self.bias)

@@ -1,7 +1,7 @@
-"""Packed sequences: what goes into the network and how attention lays it out.
+"""Packed sequences: the inputs and outputs of the network, and the blocks of attention.
 
-Nothing is padded outside attention: the pieces of all sequences stand end to end, and so do
-their entities. Inside attention, sequences of similar length share a padded block.
+Outside attention nothing is padded: the pieces of all sequences are concatenated, and so are their
+entities. Inside attention, sequences of similar length share a padded block.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,27 +15,27 @@ Array = np.ndarray
 
 
 class Limits(NamedTuple):
-    """How far sequences may share a block. waste: padding relative to the tokens. scores: sequences
-    x rows x keys, for a head; a sequence that has more alone stands alone."""
+    """Limits of a block. waste: largest ratio of padding to real rows. scores: largest number of
+    attention scores per head (sequences x rows x keys); a sequence with more gets its own block."""
 
     waste: float
     scores: int
 
 
-# On a CPU padding costs time, and scores that leave the cache cost more than the calls saved
-# (1.5 to 1.9 times the time of sentences with all their spans, at 4,000,000). On a GPU every
-# further block costs kernel launches.
+# On a CPU padding costs time, and scores that do not fit the cache cost more than fewer calls save
+# (1.5 to 1.9 times the time of sentences with all their spans, at 4,000,000). On a GPU every block
+# costs kernel launches.
 _LIMITS = {"cpu": Limits(waste=0.15, scores=30_000)}
 _LIMITS_ELSEWHERE = Limits(waste=1.0, scores=4_000_000)
 
 
 @dataclass
 class Words:
-    """The pieces of all sequences, end to end.
+    """The pieces of all sequences, concatenated.
 
     piece_ids: (n_pieces,) ids in the piece vocabulary, special pieces included.
-    offsets: (n_sequences + 1,) where each sequence starts; the last is n_pieces.
-    shapes: (n_pieces,) word-shape ids, or None where the network has no shape embedding.
+    offsets: (n_sequences + 1,) the first piece of each sequence; the last is n_pieces.
+    shapes: (n_pieces,) word-shape ids, or None if the network has no shape embedding.
     """
 
     piece_ids: Array
@@ -49,13 +49,13 @@ class Words:
 
 @dataclass
 class Entities:
-    """The entities of all sequences, end to end and in sequence order.
+    """The entities of all sequences, concatenated in sequence order.
 
     ids: (n_entities,) ids in the entity vocabulary.
-    starts, ends: (n_entities,) piece range [start, end) inside the entity's own sequence,
-        the first special piece being 0; an empty range gives a zero position vector.
-    offsets: (n_sequences + 1,) where the entities of each sequence start.
-    labels: (n_entities,) coarse label ids (0: none), or None.
+    starts, ends: (n_entities,) piece range [start, end) inside the entity's own sequence; [CLS] is
+        at 0. An empty range has a zero position vector.
+    offsets: (n_sequences + 1,) the first entity of each sequence; the last is n_entities.
+    labels: (n_entities,) coarse label ids (0: no label), or None.
     """
 
     ids: Array
@@ -100,16 +100,17 @@ class LukeStates:
 class Block:
     """Consecutive sequences (in plan order) whose attention is computed together.
 
-    ``n_rows`` rows of the packed tensor, laid out as (n_sequences, width). ``scatter`` says
-    where in that layout each row goes; None means that nothing is padded.
+    ``n_rows`` rows of the packed tensor are arranged as (n_sequences, width). Sequences of 2 and 3
+    rows: width 3, scatter [0, 1, 3, 4, 5].
     """
 
     n_rows: int
     n_sequences: int
     width: int
     scatter: torch.Tensor | None
+    """(n_rows,) the place of each row among n_sequences * width; None if nothing is padded."""
     keep: torch.Tensor | None
-    """(n_sequences, width): True where a row is real; None where all are."""
+    """(n_sequences, width) True for real rows, False for padding; None if nothing is padded."""
 
     def pad(self, rows: torch.Tensor) -> torch.Tensor:
         """(n_rows, ...) -> (n_sequences, width, ...); padding is zero."""
@@ -126,10 +127,10 @@ class Block:
 
 
 def padded(blocks: Sequence[Block], packed: torch.Tensor) -> Iterator[torch.Tensor]:
-    """(packed rows, ...) -> of each block, in order, (n_sequences, width, ...).
+    """(packed rows, ...) -> per block, in order, (n_sequences, width, ...).
 
-    Cut at once, because the gradient of a slice is as large as all rows, and there may be as many
-    blocks as sequences.
+    The rows are split in one operation: the gradient of each single slice would be as large as all
+    rows, and there may be as many blocks as sequences.
     """
     parts = packed.split([block.n_rows for block in blocks])
     return (block.pad(rows) for block, rows in zip(blocks, parts))
@@ -145,13 +146,13 @@ def _block(lengths: Array, device: torch.device) -> Block:
 
 
 class Plan:
-    """The order in which sequences are computed and the blocks they share in attention.
+    """The order in which sequences are computed, and their blocks in attention.
 
-    The network reorders sequences by length at its entry and puts the states back at its
-    exit, so blocks are contiguous and mostly free of padding.
+    The network sorts sequences by length before its first layer and restores their order after the
+    last, so that each block is contiguous and has little padding.
 
-    word_lengths: (n_sequences,) pieces of each sequence.
-    entity_lengths: (n_sequences,) the expected number of entities, used to balance blocks.
+    word_lengths: (n_sequences,) number of pieces. entity_lengths: (n_sequences,) expected number of
+    entities, used to balance blocks.
     """
 
     def __init__(self, word_lengths: Array, entity_lengths: Array, device: torch.device):
@@ -166,12 +167,13 @@ class Plan:
         self.word_blocks = self.blocks(word_lengths)
 
     def blocks(self, lengths: Array) -> list[Block]:
-        """The blocks of rows of which sequence ``i`` has ``lengths[i]``."""
+        """The blocks of rows, of which sequence ``i`` has ``lengths[i]``."""
         ordered = lengths[self.order]
         return [_block(ordered[a:b], self.device) for a, b in self.groups]
 
     def rows(self, offsets: Array) -> Array:
-        """Indices that bring packed rows of the caller into plan order."""
+        """Indices that bring packed rows of the caller into plan order. With sequences of 3 and 2
+        rows, the shorter first: [3, 4, 0, 1, 2]."""
         lengths = np.diff(offsets)[self.order]
         starts = offsets[:-1][self.order]
         ends = np.cumsum(lengths)
@@ -188,7 +190,7 @@ def inverse(rows: Array) -> Array:
 
 
 def _group(words: Array, entities: Array, limits: Limits) -> list[tuple[int, int]]:
-    """Cut sequences (sorted by length) into runs with bounded padding and score memory."""
+    """Split sequences, sorted by length, into consecutive groups [start, end) within the limits."""
     groups: list[tuple[int, int]] = []
     start = total = widest = most = 0
     for i, (n, m) in enumerate(zip(words.tolist(), entities.tolist())):

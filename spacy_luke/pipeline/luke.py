@@ -17,7 +17,7 @@ from ..layers.encoder import ENCODER, module_of
 from ..layers.phrases import encode_phrases
 from ..layers.transformer_data import WordStates
 from ..layers.upstream import Upstream
-from ..model.encoder import AttentionPattern
+from ..model.network import AttentionPattern
 from ..validation import ComponentSettings
 from .doc_data import (
     LukeDocData,
@@ -282,18 +282,18 @@ class Luke(SavesEncoderApart):
     def use_params(self, params: dict) -> Iterator[None]:
         """Use other weights until the generator is resumed, as in spaCy. A deferred step is taken
         first, with the present weights."""
-        self.upstream.settle()
+        self.upstream.take_deferred_step()
         with self.model.use_params(params):
             yield
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the component to a directory. A deferred step is taken first."""
-        self.upstream.settle()
+        self.upstream.take_deferred_step()
         super().to_disk(path, exclude=exclude)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the component to bytes. A deferred step is taken first."""
-        self.upstream.settle()
+        self.upstream.take_deferred_step()
         return super().to_bytes(exclude=exclude)
 
     def get_loss(self, examples: Any, scores: Any) -> tuple[float, float]:

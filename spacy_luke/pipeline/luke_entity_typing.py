@@ -22,7 +22,7 @@ from ..annotations.types import (
     with_ancestors,
     without_ancestors,
 )
-from ..layers.entity_scorer import NETWORK, EntityQuery
+from ..layers.entity_scorer import EntityQuery, EntityScorer
 from ..layers.given_spans import ClassScores
 from ..layers.task_layer import fits
 from ..metrics.entity_typing import typing_score
@@ -110,7 +110,7 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
     """Predict the types of given entities."""
 
     architecture = "spacy-luke.EntityScorer.v1"
-    node = NETWORK
+    node = EntityScorer.node
     settings = TypingSettings
     layer = "types"
     out_of_reach = ("no entity", "too long")

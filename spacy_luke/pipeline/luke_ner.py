@@ -12,7 +12,7 @@ from thinc.api import Config, Model, NumpyOps
 from thinc.types import Ragged
 
 from ..layers.span_network import NIL, SpanQuery, SpanScores
-from ..layers.span_scorer import SCORER
+from ..layers.span_scorer import NODE
 from ..metrics.ner import luke_ner_score
 from ..report import LOGGER
 from ..validation import Name
@@ -111,7 +111,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     """Find entities by scoring candidate spans."""
 
     architecture = "spacy-luke.SpanScorer.v1"
-    node = SCORER
+    node = NODE
     settings = NERSettings
     out_of_reach = ("misaligned", "unsuggested", "too long")
     published_nil = NIL

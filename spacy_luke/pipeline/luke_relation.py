@@ -17,7 +17,7 @@ from ..annotations.mentions import entities_of, spans_of
 from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
 from ..inputs.pairs import Candidates
 from ..layers.given_spans import ClassScores
-from ..layers.pair_scorer import NETWORK, PairQuery
+from ..layers.pair_scorer import PairQuery, PairScorer
 from ..layers.task_layer import fits
 from ..metrics.relations import common_places, relation_score
 from ..report import LOGGER, log_lost
@@ -133,7 +133,7 @@ class LukeRelation(EntityTask[RelationQuery]):
     """Predict relations between given entities."""
 
     architecture = "spacy-luke.PairScorer.v1"
-    node = NETWORK
+    node = PairScorer.node
     settings = RelationSettings
     layer = "relations"
     out_of_reach = LOST

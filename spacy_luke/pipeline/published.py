@@ -19,8 +19,8 @@ from ..checkpoint.read import Checkpoint, published_class
 from ..checkpoint.write import write_checkpoint
 from ..errors import ConfigError
 from ..layers.encoder import ENCODER, module_of, to_checkpoint
-from ..layers.head import Head
 from ..layers.published_head import class_names
+from ..layers.task_head import Head
 from ..layers.task_layer import encoder_of, head_of, scorer_of
 from .classifier_pipe import PUBLISHED_MODES, ClassifierPipe
 from .model_card import record_preset

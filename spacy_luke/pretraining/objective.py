@@ -11,8 +11,8 @@ from torch import nn
 from ..checkpoint.names import ENTITY_HEAD, WORD_HEAD, Weights
 from ..checkpoint.read import Checkpoint, load_into
 from ..model.config import LukeConfig
-from ..model.encoder import AttentionPattern, LukeModel
 from ..model.heads import MaskedHead
+from ..model.network import AttentionPattern, LukeModel
 from ..model.packing import Array, Entities, LukeInputs, Words
 
 TOP = 10

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
-    from ..model.encoder import AttentionPattern
+    from ..model.network import AttentionPattern
 
 SENTENCIZER = "sentencizer"
 EVALUATE_SEQUENCES = 2000

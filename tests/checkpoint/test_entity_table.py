@@ -8,7 +8,7 @@ import torch
 from spacy_luke.checkpoint.entity_table import with_entities
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.errors import CheckpointError
-from spacy_luke.model.encoder import LukeModel
+from spacy_luke.model.network import LukeModel
 from spacy_luke.vocab.editing import shared_rows
 from spacy_luke.vocab.entity_vocab import EntityVocab
 

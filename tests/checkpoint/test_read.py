@@ -7,7 +7,7 @@ import pytest
 from spacy_luke.checkpoint.names import EXTRA_QUERIES, to_ours, to_published
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.errors import CheckpointError, ConfigError, VocabError
-from spacy_luke.model.encoder import LukeModel
+from spacy_luke.model.network import LukeModel
 
 torch = pytest.importorskip("torch")
 from safetensors.torch import load_file, save_file  # noqa: E402

@@ -11,7 +11,7 @@ from spacy_luke.checkpoint.entity_table import with_entities
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.checkpoint.write import write_checkpoint
 from spacy_luke.errors import CheckpointError
-from spacy_luke.model.encoder import LukeModel
+from spacy_luke.model.network import LukeModel
 from spacy_luke.model.packing import Entities, LukeInputs, Words
 from spacy_luke.vocab.entity_vocab import EntityVocab
 from tests.conftest import SENTENCES

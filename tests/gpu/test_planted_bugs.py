@@ -29,7 +29,7 @@ class Bug(NamedTuple):
 MIXED = "same device"
 INDEX = "dtype=np.int64)).to(self.device)"
 BUGS = [
-    Bug("inputs stay", "model/encoder.py", INDEX, "dtype=np.int64))", "ner_two_stage", MIXED),
+    Bug("inputs stay", "model/network.py", INDEX, "dtype=np.int64))", "ner_two_stage", MIXED),
     Bug("indices stay", "layers/encoder_run.py", INDEX, "dtype=np.int64))", "ner_two_stage", MIXED),
     Bug(
         "a mask without a device",

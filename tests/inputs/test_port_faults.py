@@ -11,7 +11,7 @@ import spacy
 import torch
 from spacy.tokens import Doc, Span
 
-from spacy_luke.model.encoder import LukeModel
+from spacy_luke.model.network import LukeModel
 from spacy_luke.pipeline.published import import_checkpoint
 
 TEXT = "Ada Lovelace was born in London ."

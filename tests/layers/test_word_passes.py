@@ -14,7 +14,7 @@ from thinc.api import SGD
 
 from spacy_luke.layers import encoder_run, word_passes
 from spacy_luke.layers.word_passes import WordPasses
-from spacy_luke.model.encoder import LukeModel, WordPass
+from spacy_luke.model.network import LukeModel, WordPass
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import make_examples
 
@@ -69,7 +69,7 @@ def test_three_components_need_one_word_pass(nlp, calls):
 
 def test_the_answers_are_those_of_passes_of_their_own(nlp, calls, monkeypatch):
     ents, scores = answers(nlp)
-    monkeypatch.setattr(word_passes, "MOST_ROWS", 0)
+    monkeypatch.setattr(word_passes, "MAX_ROWS", 0)
     nlp.get_pipe("luke").upstream.passes.clear()
     others, other_scores = answers(nlp)
     assert len(calls) == 1 + 3
@@ -171,7 +171,7 @@ def test_a_component_that_encodes_in_its_own_way_leaves_nothing_behind(bert_dir)
 
 
 def test_memory_is_bounded_by_rows_and_what_does_not_fit_is_encoded_again(nlp, monkeypatch):
-    monkeypatch.setattr(word_passes, "MOST_ROWS", 200)
+    monkeypatch.setattr(word_passes, "MAX_ROWS", 200)
     monkeypatch.setattr(encoder_run, "MAX_ROWS", 200)
     docs = long_docs(nlp, 6)
     most, keep = [], WordPasses.keep
@@ -207,7 +207,7 @@ def test_a_step_taken_between_predictions_is_seen(nlp, calls):
 
 
 def test_threads_may_predict_at_the_same_time(monkeypatch):
-    monkeypatch.setattr(word_passes, "MOST_ROWS", 50)
+    monkeypatch.setattr(word_passes, "MAX_ROWS", 50)
     passes = WordPasses()
     word_pass = WordPass(None, torch.zeros(1, 1), [], [])
     vocab = Vocab()

@@ -13,8 +13,8 @@ from safetensors.torch import save_file
 
 from spacy_luke.checkpoint.names import ENTITY_HEAD, WORD_HEAD, to_published
 from spacy_luke.checkpoint.read import Checkpoint, load_into, read_checkpoint
-from spacy_luke.model.encoder import LukeModel
 from spacy_luke.model.heads import LinearHead, MaskedHead
+from spacy_luke.model.network import LukeModel
 from tests.conftest import (
     ENTITY_SPECIALS,
     SIZES,

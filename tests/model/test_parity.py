@@ -8,8 +8,8 @@ import pytest
 from spacy_luke.checkpoint.names import to_published
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.model import packing
-from spacy_luke.model.encoder import LukeModel
 from spacy_luke.model.heads import LinearHead, MaskedHead
+from spacy_luke.model.network import LukeModel
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -7,7 +7,7 @@ import pytest
 
 from spacy_luke.model import packing
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.encoder import LukeModel, init_weights
+from spacy_luke.model.network import LukeModel, init_weights
 from spacy_luke.model.packing import Entities, LukeInputs
 
 torch = pytest.importorskip("torch")

@@ -25,7 +25,7 @@ from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.corpora.preset import PresetCounts, preset_entities
 from spacy_luke.inputs.alignment import align
 from spacy_luke.inputs.placed_spans import span_pieces
-from spacy_luke.model.encoder import LukeModel
+from spacy_luke.model.network import LukeModel
 from spacy_luke.pipeline.decoding import decode
 from spacy_luke.pipeline.published import import_checkpoint
 from tests.conftest import write_json

@@ -1,4 +1,4 @@
-"""The LUKE encoder on packed sequences (Yamada et al. 2020, section 3)."""
+"""The LUKE network on packed sequences (Yamada et al. 2020, section 3)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ AttentionPattern = Literal["full", "probe"]
 
 
 class Layer(nn.Module):
-    """One transformer layer, shared by words and entities but for the queries.
+    """One transformer layer. Words and entities share all of its weights except the queries.
 
-    ``qkv`` holds the published ``query``, ``key`` and ``value`` one above the other;
-    ``word_to_entity`` is ``w2e_query``; ``entity_queries`` holds ``e2w_query`` and
-    ``e2e_query``. Without entity-aware attention the last two are absent and ``query``
-    serves all rows.
+    The published weights: ``qkv`` is ``query``, ``key`` and ``value``, concatenated;
+    ``word_to_entity`` is ``w2e_query``; ``entity_queries`` is ``e2w_query`` and ``e2e_query``,
+    concatenated. Without entity-aware attention the last two are None, and ``query`` is used for
+    all rows.
     """
 
     def __init__(self, config: LukeConfig):
@@ -65,37 +65,39 @@ class Layer(nn.Module):
         """words: (n_pieces, hidden), entities: (n_entities, hidden) -> the same."""
         q, k, v = self.qkv(words).chunk(3, -1)
         to_entities = q if self.word_to_entity is None else self.word_to_entity(words)
-        e_words, e_entities, e_k, e_v = self._entity_projections(entities)
+        entity_projections = self._entity_projections(entities)
         word_blocks, entity_blocks = [x for x, _ in blocks], [x for _, x in blocks]
-        word_rows = self._rows(word_blocks, q, to_entities, k, v)
-        entity_rows = self._rows(entity_blocks, e_words, e_entities, e_k, e_v)
+        words_by_block = self._by_block(word_blocks, q, to_entities, k, v)
+        entities_by_block = self._by_block(entity_blocks, *entity_projections)
         word_contexts, entity_contexts = [], []
-        for word_block, entity_block, of_words, of_entities in zip(
-            word_blocks, entity_blocks, word_rows, entity_rows
+        for word_block, entity_block, block_words, block_entities in zip(
+            word_blocks, entity_blocks, words_by_block, entities_by_block
         ):
             if entity_block.width == 0:
-                queries, _, keys, values = of_words
+                queries, _, keys, values = block_words
                 context = attend_words(queries, keys, values, word_block.keep, dropout)
                 word_contexts.append(self._unpad(word_block, context))
                 continue
-            on_words, on_entities = attend_full(
-                of_words, of_entities, word_block.keep, entity_block.keep, dropout
+            word_context, entity_context = attend_full(
+                block_words, block_entities, word_block.keep, entity_block.keep, dropout
             )
-            word_contexts.append(self._unpad(word_block, on_words))
-            entity_contexts.append(self._unpad(entity_block, on_entities))
+            word_contexts.append(self._unpad(word_block, word_context))
+            entity_contexts.append(self._unpad(entity_block, entity_context))
         if word_contexts:
             words = self._finish(words, torch.cat(word_contexts))
         if entity_contexts:
             entities = self._finish(entities, torch.cat(entity_contexts))
         elif self.word_to_entity is not None:
-            # No row, but part of the graph: processes that train together share every gradient.
-            entities = entities + to_entities[:0] + e_words + e_entities
+            # Without entities, keep their queries in the graph (this adds no rows): in distributed
+            # training every process needs a gradient for every parameter.
+            entities = entities + to_entities[:0] + entity_projections[0] + entity_projections[1]
         return words, entities
 
     def words(
         self, words: torch.Tensor, blocks: list[Block], dropout: float
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Words alone. Returns their states, keys and values, each (n_pieces, hidden)."""
+        """Words without entities. Returns their states, keys and values, each (n_pieces,
+        hidden)."""
         q, k, v = self.qkv(words).chunk(3, -1)
         contexts = [
             self._unpad(block, attend_words(queries, keys, values, block.keep, dropout))
@@ -113,22 +115,24 @@ class Layer(nn.Module):
         blocks: list[tuple[Block, Block]],
         dropout: float,
     ) -> torch.Tensor:
-        """Entities on the kept keys and values of the words; -> (n_entities, hidden)."""
+        """Entities, with the keys and values that :meth:`words` returned -> (n_entities,
+        hidden)."""
         word_blocks, entity_blocks = [x for x, _ in blocks], [x for _, x in blocks]
-        all_rows = self._rows(entity_blocks, *self._entity_projections(entities))
-        all_keys = self._split(word_blocks, word_keys)
-        all_values = self._split(word_blocks, word_values)
+        by_block = zip(
+            blocks,
+            self._by_block(entity_blocks, *self._entity_projections(entities)),
+            self._split(word_blocks, word_keys),
+            self._split(word_blocks, word_values),
+        )
         contexts = []
-        for (word_block, entity_block), rows, keys, values in zip(
-            blocks, all_rows, all_keys, all_values
-        ):
+        for (word_block, entity_block), block_entities, keys, values in by_block:
             if entity_block.width:
-                context = attend_probe(rows, keys, values, word_block.keep, dropout)
+                context = attend_probe(block_entities, keys, values, word_block.keep, dropout)
                 contexts.append(self._unpad(entity_block, context))
         return self._finish(entities, torch.cat(contexts)) if contexts else entities
 
     def _entity_projections(self, entities: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Query to words, query to entities, key, value of entity rows."""
+        """Queries for words, queries for entities, keys and values of entities."""
         if self.entity_queries is None:
             q, k, v = self.qkv(entities).chunk(3, -1)
             return q, q, k, v
@@ -140,11 +144,11 @@ class Layer(nn.Module):
         )
 
     def _split(self, blocks: list[Block], packed: torch.Tensor) -> Iterator[torch.Tensor]:
-        """(packed rows, hidden) -> of each block (n_sequences, heads, width, head_size)."""
+        """(packed rows, hidden) -> per block (n_sequences, heads, width, head_size)."""
         for rows in padded(blocks, packed):
             yield rows.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-    def _rows(
+    def _by_block(
         self,
         blocks: list[Block],
         to_words: torch.Tensor,
@@ -152,7 +156,7 @@ class Layer(nn.Module):
         keys: torch.Tensor,
         values: torch.Tensor,
     ) -> Iterator[Projections]:
-        """Of each block; with one query for both where they are the same tensor."""
+        """The projections of each block. If both queries are the same tensor, it is split once."""
         queries = (to_words,) if to_words is to_entities else (to_words, to_entities)
         parts = [self._split(blocks, packed) for packed in (*queries, keys, values)]
         for first, *others in zip(*parts):
@@ -172,10 +176,10 @@ class Layer(nn.Module):
 
 @dataclass
 class WordPass:
-    """What probe entities need of an encoded batch of words.
+    """An encoded batch of words, to which entities can be added in ``probe`` attention.
 
-    states: (n_pieces, hidden), packed like the inputs; keys, values: one (n_pieces, hidden)
-    a layer, in plan order.
+    states: (n_pieces, hidden), packed like the inputs. keys, values: one (n_pieces, hidden) per
+    layer, in plan order.
     """
 
     plan: Plan
@@ -185,10 +189,11 @@ class WordPass:
 
 
 class LukeModel(nn.Module):
-    """Words and entities in, contextual states of both out.
+    """Computes contextual states of words and entities.
 
-    ``forward`` computes either attention pattern; ``encode_words`` and ``encode_entities``
-    are the two halves of ``probe``, where one word pass serves any number of questions.
+    ``forward`` computes both attention patterns. ``encode_words`` and ``encode_entities`` are the
+    two
+    steps of ``probe``: entities can be encoded any number of times on one word pass.
     """
 
     def __init__(self, config: LukeConfig):
@@ -201,14 +206,14 @@ class LukeModel(nn.Module):
         )
         self.attention_dropout = 0.0
         self.gradient_checkpointing = False
-        self.n_changes = 0  # raised by whoever changes weights in a way that torch does not notice
+        self.n_changes = 0  # increased by code that changes weights without torch's version counter
 
     @property
     def device(self) -> torch.device:
         return self.word_embeddings.words.weight.device
 
     def set_dropout(self, rate: float) -> None:
-        """Set the dropout of embeddings and layers (attention weights have their own)."""
+        """Set the dropout of embeddings and layers, but not of attention weights."""
         for module in self.modules():
             if isinstance(module, nn.Dropout):
                 module.p = rate
@@ -216,8 +221,8 @@ class LukeModel(nn.Module):
     def forward(self, inputs: LukeInputs, attention: AttentionPattern = "full") -> LukeStates:
         """Encode a batch.
 
-        ``full``: words and entities attend to each other, as published. ``probe``: words do
-        not attend to entities, an entity attends to words and itself.
+        attention: ``full``: words and entities attend to each other, as published. ``probe``: words
+        attend to words only, and an entity to words and itself.
         """
         if attention == "probe":
             word_pass = self.encode_words(inputs.words, np.diff(inputs.entities.offsets))
@@ -234,10 +239,10 @@ class LukeModel(nn.Module):
         return LukeStates(self._restore(words, word_rows), self._restore(entities, entity_rows))
 
     def encode_words(self, words: Words, expected_entities: Array | None = None) -> WordPass:
-        """Words alone: states, and the keys and values that probe entities attend to.
+        """Words without entities, as the first step of ``probe``.
 
-        expected_entities: (n_sequences,) about how many entities each sequence will be asked
-        about, if known: it balances the blocks, and never changes a result.
+        expected_entities: (n_sequences,) the approximate number of entities that will be encoded in
+        each sequence, if known. It balances the blocks and does not change results.
         """
         lengths = np.diff(words.offsets)
         expected = np.zeros_like(lengths) if expected_entities is None else expected_entities
@@ -251,7 +256,8 @@ class LukeModel(nn.Module):
         return WordPass(plan, self._restore(states, rows), keys, values)
 
     def encode_entities(self, word_pass: WordPass, entities: Entities) -> torch.Tensor:
-        """Probe entities on encoded words -> (n_entities, hidden), packed like the input."""
+        """Entities on encoded words, the second step of ``probe`` -> (n_entities, hidden), packed
+        like the input."""
         plan = word_pass.plan
         blocks = list(zip(plan.word_blocks, plan.blocks(np.diff(entities.offsets))))
         states, rows = self._embed_entities(entities, plan)
@@ -265,7 +271,7 @@ class LukeModel(nn.Module):
 
     def _run(self, function: Callable, *args):  # type: ignore[no-untyped-def]
         if self.gradient_checkpointing and self.training and torch.is_grad_enabled():
-            return checkpoint(_as_now(function), *args, use_reentrant=False)
+            return checkpoint(_with_present_mode(function), *args, use_reentrant=False)
         return function(*args)
 
     def _embed_words(self, words: Words, plan: Plan) -> tuple[torch.Tensor, Array]:
@@ -291,34 +297,34 @@ class LukeModel(nn.Module):
         return states, rows
 
     def _restore(self, states: torch.Tensor, rows: Array) -> torch.Tensor:
-        """Plan order -> the caller's order, in float32 (NumPy and CuPy know no bf16)."""
+        """Plan order -> the caller's order, in float32 (NumPy and CuPy have no bf16)."""
         return states.index_select(0, self._tensor(inverse(rows))).float()
 
     def _tensor(self, array: Array) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)).to(self.device)
 
 
-def _as_now(function: Callable) -> Callable:
-    """A layer's method with its present mode and dropout, whenever it runs: it is run again in
-    the backward pass, and a prediction may have come between."""
+def _with_present_mode(function: Callable) -> Callable:
+    """A layer's method that always runs with the layer's present mode and dropout rate: gradient
+    checkpointing repeats it in the backward pass, and a prediction may change both before that."""
     layer: Layer = function.__self__  # type: ignore[attr-defined]
     training, rate = layer.training, layer.dropout.p
 
     def run(*args):  # type: ignore[no-untyped-def]
-        before = layer.training, layer.dropout.p
+        old_training, old_rate = layer.training, layer.dropout.p
         layer.train(training)
         layer.dropout.p = rate
         try:
             return function(*args)
         finally:
-            layer.train(before[0])
-            layer.dropout.p = before[1]
+            layer.train(old_training)
+            layer.dropout.p = old_rate
 
     return run
 
 
 def init_weights(module: nn.Module, std: float) -> None:
-    """Random weights as BERT draws them: normal(0, std), zero biases, unit LayerNorm."""
+    """Initialise weights as BERT does: normal(0, std), zero biases, LayerNorm weights of 1."""
     for part in module.modules():
         if isinstance(part, (nn.Linear, nn.Embedding)):
             part.weight.data.normal_(0.0, std)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_luke.model import packing
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.encoder import LukeModel, init_weights
+from spacy_luke.model.network import LukeModel, init_weights
 from spacy_luke.model.packing import Entities, LukeInputs, Plan, Words, inverse
 
 torch = pytest.importorskip("torch")

@@ -1,4 +1,4 @@
-"""The trainable part of a task layer: how its classes start and grow, and how it is saved."""
+"""The head of a task layer: its initialisation, adding classes to it, and its file format."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from ..errors import reading
-from ..model.encoder import init_weights
-from .blob import Blob
+from ..model.network import init_weights
+from .archive import Archive
 from .shim import Format
 
 INITIAL_STD = 0.02
@@ -19,14 +19,15 @@ Part = TypeVar("Part", bound=nn.Module)
 
 @dataclass(frozen=True)
 class HeadKind:
-    """What tells the heads of tasks apart.
+    """What differs between the heads of tasks.
 
-    parts: makes the modules of a head by name, from ``hidden``, ``n_classes`` and the kind's own
-        settings. One of them has the ``classifier``, a linear layer with a row per class.
-    width: how many states a row of that classifier reads.
+    parts: a function from ``hidden``, ``n_classes`` and the kind's own settings to the head's
+        modules, by name. One of them contains the ``classifier``, a linear layer with a row per
+        class.
+    width: number of states that a row of that classifier reads.
     architecture: the published class with this classifier; empty if there is none.
-    negative: our name of its class 0, "none of the labels", if no class has that name; empty if
-        published files agree on one.
+    negative: our name for class 0, "none of the labels", of published files that do not have this
+        name; empty if all published files use the same name.
     """
 
     parts: Callable[..., Mapping[str, nn.Module]]
@@ -36,10 +37,11 @@ class HeadKind:
 
 
 class Head(nn.Module):
-    """A classifier on states, and whatever its kind has beside it.
+    """The trainable modules of a task layer, with a classifier among them.
 
     config: ``hidden``, ``n_classes`` and the settings of the kind. classes: the names of the
-    classes, in the classifier's order; None if nobody named them (stock components, old files).
+    classes, in the order of the classifier's rows; None if they are not known (in stock components
+    and old files).
     """
 
     def __init__(self, kind: HeadKind, **config: Any):
@@ -51,15 +53,15 @@ class Head(nn.Module):
             self.add_module(name, part)
         init_weights(self, INITIAL_STD)
         for part in parts.values():
-            draw = getattr(part, "draw", None)  # what BERT's way of drawing does not suit
-            if draw is not None:
-                draw()
+            initialize = getattr(part, "initialize", None)  # for parts that differ from BERT
+            if initialize is not None:
+                initialize()
 
     def part(self, name: str, kind: type[Part]) -> Part:
         """A module of the head by name."""
-        found = self.get_submodule(name)
-        assert isinstance(found, kind)
-        return found
+        part = self.get_submodule(name)
+        assert isinstance(part, kind)
+        return part
 
     @property
     def classifier(self) -> nn.Linear:
@@ -78,7 +80,10 @@ class Head(nn.Module):
 
     @torch.inference_mode(False)
     def resize(self, rows: Sequence[int | None]) -> "Head":
-        """A head whose class i is the present class rows[i], or fresh if that is None."""
+        """A head whose class i is the present class rows[i], or a new one if that is None.
+
+        rows [0, None, 1] insert a new class between two.
+        """
         result = Head(self.kind, **{**self.config, "n_classes": len(rows)})
         old, new = self.classifier, result.classifier
         of_classes = {id(parameter) for parameter in old.parameters()}
@@ -96,21 +101,21 @@ class Head(nn.Module):
 
 
 def head_format(kind: HeadKind) -> Format:
-    """How heads of a kind are written and read."""
+    """The functions that save and load heads of a kind."""
     return Format(_save, partial(_load, kind))
 
 
 def _save(head: Head) -> bytes:
     texts = {} if head.classes is None else {"classes": head.classes}
-    return Blob("head", head.config, head.state_dict(), texts).to_bytes()
+    return Archive("head", head.config, head.state_dict(), texts).to_bytes()
 
 
 def _load(kind: HeadKind, data: bytes) -> Head:
     with reading("The saved head"):
-        blob = Blob.from_bytes("head", data)
-        head = Head(kind, **blob.config)
-        head.load_state_dict(blob.tensors)
-        names = blob.texts.get("classes")
+        archive = Archive.from_bytes("head", data)
+        head = Head(kind, **archive.config)
+        head.load_state_dict(archive.tensors)
+        names = archive.texts.get("classes")
         if names is not None:  # JSON has no tuples
             head.classes = [tuple(x) if isinstance(x, list) else x for x in names]
     return head

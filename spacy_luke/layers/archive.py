@@ -1,7 +1,7 @@
-"""Modules to bytes or files that describe themselves: safetensors with a JSON header.
+"""The file format of modules in a pipeline: safetensors with a JSON header.
 
-The one format for everything that travels in a pipeline: it holds the kind of module, its
-configuration, its tensors and its texts (JSON), and is read without running code.
+An archive contains the kind of a module, its configuration, its tensors and its texts (JSON). It is
+read without running code from it.
 """
 
 import json
@@ -23,7 +23,7 @@ _ALIGNMENT = 64
 
 
 @dataclass
-class Blob:
+class Archive:
     """A module's kind, its configuration, tensors and JSON texts."""
 
     kind: str
@@ -32,21 +32,23 @@ class Blob:
     texts: dict[str, Any] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """The same for the same content, in any process."""
+        """The archive as bytes, which are the same for the same content in every process."""
         data = save(self._tensors(), metadata=self._header())
         length = int.from_bytes(data[:8], "little")
-        return b"".join([_beginning(data[8 : 8 + length]), memoryview(data)[8 + length :]])
+        return b"".join([_aligned_header(data[8 : 8 + length]), memoryview(data)[8 + length :]])
 
     def to_file(self, path: Path) -> None:
-        """The file is replaced, never written over: open pipelines may be reading from it."""
+        """Write a file. An existing file is replaced by renaming, because open pipelines may read
+        from it."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as aligned, beside(path) as unaligned:
             save_file(self._tensors(), unaligned, metadata=self._header())
             _align(unaligned, aligned)
 
     @classmethod
-    def from_bytes(cls, kind: str, data: bytes) -> "Blob":
-        """Raises CheckpointError for anything that is not a whole blob of this kind and version."""
+    def from_bytes(cls, kind: str, data: bytes) -> "Archive":
+        """Read an archive. Raises CheckpointError if the data is not a complete archive of this
+        kind and version."""
         try:
             length = int.from_bytes(data[:8], "little")
             header = dict(json.loads(data[8 : 8 + length])["__metadata__"])
@@ -59,11 +61,11 @@ class Blob:
             raise CheckpointError(f"The saved {kind} is damaged: {err}.") from err
 
     @classmethod
-    def from_file(cls, kind: str, path: Path) -> "Blob":
-        """Tensors are mapped into memory: what is not used is not read. (Not from a path that is
-        not UTF-8, which the library that maps them cannot open.)"""
+    def from_file(cls, kind: str, path: Path) -> "Archive":
+        """Read an archive. Its tensors are mapped into memory, so unused ones are not read. Raises
+        CheckpointError as :meth:`from_bytes`."""
         try:
-            str(path).encode("utf8")
+            str(path).encode("utf8")  # safetensors cannot open other paths
         except UnicodeEncodeError:
             return cls.from_bytes(kind, path.read_bytes())
         try:
@@ -75,44 +77,48 @@ class Blob:
             raise CheckpointError(f"{path} is missing or damaged: {err}.") from err
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        found = {name: tensor.detach().cpu().contiguous() for name, tensor in self.tensors.items()}
+        """All tensors, with the texts as tensors of bytes."""
+        tensors = {name: x.detach().cpu().contiguous() for name, x in self.tensors.items()}
         for name, content in self.texts.items():
             data = bytearray(json.dumps(content, ensure_ascii=False).encode("utf8"))
-            found[_TEXT + name] = torch.frombuffer(data, dtype=torch.uint8)
-        return found
+            tensors[_TEXT + name] = torch.frombuffer(data, dtype=torch.uint8)
+        return tensors
 
     def _header(self) -> dict[str, str]:
         return {"spacy-luke": self.kind, "version": VERSION, "config": json.dumps(self.config)}
 
     @classmethod
     def _unpack(
-        cls, kind: str, header: dict[str, str], found: dict[str, torch.Tensor], source: str
-    ) -> "Blob":
+        cls, kind: str, header: dict[str, str], all_tensors: dict[str, torch.Tensor], source: str
+    ) -> "Archive":
         try:
             texts = {
                 name[len(_TEXT) :]: json.loads(bytes(tensor.numpy()).decode("utf8"))
-                for name, tensor in found.items()
+                for name, tensor in all_tensors.items()
                 if name.startswith(_TEXT)
             }
             config = json.loads(header["config"])
         except (ValueError, KeyError) as err:
             raise CheckpointError(f"{source} is damaged: {err!r}.") from err
-        tensors = {name: x for name, x in found.items() if not name.startswith(_TEXT)}
+        tensors = {name: x for name, x in all_tensors.items() if not name.startswith(_TEXT)}
         return cls(kind, config, tensors, texts)
 
 
 def _align(source: Path, target: Path) -> None:
-    """Copy the file, with the beginning that all of ours have."""
+    """Copy a file, with its header as :func:`_aligned_header` writes it."""
     with source.open("rb") as old, target.open("wb") as new:
-        new.write(_beginning(old.read(int.from_bytes(old.read(8), "little"))))
+        new.write(_aligned_header(old.read(int.from_bytes(old.read(8), "little"))))
         shutil.copyfileobj(old, new, 1 << 20)
 
 
-def _beginning(header: bytes) -> bytes:
-    """The length of the header and the header itself, with metadata in one order (the library's is
-    random), and filled up with spaces (as the format allows), so that tensors begin at a multiple
-    of 64 bytes, where torch allocates them too. Mapped from anywhere else, the same weights give
-    other last bits."""
+def _aligned_header(header: bytes) -> bytes:
+    """The length of the header and the header, with sorted metadata (the library's order is
+    random).
+
+    It is padded with spaces (which the format allows), so that the tensors start at a multiple of
+    64 bytes, as in memory that torch allocates. With another alignment the last bits of results
+    would differ.
+    """
     values = json.loads(header)
     values["__metadata__"] = dict(sorted(values["__metadata__"].items()))
     header = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf8")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from spacy_luke.errors import CheckpointError
-from spacy_luke.layers.blob import Blob
+from spacy_luke.layers.archive import Archive
 
 torch = pytest.importorskip("torch")
 from safetensors.torch import save  # noqa: E402
@@ -21,17 +21,17 @@ TEXTS = {"pieces": {"▁東京": 1, "é": [1, None]}, "names": ["a\u2028b", "\n"
 
 
 @pytest.fixture
-def blob():
-    return Blob("encoder", CONFIG, TENSORS, TEXTS).to_bytes()
+def archive():
+    return Archive("encoder", CONFIG, TENSORS, TEXTS).to_bytes()
 
 
 @pytest.mark.parametrize("way", ["bytes", "file"])
-def test_everything_comes_back(blob, way, tmp_path):
+def test_everything_comes_back(archive, way, tmp_path):
     if way == "bytes":
-        found = Blob.from_bytes("encoder", blob)
+        found = Archive.from_bytes("encoder", archive)
     else:
-        Blob("encoder", CONFIG, TENSORS, TEXTS).to_file(tmp_path / "new" / "x.safetensors")
-        found = Blob.from_file("encoder", tmp_path / "new" / "x.safetensors")
+        Archive("encoder", CONFIG, TENSORS, TEXTS).to_file(tmp_path / "new" / "x.safetensors")
+        found = Archive.from_file("encoder", tmp_path / "new" / "x.safetensors")
     assert (found.config, found.texts) == (CONFIG, TEXTS)
     assert found.tensors.keys() == TENSORS.keys()
     for name, tensor in TENSORS.items():
@@ -41,50 +41,50 @@ def test_everything_comes_back(blob, way, tmp_path):
 
 def test_a_file_is_saved_over_while_it_is_read_from(tmp_path):
     path = tmp_path / "x.safetensors"
-    Blob("x", {}, {"a": torch.ones(10_000)}).to_file(path)
-    found = Blob.from_file("x", path)
-    Blob("x", {}, {"a": found.tensors["a"] * 2, "b": found.tensors["a"]}).to_file(path)
+    Archive("x", {}, {"a": torch.ones(10_000)}).to_file(path)
+    found = Archive.from_file("x", path)
+    Archive("x", {}, {"a": found.tensors["a"] * 2, "b": found.tensors["a"]}).to_file(path)
     assert found.tensors["a"].sum() == 10_000
-    again = Blob.from_file("x", path)
+    again = Archive.from_file("x", path)
     assert again.tensors["a"].sum() == 20_000 and again.tensors["b"].sum() == 10_000
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "other kind"])
-def test_a_file_that_is_no_blob_is_named(blob, damage, tmp_path):
+def test_a_file_that_is_not_an_archive_is_named(archive, damage, tmp_path):
     path = tmp_path / "x.safetensors"
     if damage != "missing":
-        path.write_bytes(blob if damage == "other kind" else blob[:100])
+        path.write_bytes(archive if damage == "other kind" else archive[:100])
     with pytest.raises(CheckpointError, match="x.safetensors"):
-        Blob.from_file("scorer", path)
+        Archive.from_file("scorer", path)
 
 
 def test_texts_may_be_absent():
-    assert Blob.from_bytes("scorer", Blob("scorer", {}, TENSORS).to_bytes()).texts == {}
+    assert Archive.from_bytes("scorer", Archive("scorer", {}, TENSORS).to_bytes()).texts == {}
 
 
 def test_parameters_are_saved_without_their_graph():
     layer = torch.nn.Linear(2, 2)
-    data = Blob("x", {}, dict(layer.named_parameters())).to_bytes()
-    tensors = Blob.from_bytes("x", data).tensors
+    data = Archive("x", {}, dict(layer.named_parameters())).to_bytes()
+    tensors = Archive.from_bytes("x", data).tensors
     assert torch.equal(tensors["weight"], layer.weight)
     assert not tensors["weight"].requires_grad
 
 
-def test_a_blob_of_another_kind_says_both(blob):
+def test_an_archive_of_another_kind_says_both(archive):
     with pytest.raises(CheckpointError, match=r"Expected a spacy-luke scorer.*found 'encoder'"):
-        Blob.from_bytes("scorer", blob)
+        Archive.from_bytes("scorer", archive)
 
 
-def test_a_blob_of_another_version_says_both(blob, monkeypatch):
-    monkeypatch.setattr("spacy_luke.layers.blob.VERSION", "3")
+def test_an_archive_of_another_version_says_both(archive, monkeypatch):
+    monkeypatch.setattr("spacy_luke.layers.archive.VERSION", "3")
     with pytest.raises(CheckpointError, match=r"version 3.*version '2'"):
-        Blob.from_bytes("encoder", blob)
+        Archive.from_bytes("encoder", archive)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.01, 0.3, 0.9, 0.999])
-def test_a_truncated_blob_is_refused(blob, share):
+def test_a_truncated_archive_is_refused(archive, share):
     with pytest.raises(CheckpointError, match="damaged"):
-        Blob.from_bytes("encoder", blob[: int(len(blob) * share)])
+        Archive.from_bytes("encoder", archive[: int(len(archive) * share)])
 
 
 def with_header(value):
@@ -99,7 +99,7 @@ HEADER = {"spacy-luke": "encoder", "version": "2"}
     "data",
     [
         b"",
-        b"not a blob at all",
+        b"not an archive at all",
         b"\xff" * 64,
         with_header([]),
         with_header(3),
@@ -116,18 +116,18 @@ HEADER = {"spacy-luke": "encoder", "version": "2"}
         ),
     ],
 )
-def test_what_is_no_blob_is_refused(data):
+def test_what_is_no_archive_is_refused(data):
     with pytest.raises(CheckpointError):
-        Blob.from_bytes("encoder", data)
+        Archive.from_bytes("encoder", data)
 
 
 @pytest.mark.parametrize("name", ["a", "abc", "a name that makes the header longer", "ü" * 40])
 def test_tensors_of_a_file_begin_where_torch_would_put_them(tmp_path, name):
     tensors = {"weight": torch.arange(64.0), name: torch.arange(32.0)}
-    path = tmp_path / "blob.safetensors"
-    Blob("test", {}, tensors, {"text": "x"}).to_file(path)
+    path = tmp_path / "archive.safetensors"
+    Archive("test", {}, tensors, {"text": "x"}).to_file(path)
     assert [x.name for x in tmp_path.iterdir()] == [path.name]
-    found = Blob.from_file("test", path)
+    found = Archive.from_file("test", path)
     assert all(torch.equal(found.tensors[x], tensors[x]) for x in tensors)
     assert all(x.data_ptr() % 64 == 0 for x in found.tensors.values())
     assert found.texts == {"text": "x"}
