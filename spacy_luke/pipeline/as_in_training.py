@@ -11,7 +11,7 @@ def as_in_training(
     nlp: Language | None, name: str, examples: Iterable[Example], gold: bool = False
 ) -> Iterator[Example]:
     """Examples whose predicted sides were annotated by the ``annotating_components`` of
-    ``[training]`` that stand before the component ``name``. Only components that do not train, such
+    ``[training]`` that come before the component ``name``. Only components that do not train, such
     as a sentencizer, are run: the output of the others is not known yet. The given examples are not
     changed.
 

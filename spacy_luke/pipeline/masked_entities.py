@@ -31,7 +31,7 @@ def rank_entities(node: Any, mentions: Sequence[Span], n: int) -> list[Ranked]:
     Raises ConfigError if the encoder's checkpoint has no masked-entity head, or if ``n`` < 1.
     """
     if n < 1:
-        raise ConfigError(f"n is {n}; ask for 1 entity or more.")
+        raise ConfigError(f"n is {n}; it must be at least 1.")
     checkpoint = to_checkpoint(module_of(node))
     features, encoded = mention_features(node, checkpoint, mentions)
     vocab = checkpoint.entities

@@ -158,8 +158,8 @@ def _has_gold(doc: Doc, pipe: Any) -> bool:
 
 def _annotated_before(nlp: Language, name: str, docs: list[Doc]) -> list[Doc]:
     """The documents, annotated by all components before the component ``name``."""
-    before = nlp.pipe_names[: nlp.pipe_names.index(name)]
-    with nlp.select_pipes(enable=before):
+    earlier = nlp.pipe_names[: nlp.pipe_names.index(name)]
+    with nlp.select_pipes(enable=earlier):
         return list(nlp.pipe(docs))
 
 

@@ -81,7 +81,7 @@ def test_what_has_no_pieces_finds_nothing(make_checkpoint):
     found = nlp.get_pipe("luke").masked_entities([doc[1:2], doc[0:1]], n=1)
     assert found[0] == [] and len(found[1]) == 1
     assert nlp.get_pipe("luke").masked_entities([]) == []
-    with pytest.raises(ConfigError, match="n is 0; ask for 1 entity or more"):
+    with pytest.raises(ConfigError, match="n is 0; it must be at least 1"):
         nlp.get_pipe("luke").masked_entities([doc[0:1]], n=0)
 
 
