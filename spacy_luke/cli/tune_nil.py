@@ -7,14 +7,7 @@ from typing import Annotated
 import typer
 from wasabi import Printer
 
-from ..pipeline.nil_bias import (
-    Score,
-    bias_values,
-    choose,
-    component_with_bias,
-    save_bias,
-    score_biases,
-)
+from ..pipeline.nil_bias import Score, bias_values, choose, find_pipe, save_bias, score_biases
 from . import app, exit_on_error
 from .loading import load_examples, load_pipeline, use_device
 from .saving import update_pipeline
@@ -44,7 +37,7 @@ def tune_nil_cli(
         values = bias_values(low, high, step)
         use_device(gpu_id)
         nlp = load_pipeline(pipeline)
-        component_with_bias(nlp, component)
+        find_pipe(nlp, component)
         scores = score_biases(nlp, component, load_examples(dev, nlp), values)
         best = choose(scores)
         print_scores(scores, best, msg)

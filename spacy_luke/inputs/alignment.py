@@ -2,8 +2,8 @@
 
 ``tokens`` cuts the text at every spaCy token. Pieces do not depend on the spans, so components can
 share a word pass. ``mentions`` cuts the text only at mention boundaries, as published models were
-trained. With both rules a space before a cut belongs to the following piece, and a space after the
-last token is dropped.
+trained. With both, a space before a cut belongs to the next piece, and one after the last token is
+dropped.
 
 If a space changes the pieces of a tokenizer, ``spaces`` determines which tokens (or, with
 ``mentions``, which parts between cuts) have a space before them:
@@ -73,8 +73,7 @@ def align(
     spans: for the rule ``mentions``, per document an (n, 2) array of token ranges
         [start, end) at whose boundaries the text is cut.
     shapes: whether to compute word shapes.
-    spaces: see above; defaults to ``words`` if the tokenizer's files set ``add_prefix_space``, else
-        to ``text``.
+    spaces: see above; ``words`` if the tokenizer's files set ``add_prefix_space``, else ``text``.
     """
     if spaces is None:
         spaces = "words" if tokenizer.prefix_space else "text"
@@ -83,7 +82,7 @@ def align(
     else:
         cuts = spans if spans is not None else [np.zeros((0, 2), dtype=np.int64)] * len(docs)
         per_doc = [_pieces_of_parts(doc, tokenizer, spaces, cut) for doc, cut in zip(docs, cuts)]
-    piece_offsets = _offsets([len(ids) for ids, *_ in per_doc])
+    piece_offsets = offsets_of([len(ids) for ids, *_ in per_doc])
     starts = [s + base for (_, s, _, _), base in zip(per_doc, piece_offsets)]
     ends = [e + base for (_, _, e, _), base in zip(per_doc, piece_offsets)]
     pieces = Pieces(
@@ -91,7 +90,7 @@ def align(
         shapes=None,
         token_starts=_concat(starts),
         token_ends=_concat(ends),
-        token_offsets=_offsets([len(doc) for doc in docs]),
+        token_offsets=offsets_of([len(doc) for doc in docs]),
         piece_offsets=piece_offsets,
         n_cut=np.asarray([n for *_, n in per_doc], dtype=np.int64),
     )
@@ -115,6 +114,11 @@ def ranges(starts: Array, ends: Array) -> Array:
     return np.arange(total) + np.repeat(starts - (stops - lengths), lengths)
 
 
+def offsets_of(lengths: Sequence[int] | Array) -> Array:
+    """(n + 1,) where each of the concatenated parts starts: lengths [2, 0, 3] -> [0, 2, 2, 5]."""
+    return np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.int64))]).astype(np.int64)
+
+
 _DocPieces = tuple[Array, Array, Array, int]  # ids, token starts, token ends, tokens cut
 
 
@@ -133,7 +137,7 @@ def _pieces_of_tokens(
         n_cut = sum(len(ids) > MAX_TOKEN_PIECES for ids in token_ids)
         if n_cut:
             token_ids = [ids[:MAX_TOKEN_PIECES] for ids in token_ids]
-        offsets = _offsets([len(ids) for ids in token_ids])
+        offsets = offsets_of([len(ids) for ids in token_ids])
         result.append((_concat(token_ids), offsets[:-1], offsets[1:], n_cut))
     return result
 
@@ -184,7 +188,7 @@ def _pieces_of_parts(
         token_ends += n_added[np.searchsorted(bounds, token_ends)]
     encoded = tokenizer.encode_parts(parts)
     ids = _concat([part_ids for part_ids, _ in encoded])
-    part_starts = _offsets([len(part) for part in parts])
+    part_starts = offsets_of([len(part) for part in parts])
     chars = [in_part + start for (_, in_part), start in zip(encoded, part_starts)]
     piece_chars = np.concatenate(chars) if chars else np.zeros((0, 2), dtype=np.int64)
     first = np.searchsorted(piece_chars[:, 1], token_starts, side="right")
@@ -196,10 +200,6 @@ def _before_space(text: str, positions: Array) -> Array:
     """(n,) character positions, each moved before the space that precedes it, if there is one."""
     has_space = [i > 0 and text[i - 1] == " " for i in positions.tolist()]
     return positions - np.asarray(has_space, dtype=np.int64)
-
-
-def _offsets(lengths: Sequence[int]) -> Array:
-    return np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.int64))]).astype(np.int64)
 
 
 def _concat(arrays: Sequence[Array]) -> Array:

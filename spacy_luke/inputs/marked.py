@@ -14,7 +14,7 @@ from spacy.tokens import Doc
 
 from ..model.packing import Words
 from ..vocab.pieces import PieceTokenizer
-from .alignment import Pieces, ranges
+from .alignment import Pieces, offsets_of, ranges
 from .shapes import SPECIAL
 from .windows import extend_with_context, sentence_bounds
 
@@ -107,7 +107,7 @@ def pack_marked(
     """
     n, m = starts.shape
     # The base: all sequences without markers.
-    base_offsets = np.concatenate([[0], np.cumsum(view_ends - view_starts + 2)]).astype(np.int64)
+    base_offsets = offsets_of(view_ends - view_starts + 2)
     is_inner = np.ones(int(base_offsets[-1]), dtype=bool)  # False for [CLS] and [SEP]
     is_inner[base_offsets[:-1]] = is_inner[base_offsets[1:] - 1] = False
 

@@ -26,8 +26,7 @@ def build_relation_candidates(
 ) -> Candidates:
     """Make a function that returns the ordered pairs of a document's entities that are scored.
 
-    max_distance: largest number of words between two mentions of the entities (0: they touch or
-        overlap).
+    max_distance: most words between two mentions of the entities (0: they touch or overlap).
     same_sentence: two mentions of the entities must be in one sentence.
     label_pairs: allowed [head label, tail label] pairs.
     head_ids, tail_ids: allowed ``Span.id_`` of heads and tails, for corpora that name the roles.

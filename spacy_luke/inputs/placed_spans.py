@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 
 from ..model.packing import Entities, Words
 from ..vocab.pieces import PieceTokenizer
-from .alignment import Pieces, ranges
+from .alignment import Pieces, offsets_of, ranges
 from .shapes import SPECIAL
 from .windows import Layout, Windows, cut_windows
 
@@ -51,15 +51,14 @@ class Batch(Words):
         counts = np.bincount(self.sequences, minlength=len(self.windows))
         ends = np.minimum(self.ends, self.starts + limit) if limit else self.ends
         all_ids = np.broadcast_to(np.asarray(ids, dtype=np.int64), self.rows.shape)
-        return Entities(all_ids, self.starts, ends, _offsets(counts), labels)
+        return Entities(all_ids, self.starts, ends, offsets_of(counts), labels)
 
 
 @dataclass
 class PlacedSpans:
     """Spans of a batch of documents, on its pieces and in its windows.
 
-    spans: (n_spans, 2) token ranges inside their documents; of_doc: (n_spans,) the document of each
-        span, ascending.
+    spans: (n_spans, 2) token ranges inside documents; of_doc: (n_spans,) the documents, ascending.
     starts, ends: (n_spans,) piece ranges, pieces counted over the batch; an empty range for a span
         that has no pieces, is empty or outside its document.
     owner: (n_spans,) the window that each span belongs to; -1 if the span does not fit.
@@ -77,8 +76,7 @@ class PlacedSpans:
 
     @property
     def fits(self) -> Array:
-        """(n_spans,) whether a window contains the whole span, so that it can be an entity
-        input."""
+        """(n_spans,) whether a window contains the whole span, as an entity input requires."""
         return self.owner >= 0
 
     def n_words(self) -> Array:
@@ -94,8 +92,7 @@ class PlacedSpans:
     ) -> Iterator[Batch]:
         """Pack the windows, in order, into batches of consecutive windows.
 
-        max_rows: most pieces plus entities of a batch; a batch has at least one window. None: one
-            batch.
+        max_rows: most pieces plus entities of a batch (at least one window). None: one batch.
         max_entities: most entities of a sequence (0: no limit). A window with n > limit entities is
             repeated k = ceil(n / limit) times with ceil(n / k) entities each, as published.
         all_windows: also pack windows without spans.
@@ -111,7 +108,7 @@ class PlacedSpans:
         # Without a limit of entities the cost depends on words alone (with one entity per word):
         # then components with different spans make the same batches, and can share word passes.
         costs = np.maximum(repeats, 1) * lengths + counts if max_entities else 2 * lengths
-        offsets = _offsets(counts)
+        offsets = offsets_of(counts)
         for low, high in bounded(costs, max_rows):
             part = slice(low, high)
             if repeats[part].any():
@@ -149,7 +146,7 @@ class PlacedSpans:
     def _pack_words(self, shown: Array) -> tuple[Array, Array, Array | None]:
         """Ids, offsets and shapes of sequences [CLS] pieces [SEP], one per window in ``shown``."""
         starts, ends = self.windows.starts[shown], self.windows.ends[shown]
-        offsets = _offsets(ends - starts + 2)
+        offsets = offsets_of(ends - starts + 2)
         ids = np.empty(int(offsets[-1]), dtype=np.int64)
         ids[offsets[:-1]] = self.tokenizer.cls_id
         ids[offsets[1:] - 1] = self.tokenizer.sep_id
@@ -237,7 +234,3 @@ def bounded(costs: Array, most: int | None) -> Iterator[tuple[int, int]]:
         total += cost
     if len(costs):
         yield start, len(costs)
-
-
-def _offsets(counts: Array) -> Array:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

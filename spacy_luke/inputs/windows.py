@@ -73,8 +73,7 @@ def cut_windows(
     """Cut documents into windows of at most ``size`` pieces.
 
     overlap: number of pieces that consecutive windows of a split text share. span_starts,
-    span_ends: (n_spans,) piece ranges that a window should contain whole, if they are not longer
-    than one.
+    span_ends: (n_spans,) piece ranges that a window should contain whole if possible.
     """
     order = np.argsort(span_starts, kind="stable")
     span_starts, span_ends = span_starts[order], span_ends[order]
@@ -132,12 +131,8 @@ def _split(
     span_starts: Array,
     span_ends: Array,
 ) -> list[tuple[int, int, int, int]]:
-    """Overlapping windows over [start, end): (start, end, own start, own end) of each.
-
-    Windows are cut at token bounds if possible, and contain every span whole that is not longer
-    than a window. Their own parts meet in the middle of the overlap: windows [0, 8) and [6, 12)
-    have the own parts [0, 7) and [7, 12).
-    """
+    """(start, end, own start, own end) of overlapping windows, cut at token bounds if possible. Own
+    parts meet in the middle of an overlap: windows [0, 8), [6, 12), own parts [0, 7), [7, 12)."""
     windows: list[tuple[int, int]] = []
     low = start
     while True:

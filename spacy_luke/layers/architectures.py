@@ -63,9 +63,8 @@ def LukeEncoder_v1(
         trained but ``stored``, so that a loaded pipeline reads from its files only the rows it
         needs; or stored in ``half`` precision. May be changed when a pipeline is loaded.
     max_learn_rate: limit of the learning rate of this encoder and of the layers on it. A higher
-        rate of the config's optimizer is reduced to it, and logged. ``auto`` depends on the size of
-        the network (:meth:`spacy_luke.layers.encoder.EncoderSettings.highest_rate`); null: no
-        limit.
+        rate of the config's optimizer is reduced to it, and logged. ``auto``: see
+        :meth:`spacy_luke.layers.encoder.EncoderSettings.highest_rate`; null: no limit.
     learn_rate_factor, new_learn_rate_factor, layer_decay, decay_everything: see
         :class:`spacy_luke.layers.shim.LearnRates`; "new" are word shapes and entity labels.
     """

@@ -38,8 +38,8 @@ class Archive:
         return b"".join([_aligned_header(data[8 : 8 + length]), memoryview(data)[8 + length :]])
 
     def to_file(self, path: Path) -> None:
-        """Write a file. An existing file is replaced by renaming, because open pipelines may read
-        from it."""
+        """Write a file. An existing file, which open pipelines may read, is replaced by
+        renaming."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as aligned, beside(path) as unaligned:
             save_file(self._tensors(), unaligned, metadata=self._header())
@@ -47,8 +47,7 @@ class Archive:
 
     @classmethod
     def from_bytes(cls, kind: str, data: bytes) -> "Archive":
-        """Read an archive. Raises CheckpointError if the data is not a complete archive of this
-        kind and version."""
+        """Raises CheckpointError if the data is not a complete archive of this kind and version."""
         try:
             length = int.from_bytes(data[:8], "little")
             header = dict(json.loads(data[8 : 8 + length])["__metadata__"])
@@ -112,12 +111,10 @@ def _align(source: Path, target: Path) -> None:
 
 
 def _aligned_header(header: bytes) -> bytes:
-    """The length of the header and the header, with sorted metadata (the library's order is
-    random).
+    """The header after its length, with sorted metadata (the library's order is random).
 
     It is padded with spaces (which the format allows), so that the tensors start at a multiple of
-    64 bytes, as in memory that torch allocates. With another alignment the last bits of results
-    would differ.
+    64 bytes, as in memory that torch allocates. Otherwise the last bits of results would differ.
     """
     values = json.loads(header)
     values["__metadata__"] = dict(sorted(values["__metadata__"].items()))

@@ -72,8 +72,7 @@ def save_encoder(module: Encoder) -> bytes:
 
 
 def load_encoder(data: bytes) -> Encoder:
-    """Load what :func:`save_encoder` returned. Raises CheckpointError or VocabError if it is
-    damaged."""
+    """Load a saved encoder. Raises CheckpointError or VocabError if it is damaged."""
     folder = _folder.get() if data == _APART else None
     what = "The saved encoder" if folder is None else f"The saved encoder in {folder}"
     try:

@@ -23,8 +23,7 @@ from .listener import UpstreamLink, encoder_node, is_listener
 from .word_passes import pass_key
 
 MAX_ROWS = 8192
-"""Most pieces plus entities of a network call at prediction. Limits memory; results are the
-same."""
+"""Most pieces plus entities of a network call at prediction. It does not change results."""
 
 
 def place(
@@ -132,9 +131,7 @@ class EncoderRun:
     @contextmanager
     def learning(self) -> Iterator[None]:
         """A context for the backward pass: no other thread uses the encoder, and it has the mode
-        and dropout of the run again, because gradient checkpointing repeats parts of the forward
-        pass.
-        """
+        and dropout of the run, of which gradient checkpointing repeats parts."""
         with self.encoder.lock.writing(), torch.inference_mode(False):
             self._set_mode()
             yield
@@ -215,9 +212,7 @@ class EncoderRun:
 
 
 def check_gradients(modules: Sequence[torch.nn.Module]) -> None:
-    """Raise TrainingError if a gradient is NaN or infinite. On a GPU this waits for the device
-    once.
-    """
+    """Raise TrainingError if a gradient is NaN or infinite. It waits for a GPU once."""
     gradients = [p.grad for module in modules for p in module.parameters() if p.grad is not None]
     # All norms in a few calls, as in torch's gradient clipping: one call per parameter is too slow.
     norms = torch._foreach_norm(gradients) if gradients else []

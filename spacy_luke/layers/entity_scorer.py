@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-import torch
 from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model
@@ -64,19 +63,16 @@ class EntityScorer(GivenScorer[EntityQuery]):
         if not len(spans):
             return ClassScores(np.zeros(0, dtype=np.int64), run.zeros(0, head.n_classes))
         placed = spans.place(run.node, query.docs)
-
-        def classify(states: torch.Tensor) -> torch.Tensor:
-            return linear(states).float()
-
         if self.mode == "probe":
             rows = np.flatnonzero(placed.fits)
             states, _ = probe_states(run, spans, placed)
-            return ClassScores(rows, classify(states.index_select(0, run.index(rows))[:, None]))
+            logits = linear(states.index_select(0, run.index(rows))[:, None]).float()
+            return ClassScores(rows, logits)
         marked = self.marked(run.node, spans, placed)
         rows = np.flatnonzero(marked.fits(_each(spans)))
         if not len(rows):
             return ClassScores(rows, run.zeros(0, head.n_classes))
-        logits = marked.classify(run, rows[:, None], classify, self.view, self.max_mention_pieces)
+        logits = marked.classify(run, rows[:, None], linear, self.view, self.max_mention_pieces)
         return ClassScores(rows, logits)
 
 

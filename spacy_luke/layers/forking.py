@@ -14,8 +14,7 @@ _set_here = False
 
 
 def _before() -> None:
-    """After a fork, tokenizers disable their parallelism with a warning unless this variable is
-    set."""
+    """Without this variable tokenizers log a warning when they disable parallelism in a fork."""
     global _set_here
     _set_here = _PARALLELISM not in os.environ
     if _set_here:

@@ -44,16 +44,14 @@ class GivenSpans:
         return place(encoder, docs, self.table, self.of_doc)
 
     def label_ids(self, run: EncoderRun) -> Array:
-        """(n,) the encoder's ids of the spans' coarse labels; 0 for labels it has no embedding
-        of."""
+        """(n,) the encoder's ids of the spans' coarse labels; 0 for labels without embedding."""
         names = run.encoder.network.config.entity_labels
         ids = {label: i + 1 for i, label in enumerate(names)}
         return np.asarray([ids.get(label, 0) for label in self.labels], dtype=np.int64)
 
 
 class ClassScores(NamedTuple):
-    """rows: (n_scored,) the rows of the query that were scored. logits: (n_scored, C), or their
-    gradients."""
+    """rows: (n_scored,) the rows that were scored. logits: (n_scored, C), or their gradients."""
 
     rows: Array
     logits: Any
@@ -148,8 +146,7 @@ class MarkedSpans:
         """Classify rows that fit. Returns (n, C).
 
         classify: (k, m, H) entity states -> (k, C). max_mention_pieces: the number of a span's
-        first pieces, markers included, that its positions use. The rows are scored in groups, see
-        :func:`in_parts`.
+        first pieces, markers included, that its positions use. See also :func:`in_parts`.
         """
         pieces, docs, tokenizer = self.placed.pieces, self.placed.docs, self.placed.tokenizer
         starts, ends, kinds = self.placed.starts[rows], self.placed.ends[rows], self.kinds[rows]
@@ -172,13 +169,13 @@ class MarkedSpans:
             )
             if max_mention_pieces is not None:
                 marked.ends = np.minimum(marked.ends, marked.starts + max_mention_pieces)
-            return classify(self.states(run, marked, label_ids[a:b]))
+            return classify(self.states(run, marked, label_ids[a:b])).float()
 
         return in_parts(run, score, parts)
 
     def states(self, run: EncoderRun, marked: Marked, label_ids: Array) -> torch.Tensor:
-        """Entity states (n, m, H): the first span of a sequence is [MASK], the second [MASK2].
-        label_ids: (n, m)."""
+        """Entity states (n, m, H): of a sequence's spans the first is [MASK], the second
+        [MASK2]."""
         n, m = marked.starts.shape
         vocab = run.encoder.entities
         second = vocab.mask_id if vocab.mask2_id is None else vocab.mask2_id

@@ -27,8 +27,7 @@ class UpstreamLink:
 
     wanted: the name of the upstream in the config, or ``*`` for any.
     component: the present name of the upstream. encoder: its ``luke-encoder`` node.
-    batch: the examples whose gradients may reach the encoder; None if the upstream takes no part in
-        the update.
+    batch: the examples whose gradients may reach the encoder; None if the upstream is not updated.
     own_examples: the examples that the listener's component is about to learn from, if it set them.
     head: the head of the listener's component, after it has learned.
     on_gradients: call it after the gradients of a batch were added.
@@ -61,8 +60,8 @@ class UpstreamLink:
         A batch is identified by its examples, which are the same objects for all components of an
         update; a component may replace their documents. A layer that gets only documents compares
         these with the present documents of the examples. An upstream that is excluded from an
-        update, frozen or disabled opens no batch. Then only the layers on its encoder are trained,
-        which is logged once.
+        update, frozen or disabled opens no batch. Then only layers on its encoder are trained, and
+        a warning is logged.
         """
         batch, self.batch = self.batch, None
         own_examples, self.own_examples = self.own_examples, None

@@ -63,8 +63,7 @@ def _parts(hidden: int, n_classes: int, linear: bool, bias: bool) -> Mapping[str
 
 MARKED_HEAD = HeadKind(_parts, ENTITY_PAIRS.n_states, ENTITY_PAIRS.name)
 PROBE_HEAD = HeadKind(_parts)
-"""Has no published form: published classifiers read the states of two entities that see each
-other."""
+"""Has no published form: published classifiers read states that see each other."""
 
 
 @dataclass
@@ -106,11 +105,7 @@ class PairScorer(GivenScorer[PairQuery]):
         if not len(rows):
             return rows, None
         linear = head.part("linear", LinearHead)
-
-        def classify(states: torch.Tensor) -> torch.Tensor:
-            return linear(states).float()
-
-        logits = marked.classify(run, mentions[rows], classify, self.view, self.max_mention_pieces)
+        logits = marked.classify(run, mentions[rows], linear, self.view, self.max_mention_pieces)
         return rows, logits
 
     def _probe(

@@ -24,8 +24,7 @@ def encode_phrases(
     """Vectors of all tokens (without entities), and of each entity alone: tanh(head(state)), with
     [MASK] as its input. They are not normalised.
 
-    The vector of an entity that fits no window is zero. Raises ConfigError if the checkpoint has no
-    such head.
+    The vector of an entity that fits no window is zero. Raises ConfigError if the head is missing.
     """
     module = module_of(encoder)
     if not {PHRASE_WEIGHT, PHRASE_BIAS} <= module.others.keys():

@@ -127,8 +127,7 @@ class LukeShim(PyTorchShim):
             self.id = Shim.global_id
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Take an optimizer step on every parameter that has a gradient, and remove the
-        gradients."""
+        """Take an optimizer step on all parameters with gradients, and remove these."""
         if self._model is None:
             return
         with self._changing():

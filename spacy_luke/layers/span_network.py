@@ -167,8 +167,8 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
     @property
     def _least_logit(self) -> float:
         """The lowest filter logit of a candidate that is scored at prediction. In training there is
-        no such limit, because the head learns "no entity" from candidates that an untrained filter
-        would drop."""
+        no such limit, because the head learns "no entity" from candidates that a new filter would
+        drop."""
         least = self.filter_threshold
         return float(np.log(least) - np.log1p(-least)) if least else -np.inf
 

@@ -45,11 +45,11 @@ def SpanScorer_v1(
     filter_threshold: at prediction, candidates with a lower probability according to the filter are
         not scored; may be changed after training.
     layout: ``document`` windows, each ``sentence`` alone, or each sentence extended with document
-        ``context`` on both sides, as published. Defaults to ``context`` for ``full``, else to
+        ``context`` on both sides, as published. Default: ``context`` for ``full``, else
         ``document``.
     max_pieces: largest number of pieces of a candidate; longer candidates are not scored.
-    max_entities: largest number of entities per sequence in ``probe`` and ``full``. A window with
-        more is repeated.
+    max_entities: most entities per sequence in ``probe`` and ``full``; windows with more are
+        repeated.
     filter_size: width of the filter's hidden layer.
     learn_rate_factor: learning rate of head and filter, relative to the config's.
     activation: of the probabilities for stock components: ``softmax`` (with a negative class) for
@@ -89,8 +89,7 @@ def _probabilities(
     model: Model, docs: Sequence[Doc], spans: Ragged, is_train: bool
 ) -> tuple[Floats2d, Callable[[Floats2d], list]]:
     """(n_candidates, n_classes). If a candidate was dropped by the filter, or does not fit,
-    (nearly) all of its probability is on the negative class; with ``logistic`` all its
-    probabilities are 0."""
+    (nearly) all of its probability is on the negative class; ``logistic``: all are 0."""
     xp = model.ops.xp
     network, activation = model.layers[0], model.attrs["activation"]
     scores, finish = network(SpanQuery(docs, spans), is_train)

@@ -22,8 +22,7 @@ class HeadKind:
     """What differs between the heads of tasks.
 
     parts: a function from ``hidden``, ``n_classes`` and the kind's own settings to the head's
-        modules, by name. One of them contains the ``classifier``, a linear layer with a row per
-        class.
+        modules, by name. One contains the ``classifier``, a linear layer with a row per class.
     width: number of states that a row of that classifier reads.
     architecture: the published class with this classifier; empty if there is none.
     negative: our name for class 0, "none of the labels", of published files that do not have this
@@ -40,8 +39,7 @@ class Head(nn.Module):
     """The trainable modules of a task layer, with a classifier among them.
 
     config: ``hidden``, ``n_classes`` and the settings of the kind. classes: the names of the
-    classes, in the order of the classifier's rows; None if they are not known (in stock components
-    and old files).
+    classes, in the order of the classifier's rows; None if not known (stock components, old files).
     """
 
     def __init__(self, kind: HeadKind, **config: Any):

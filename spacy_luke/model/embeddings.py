@@ -30,8 +30,7 @@ class WordEmbeddings(nn.Module):
     def forward(
         self, piece_ids: torch.Tensor, positions: torch.Tensor, shapes: torch.Tensor | None
     ) -> torch.Tensor:
-        """piece_ids, positions (in the sequence, from 0), shapes: (n_pieces,) -> (n_pieces,
-        hidden)."""
+        """piece_ids, positions (in the sequence), shapes: (n_pieces,) -> (n_pieces, hidden)."""
         states = self.words(piece_ids) + self.positions(positions + self.position_offset)
         states = states + self.types.weight[0]
         if self.shapes is not None and shapes is not None:

@@ -31,8 +31,7 @@ class LinearHead(nn.Module):
         """:meth:`forward` of the states [words[rows[0]]; words[rows[1]]; ...; entities].
 
         words: (n_pieces, H); rows: each (n,); entities: (n, H) -> (n, C). Words are multiplied with
-        their part of the weight before they are gathered, so that this cost does not grow with the
-        number of spans.
+        their part of the weight before they are gathered: the cost does not grow with the spans.
         """
         *of_words, of_entity = self.classifier.weight.split(words.shape[1], dim=1)
         words = self.dropout(words)
@@ -91,8 +90,8 @@ class PairHead(nn.Module):
     In ``probe`` no state depends on the pair that is scored, and a linear layer on [head; tail]
     would score the two independently. This head computes classifier(gelu(head + tail + head * tail
     + between + distance)), with a projection of each. Projections of entities and words are
-    computed once, not once per pair. ``between`` is a mean of the words between the two entities,
-    with learned weights.
+    computed once, not once per pair. ``between`` is a mean of the words between the two, with
+    learned weights.
     """
 
     def __init__(self, hidden: int, n_classes: int, n_distances: int, dropout: float = 0.1):
@@ -118,8 +117,7 @@ class PairHead(nn.Module):
 
     def running(self, words: torch.Tensor) -> torch.Tensor:
         """(n_pieces, H) -> (n_pieces + 1, H + 1) running sums of weighted words and of weights.
-        They are in float64, so that rounding of a difference does not depend on the words before
-        it."""
+        In float64, so that rounding of a difference does not depend on the words before it."""
         projected = self.words(self.dropout(words)).double()
         weights = torch.exp(projected[:, -1:].clamp(-10, 10))
         sums = torch.cat([projected[:, :-1] * weights, weights], -1).cumsum(0)
@@ -146,8 +144,7 @@ class PairHead(nn.Module):
 
 
 class MaskedHead(nn.Module):
-    """Predicts masked words or entities: dense, GELU, LayerNorm, decoder tied to an embedding
-    table.
+    """Predicts masked words or entities: dense, GELU, LayerNorm, decoder tied to a table.
 
     size: the width of that table: H for words, the entity embedding size for entities.
     """

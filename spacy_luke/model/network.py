@@ -34,8 +34,7 @@ class Layer(nn.Module):
 
     The published weights: ``qkv`` is ``query``, ``key`` and ``value``, concatenated;
     ``word_to_entity`` is ``w2e_query``; ``entity_queries`` is ``e2w_query`` and ``e2e_query``,
-    concatenated. Without entity-aware attention the last two are None, and ``query`` is used for
-    all rows.
+    concatenated. Without entity-aware attention the last two are None, and all rows use ``query``.
     """
 
     def __init__(self, config: LukeConfig):
@@ -96,8 +95,7 @@ class Layer(nn.Module):
     def words(
         self, words: torch.Tensor, blocks: list[Block], dropout: float
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Words without entities. Returns their states, keys and values, each (n_pieces,
-        hidden)."""
+        """Words without entities: states, keys and values, each (n_pieces, hidden)."""
         q, k, v = self.qkv(words).chunk(3, -1)
         contexts = [
             self._unpad(block, attend_words(queries, keys, values, block.keep, dropout))
@@ -115,8 +113,7 @@ class Layer(nn.Module):
         blocks: list[tuple[Block, Block]],
         dropout: float,
     ) -> torch.Tensor:
-        """Entities, with the keys and values that :meth:`words` returned -> (n_entities,
-        hidden)."""
+        """Entities, with keys and values of :meth:`words` -> (n_entities, hidden)."""
         word_blocks, entity_blocks = [x for x, _ in blocks], [x for _, x in blocks]
         by_block = zip(
             blocks,
@@ -192,8 +189,7 @@ class LukeModel(nn.Module):
     """Computes contextual states of words and entities.
 
     ``forward`` computes both attention patterns. ``encode_words`` and ``encode_entities`` are the
-    two
-    steps of ``probe``: entities can be encoded any number of times on one word pass.
+    two steps of ``probe``: entities can be encoded any number of times on one word pass.
     """
 
     def __init__(self, config: LukeConfig):
@@ -256,8 +252,7 @@ class LukeModel(nn.Module):
         return WordPass(plan, self._restore(states, rows), keys, values)
 
     def encode_entities(self, word_pass: WordPass, entities: Entities) -> torch.Tensor:
-        """Entities on encoded words, the second step of ``probe`` -> (n_entities, hidden), packed
-        like the input."""
+        """Entities on encoded words, the second step of ``probe`` -> (n_entities, hidden)."""
         plan = word_pass.plan
         blocks = list(zip(plan.word_blocks, plan.blocks(np.diff(entities.offsets))))
         states, rows = self._embed_entities(entities, plan)

@@ -12,8 +12,7 @@ def as_in_training(
 ) -> Iterator[Example]:
     """Examples whose predicted sides were annotated by the ``annotating_components`` of
     ``[training]`` that come before the component ``name``. Only components that do not train, such
-    as a sentencizer, are run: the output of the others is not known yet. The given examples are not
-    changed.
+    as a sentencizer, are run. The given examples are not changed.
 
     gold: start from the references, with all of their annotation except sentence starts that the
         predicted sides do not have; components that write entities or spans are not run."""

@@ -60,8 +60,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     node: ClassVar[str] = ""
     """The name of that model's node."""
     layer: ClassVar[Layer] = "ents"
-    """The layer of annotation that is learned; a document may declare that its layer is not
-    complete."""
+    """The layer of annotation that is learned; in a document it may be declared incomplete."""
     out_of_reach: ClassVar[tuple[str, ...]] = ()
     """The reasons in ``limits`` for which a gold annotation cannot be learned at all."""
     settings: ClassVar[type] = ClassifierSettings
@@ -270,8 +269,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         record(nlp, self.name, self.limits)
 
     def _check_reach(self) -> None:
-        """Raise ConfigError if no gold annotation can be learned: the training would end with a
-        score of 0."""
+        """Raise ConfigError if no gold annotation can be learned: the score would always be 0."""
         gold = self.limits.get("gold", 0)
         lost = {x: n for x in self.out_of_reach if (n := self.limits.get(x, 0))}
         if gold and sum(lost.values()) >= gold:

@@ -24,12 +24,10 @@ def decode(
     probabilities, each (n_accepted,).
 
     logits: (n, n_classes), NIL last. starts, ends: (n,) token ranges, tokens counted over the
-        batch. of_doc: (n,) their documents.
-    nil_bias: subtracted from the NIL logit first.
-    threshold: least probability of the label.
-    flat: accept candidates in the order of their largest logits, each if none of its tokens is
-        taken (the published procedure); ties go to the earlier, then to the shorter span.
-    blocked: (n_tokens,) tokens no entity may cover, in flat mode.
+    batch. of_doc: (n,) their documents. nil_bias: subtracted from the NIL logit first. threshold:
+    least probability of the label. flat: accept candidates in the order of their largest logits if
+    none of their tokens is taken (the published procedure); ties go to the earlier, then to the
+    shorter span. blocked: (n_tokens,) tokens no entity may cover, in flat mode.
     """
     logits = np.array(logits, dtype=np.float64)
     if not len(logits) or logits.shape[1] < 2:

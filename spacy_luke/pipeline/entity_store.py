@@ -68,11 +68,9 @@ def add_entities(
 
     A row is the mean of the masked-entity head's features at the entity's mentions, each hidden
     behind [MASK] (the head scores a row by its product with these features: Yamada et al. 2020,
-    section 3.2). It is scaled to the mean length of the other rows, and its bias is the mean of the
-    other biases.
+    section 3.2). Its length and its bias are the means of the other rows' lengths and biases.
 
-    language: used to look up titles that name no language. Returns the titles, in order of
-    appearance.
+    language: to look up titles that name no language. Returns the titles, in order of appearance.
 
     Raises ConfigError if the encoder's checkpoint has no masked-entity head, and InputError for a
     special entity or a mention without pieces.

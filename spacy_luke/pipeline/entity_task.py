@@ -146,8 +146,7 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
 
 
 def _groups(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:
-    """Ranges [low, high) of consecutive documents of at most MAX_WORDS words in total, or of one
-    longer document."""
+    """Ranges [low, high) of documents with at most MAX_WORDS words in total, or of one document."""
     start, n_words = 0, 0
     for i, doc in enumerate(docs):
         if i > start and n_words + len(doc) > MAX_WORDS:

@@ -61,8 +61,8 @@ def gold_spans(examples: Sequence[Example], spans_key: str | None) -> GoldSpans:
 def match_gold(docs: Array, spans: Array, gold: GoldSpans, doc_lengths: Sequence[int]) -> Array:
     """(n_candidates,) the index of the gold span that equals each candidate, or -1.
 
-    docs: (n_candidates,); spans: (n_candidates, 2) token ranges. Equal candidates match the same
-    gold span.
+    docs: (n_candidates,); spans: (n_candidates, 2) token ranges. Equal candidates match one gold
+    span.
     """
     if not len(gold.docs):
         return np.full(len(docs), -1, dtype=np.int64)

@@ -76,8 +76,8 @@ def make_luke(
     eager: compute vectors in the pipeline, in batches, instead of on first access.
     keep_vectors: store vectors in ``Doc.user_data``, so that they are serialised and returned from
         other processes (implies eager).
-    vector_hooks: make ``Span.vector``, ``Token.vector``, ``Doc.vector`` and ``similarity``
-        read these vectors.
+    vector_hooks: ``Span.vector``, ``Token.vector``, ``Doc.vector``, ``similarity`` use these
+        vectors.
     phrases: vectors of entities are phrase vectors (UCTopic, Li et al. 2022): each entity is
         encoded alone, as [MASK], and its state goes through the checkpoint's head ``mlp.dense`` and
         tanh. Only for checkpoints with that head.
@@ -110,35 +110,13 @@ class LukeSettings(TypedDict):
 class Luke(SavesEncoderApart):
     """Computes vectors of words and of ``Doc.ents``, and shares its encoder with listeners."""
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        model: Model,
-        name: str = "luke",
-        *,
-        attention: AttentionPattern = "full",
-        unknown_entity: str = "[MASK]",
-        link_by_text: bool = False,
-        eager: bool = False,
-        keep_vectors: bool = False,
-        vector_hooks: bool = False,
-        phrases: bool = False,
-    ):
+    def __init__(self, vocab: Vocab, model: Model, name: str, **cfg: Any) -> None:
         if model.name != ENCODER:
             raise ConfigError(f"{name}.model must be spacy-luke.LukeEncoder.v1, not {model.name}.")
         self.vocab = vocab
         self.model = model
         self.name = name
-        settings = {
-            "attention": attention,
-            "unknown_entity": unknown_entity,
-            "link_by_text": link_by_text,
-            "eager": eager,
-            "keep_vectors": keep_vectors,
-            "vector_hooks": vector_hooks,
-            "phrases": phrases,
-        }
-        self.cfg = ComponentSettings(name, LukeSettings, settings)
+        self.cfg = ComponentSettings(name, LukeSettings, cfg)
         self.cfg["titles"] = {}
         self.upstream = Upstream(model)
         install_extensions()
@@ -309,8 +287,7 @@ class Luke(SavesEncoderApart):
     ) -> None:
         """Read the encoder's weights.
 
-        titles: identifier (such as a QID) -> title, for entities whose ``kb_id_`` is not a title of
-            the entity vocabulary.
+        titles: ``kb_id_`` (such as a QID) -> title of the entity vocabulary.
         """
         if titles is not None:
             self.cfg["titles"] = dict(titles)

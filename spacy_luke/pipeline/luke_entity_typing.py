@@ -79,8 +79,7 @@ def make_luke_entity_typing(
     spans_key: the spans group to type; by default ``Doc.ents``.
     multi_label: any number of types per entity, each with its own probability; else exactly one.
     threshold: least probability of a type, if ``multi_label`` is set (published: 0.5, logit 0).
-    ancestors: labels are paths, and ``/person/artist`` implies ``/person``, in gold and predicted
-        types.
+    ancestors: labels are paths; ``/person/artist`` implies ``/person`` in gold and predicted types.
     """
     return LukeEntityTyping(
         nlp.vocab,

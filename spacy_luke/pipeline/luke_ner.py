@@ -89,14 +89,14 @@ def make_luke_ner(
     return LukeNER(
         nlp.vocab,
         model,
-        suggester,
         name,
+        suggester,
+        scorer,
         spans_key=spans_key,
         nested=nested,
         threshold=threshold,
         nil_bias=nil_bias,
         overwrite=overwrite,
-        scorer=scorer,
     )
 
 
@@ -120,24 +120,12 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         self,
         vocab: Vocab,
         model: Model,
+        name: str,
         suggester: Callable[..., Ragged],
-        name: str = "luke_ner",
-        *,
-        spans_key: str = "luke_ner",
-        nested: bool = False,
-        threshold: float = 0.0,
-        nil_bias: float = 0.0,
-        overwrite: bool = True,
         scorer: Callable | None = luke_ner_score,
-    ):
-        settings = {
-            "spans_key": spans_key,
-            "nested": nested,
-            "threshold": threshold,
-            "nil_bias": nil_bias,
-            "overwrite": overwrite,
-        }
-        super().__init__(vocab, model, name, scorer, **settings)
+        **cfg: Any,
+    ) -> None:
+        super().__init__(vocab, model, name, scorer, **cfg)
         self.suggester = suggester
 
     # Classes and candidates

@@ -281,8 +281,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         return classes, known
 
     def _annotated_classes(self, doc: Doc) -> Array:
-        """(n_classes,) whether the label of each class is annotated in a document. "No relation"
-        counts as annotated."""
+        """(n_classes,) whether each class is annotated in a document. "No relation" always is."""
         labels = annotated_labels(doc, self.layer)
         names = [name if isinstance(name, str) else name[0] for name in self._classes()]
         annotated = [labels is None or name in labels for name in names]
@@ -349,8 +348,7 @@ def _query(
 def _entities_by_place(
     query: RelationQuery, i: int, place_of: Callable[[Place], Place]
 ) -> dict[Place, int]:
-    """The place of every mention in a query's i-th document -> its entity, entities counted over
-    the batch."""
+    """Places of the mentions in the i-th document -> entities, counted over the batch."""
     return {
         place_of((span.start_char, span.end_char)): entity
         for entity, mentions in enumerate(query.by_doc[i], int(query.starts[i]))

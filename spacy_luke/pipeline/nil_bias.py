@@ -69,7 +69,7 @@ def bias_values(low: float, high: float, step: float) -> list[float]:
     return [round(low + i * step, 6) + 0.0 for i in range(count)]
 
 
-def component_with_bias(nlp: Language, name: str) -> Any:
+def find_pipe(nlp: Language, name: str) -> Any:
     """The component ``name``. Raises ConfigError if it is missing or has no NIL bias."""
     if name not in nlp.pipe_names:
         raise ConfigError(
@@ -89,7 +89,7 @@ def score_biases(
     The components before it annotate the documents, as in the pipeline. Raises CorpusError if the
     examples have no gold entity.
     """
-    pipe = component_with_bias(nlp, name)
+    pipe = find_pipe(nlp, name)
     references = [eg.reference for eg in examples]
     if not any(_has_gold(doc, pipe) for doc in references):
         raise CorpusError("The development data has no annotated entity to tune on.")
@@ -145,7 +145,7 @@ def choose(scores: Sequence[Score]) -> Score:
 def save_bias(nlp: Language, name: str, score: Score) -> None:
     """Set the bias in the component, whose saved settings take precedence at loading, and in the
     pipeline's config, which should agree with them."""
-    component_with_bias(nlp, name).cfg["nil_bias"] = score.bias
+    find_pipe(nlp, name).cfg["nil_bias"] = score.bias
     nlp.get_pipe_config(name)["nil_bias"] = score.bias
 
 

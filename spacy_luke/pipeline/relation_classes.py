@@ -12,16 +12,14 @@ ClassName = str | tuple[str, str]
 
 @dataclass(frozen=True)
 class RelationClasses:
-    """Which classes there are, and what each says about a pair of entities (first, second).
+    """The classes, and the relation between two entities (first, second) that each stands for.
 
-    labels: of the component. symmetric: the labels without a direction.
-    pair_order: ``both``: a pair is scored as (head, tail) and as (tail, head). ``text``: a pair is
-        scored once, in text order, and a label with a direction has two classes: ``label`` if the
-        first entity is the head, ``(label, "reversed")`` if the second is.
-    nil: the class "no relation", the last; None if there is no such class.
+    symmetric: labels without a direction. pair_order: see ``make_luke_relation``. With ``text``, a
+    label with a direction has two classes: ``label`` if the first entity is the head, ``(label,
+    "reversed")`` if the second is. nil: the last class, "no relation"; None if there is none.
 
-    With the labels born_in and borders, of which borders is symmetric, the classes under ``text``
-    are born_in, borders, (born_in, "reversed") and nil.
+    The labels born_in and borders (symmetric), ``text``: born_in, borders, (born_in, "reversed"),
+    nil.
     """
 
     labels: Sequence[str]

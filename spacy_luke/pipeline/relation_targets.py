@@ -19,9 +19,7 @@ UNKNOWN_LABEL = "unknown label"
 
 
 class RelationTargets:
-    """The gold classes of a query's candidate pairs.
-
-    table: (n_pairs, n_classes), 1 for a gold class; filled by :meth:`add`.
+    """The gold classes of candidate pairs: table, (n_pairs, n_classes), filled by :meth:`add`.
 
     pairs: (n_pairs, 2) entities. directions: (n_pairs, 2) see :meth:`RelationClasses.allowed`.
     fits: (n_pairs,) whether each pair can be scored; by default all can.
@@ -34,7 +32,7 @@ class RelationTargets:
         self.table = np.zeros((len(pairs), len(names)), dtype=np.float32)
         self._classes = classes
         self._allowed = classes.allowed(directions)
-        self._fits = fits
+        self._fits = np.ones(len(pairs), dtype=bool) if fits is None else fits
         self._rows = {(a, b): row for row, (a, b) in enumerate(pairs.tolist())}
         self._columns: dict[ClassName, int] = {name: i for i, name in enumerate(names)}
 
@@ -44,15 +42,12 @@ class RelationTargets:
         """
         if head is None or tail is None:
             return "no entity"
-        pairs = self._classes.scored_as(head, tail, label)
-        scored = [(self._rows[a, b], name) for a, b, name in pairs if (a, b) in self._rows]
-        if any(name not in self._columns for _, name in scored):
+        positive = self._positive(head, tail, label)
+        if positive is None:
             return UNKNOWN_LABEL
-        positive = [(row, self._columns[name]) for row, name in scored]
-        positive = [(row, column) for row, column in positive if self._allowed[row, column]]
         if not positive:
             return "no candidate"
-        if self._fits is not None and not any(self._fits[row] for row, _ in positive):
+        if not self._fits[[row for row, _ in positive]].any():
             return "too long"
         one_class = self._classes.nil is not None
         for row, column in positive:
@@ -60,6 +55,15 @@ class RelationTargets:
                 return "second label"
             self.table[row, column] = 1.0
         return None
+
+    def _positive(self, head: int, tail: int, label: str) -> list[tuple[int, int]] | None:
+        """(row, column) of the candidates of a gold relation; None for an unknown label."""
+        pairs = self._classes.scored_as(head, tail, label)
+        scored = [(self._rows[a, b], name) for a, b, name in pairs if (a, b) in self._rows]
+        if any(name not in self._columns for _, name in scored):
+            return None
+        places = [(row, self._columns[name]) for row, name in scored]
+        return [place for place in places if self._allowed[place]]
 
     def mark_unrelated(self) -> None:
         """Give the class "no relation", if there is one, to all pairs without a gold relation."""

@@ -29,8 +29,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps of the training, of its warm-up, and from one evaluation to the next. reason: a
-    sentence for the user."""
+    """Steps of the training, of its warm-up, and between evaluations. reason: shown to the user."""
 
     steps: int
     warmup_steps: int
@@ -50,8 +49,7 @@ def make_plan_training(
 
     Only settings that are 0 are set: ``max_steps`` (not if ``max_epochs`` is set, which then
     decides), ``eval_frequency``, and ``total_steps`` and ``warmup_steps`` of
-    ``optimizer.learn_rate``. The choice is printed, and saved in the ``config.cfg`` of the trained
-    pipeline.
+    ``optimizer.learn_rate``. The choice is printed, and saved in the pipeline's ``config.cfg``.
 
     words, epochs: least number of words, and of passes over the corpus.
     warmup: share of the steps in which the learning rate rises. Not used if ``total_steps`` is set.

@@ -52,7 +52,7 @@ def test_a_negative_class_of_another_name_is_known_by_its_place(published, tmp_p
 @pytest.mark.parametrize(
     "labels,says",
     [
-        (["LOC", "PER", "ORG", "MISC", "O"], "'O' behind 'LOC'"),
+        (["LOC", "PER", "ORG", "MISC", "O"], "'O' after 'LOC'"),
         (["NIL", "PER", "ORG", "PER", "MISC"], "names a class twice"),
     ],
 )
