@@ -88,7 +88,7 @@ def check_upstream(path: Path, link: UpstreamLink) -> None:
         )
 
 
-def write_settings(path: Path, settings: Mapping[str, Any]) -> None:
+def write_settings(path: Path, settings: Mapping[str, object]) -> None:
     """Set a component's present settings in the config beside it: there is one place to look, and
     an override at loading differs from it."""
     present = _config_beside(path)
@@ -108,8 +108,8 @@ def write_settings(path: Path, settings: Mapping[str, Any]) -> None:
 
 
 def overridden_settings(
-    path: Path, given: Mapping[str, Any], saved: Mapping[str, Any]
-) -> dict[str, Any]:
+    path: Path, given: Mapping[str, object], saved: Mapping[str, object]
+) -> dict[str, object]:
     """The given settings that differ from the config beside a component that is being loaded."""
     config = _config_beside(path)
     block = config["components"][path.name] if config is not None else {}

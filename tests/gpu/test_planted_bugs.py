@@ -90,8 +90,8 @@ BUGS = [
     Bug(
         "zeros without a device",
         "layers/encoder_run.py",
-        "torch.zeros(*shape, device=self.device)",
-        "torch.zeros(*shape)",
+        "torch.zeros(*shape, dtype=torch.float32, device=self.device)",
+        "torch.zeros(*shape, dtype=torch.float32)",
         "relation_probe",
         MIXED,
     ),
@@ -114,7 +114,7 @@ BUGS = [
     Bug(
         "the module stays",
         "layers/shim.py",
-        "module.to(self._device or get_torch_default_device())",
+        "module.to(self._device or get_torch_default_device(), torch.float32)",
         "module",
         "ner_two_stage",
         "",
