@@ -1,6 +1,6 @@
-"""The exceptions a user can meet: one type per kind of mistake.
+"""The package's exceptions: one type per kind of mistake.
 
-Each message names the setting, file or document, what was found there and what to do.
+Each message names the setting, file or document, its value, and what to do.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ class LukeError(ValueError):
 
 
 class ConfigError(LukeError):
-    """A setting has a value that cannot work."""
+    """A setting is invalid."""
 
 
 class CheckpointError(LukeError):
@@ -20,7 +20,7 @@ class CheckpointError(LukeError):
 
 
 class VocabError(LukeError):
-    """A piece or entity vocabulary lacks something the model needs."""
+    """A piece or entity vocabulary lacks an entry that the model requires."""
 
 
 class CorpusError(LukeError):
@@ -28,19 +28,19 @@ class CorpusError(LukeError):
 
 
 class InputError(LukeError):
-    """A document or span cannot be given to the model."""
+    """A document or span is not a valid input."""
 
 
 class StageError(LukeError):
-    """The files of a stage of pretraining are missing, unfinished, damaged, or of another run."""
+    """Files of a pretraining stage are missing, incomplete, damaged, or of another run."""
 
 
 class TrainingError(LukeError):
-    """A training cannot go on: its loss, gradients or weights are NaN or infinite."""
+    """Training was stopped: a loss, gradient or weight is NaN or infinite."""
 
 
 class WorkerError(LukeError):
-    """Workers died on the same partition again and again."""
+    """Workers repeatedly died on the same partition."""
 
 
 @contextmanager

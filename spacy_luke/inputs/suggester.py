@@ -1,4 +1,8 @@
-"""The default suggester: all spans inside sentences, up to a number of words."""
+"""The default suggester: all spans inside sentences, up to a number of words.
+
+It leaves out spans with white space at an end. For other suggesters ``placed_spans.py`` does, if
+the tokenizer has no pieces for white space.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import partial

@@ -2,7 +2,8 @@
 
 ``probe``: all spans of a window are [MASK] entities of one sequence; they do not see each other.
 ``markers``: one sequence per row of a query, with marker pieces around the row's spans; these see
-each other, as published for relations and entity types.
+each other, as published for relations and entity types. The second span is [MASK2], if the
+vocabulary has it.
 """
 
 from collections.abc import Callable, Sequence

@@ -144,7 +144,8 @@ class PairHead(nn.Module):
 
 
 class MaskedHead(nn.Module):
-    """Predicts masked words or entities: dense, GELU, LayerNorm, decoder tied to a table.
+    """Predicts masked words or entities: dense, GELU, LayerNorm, decoder tied to a table. Callers
+    give it the table (in pretraining :class:`..pretraining.objective.PretrainingModel`).
 
     size: the width of that table: H for words, the entity embedding size for entities.
     """

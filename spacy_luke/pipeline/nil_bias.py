@@ -1,6 +1,7 @@
 """Choose the NIL bias of ``luke_ner`` on development data.
 
-The network runs over the data once; for each bias only decoding is repeated.
+The network runs over the data once; for each bias only decoding (:func:`.decoding.decode`, where
+the bias acts) is repeated.
 """
 
 from collections.abc import Callable, Sequence
