@@ -27,8 +27,9 @@ Array = np.ndarray
 Encoded = tuple[Array, Array, Array]  # ids, offsets, word starts; see ``encode_texts``
 
 SPECIALS = ("cls", "sep", "mask", "pad", "unk")
-# Limit of the cache of pieces. Parts are mostly single words, which repeat.
-_CACHE_BYTES = 64 * 2**20
+# Limit of the cache of pieces. Parts are mostly single words, which repeat. This holds some 40,000
+# words; with a larger one, the memory of a process would only grow for longer.
+_CACHE_BYTES = 16 * 2**20
 _ENTRY_BYTES = 200  # overhead per entry: the array object and the slot of the dict
 
 
