@@ -355,5 +355,6 @@ def test_an_imported_pipeline_works_at_once(published):
     assert set(nlp.get_pipe("luke_ner").labels) == set(LABELS[NER]) - {"NIL"}
     for text in SENTENCES:
         assert nlp(text).spans["luke_ner"].attrs["scores"] is not None
-    vectors = import_checkpoint(str(published(MASKED)))("Ada Lovelace met Charles.")._.luke
+    nlp = import_checkpoint(str(published(MASKED)))
+    vectors = nlp("Ada Lovelace met Charles.")._.luke
     assert vectors.token_vectors.shape == (5, 32)
