@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_luke.pipeline.decoding import decode, select_disjoint
+from spacy_luke.ties import levels, likeliest
 
 ONE_DOC = np.zeros(100, dtype=np.int64)
 
@@ -100,3 +101,18 @@ def test_another_document_does_not_make_scores_equal():
     logits = np.asarray([[1.0, 0.0], [1.0 + 1.5e-4, 0.0], [1.0 + 0.75e-4, 0.0]])
     together = decode(logits, starts, ends, np.asarray([0, 0, 1]), 0.0, 0.0, flat=True)
     assert together[0].tolist() == [1, 2]
+
+
+def test_scores_that_rise_in_small_steps_to_another_one_are_not_equal():
+    """Steps below the tolerance would otherwise make one level of them all."""
+    steps = np.arange(10) * 0.9e-4
+    assert levels(steps, np.zeros(10, dtype=np.int64)).tolist() == list(range(1, 11))
+    pair = np.asarray([0.5, 0.5 + 0.9e-4, 1.0])
+    assert levels(pair, np.zeros(3, dtype=np.int64)).tolist() == [1, 1, 2]
+    assert levels(np.zeros(0), np.zeros(0, dtype=np.int64)).tolist() == []
+
+
+def test_equal_logits_of_many_classes_are_not_those_of_equal_probabilities():
+    """A thousand probabilities all differ by less than the tolerance; the logits do not."""
+    logits = np.random.default_rng(0).normal(size=(50, 1000))
+    assert likeliest(logits).tolist() == logits.argmax(-1).tolist()
