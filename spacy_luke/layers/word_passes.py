@@ -24,13 +24,16 @@ class _Entry:
     document of its batch, at the latest."""
 
     def __init__(self, word_pass: WordPass, user: int, doc: Doc):
-        self.word_pass: WordPass | None = word_pass
         self.users = {user}
-        self.doc = ref(doc, self._drop)
+        # The callback must not acquire the lock: it may run inside any other method, in the same
+        # thread. It refers to a list and not to this object, which is therefore freed without the
+        # garbage collector.
+        self._held = held = [word_pass]
+        self.doc = ref(doc, lambda _: held.clear())
 
-    def _drop(self, doc: object) -> None:
-        # Do not acquire the lock here: this may run inside any other method, in the same thread.
-        self.word_pass = None
+    @property
+    def word_pass(self) -> WordPass | None:
+        return next(iter(self._held), None)
 
     @property
     def n_rows(self) -> int:

@@ -1,8 +1,10 @@
 """Components on one encoder encode a document's words once, and never with old weights."""
 
+import gc
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -204,6 +206,23 @@ def test_a_step_taken_between_predictions_is_seen(nlp, calls):
     calls.clear()
     answers(nlp)
     assert len(calls) == 1
+
+
+def test_a_pass_is_freed_when_it_is_dropped_not_by_the_garbage_collector():
+    passes, vocab = WordPasses(), Vocab()
+    docs = [Doc(vocab), Doc(vocab)]
+    states = [torch.zeros(1, 1), torch.zeros(1, 1)]
+    alive = [ref(tensor) for tensor in states]
+    gc.disable()
+    try:
+        for i, doc in enumerate(docs):
+            passes.keep((i,), 1, WordPass(None, states.pop(0), [], []), doc)
+        passes.end(2, 2, docs[0])  # the last component is done
+        assert [tensor() is None for tensor in alive] == [True, False]
+        del doc, docs
+        assert [tensor() is None for tensor in alive] == [True, True]
+    finally:
+        gc.enable()
 
 
 def test_threads_may_predict_at_the_same_time(monkeypatch):
