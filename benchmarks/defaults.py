@@ -5,9 +5,9 @@
 
 ``init-config`` is what ``spacy init config --pipeline luke_ner`` writes, with paths, encoder, word
 shapes and ``max_steps`` filled in; ``loop`` is the one in docs/luke_ner.md, for as many steps;
-``shipped`` is configs/ner.cfg with paths alone. The first two have spaCy's learning rate of 0.001.
-Of a config the best weights by development data count, of the loop the last. Finished runs are
-skipped when started again.
+``shipped`` is configs/ner.cfg with paths alone. The first has spaCy's constant rate of 0.001, the
+loop a falling one. Of a config the best weights by development data count, of the loop the last.
+Finished runs are skipped when started again.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from spacy.language import Language
 from spacy.training import Corpus
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
-from spacy.util import fix_random_seed, load_config, minibatch
+from spacy.util import fix_random_seed, load_config
 from thinc.api import Config
 
 from . import results, runtime
@@ -87,13 +87,11 @@ def train_loop(corpora: Corpora, encoder: str, steps: int, seed: int) -> tuple[L
     nlp.add_pipe("luke_ner", config={"model": {"encoder": {"name": encoder, "word_shapes": True}}})
     examples = list(Corpus(corpora.train)(nlp))
     optimizer = nlp.initialize(lambda: examples)
-    done = 0
-    while done < steps:
-        random.shuffle(examples)
-        for batch in list(minibatch(examples, 8))[: steps - done]:
-            nlp.update(batch, sgd=optimizer, drop=0.1, annotates=["sentencizer"])
-            done += 1
-    return nlp, done
+    for step in range(steps):
+        optimizer.learn_rate = 2e-4 * (1 - step / steps)
+        batch = random.sample(examples, min(8, len(examples)))
+        nlp.update(batch, sgd=optimizer, drop=0.1, annotates=["sentencizer"])
+    return nlp, steps
 
 
 def run(args: argparse.Namespace, record: results.Record) -> results.Record:

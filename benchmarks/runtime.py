@@ -1,6 +1,9 @@
 """What every benchmark sets up: registered names, device, threads, clocks and memory."""
 
 import argparse
+import contextlib
+import ctypes
+import gc
 import importlib
 import json
 import os
@@ -150,6 +153,14 @@ def resident() -> float:
     """MiB of the process that are in memory now (Linux)."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
+
+
+def resident_trimmed() -> float:
+    """:func:`resident` after the allocator gave free memory back to the system, where it can."""
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    return resident()
 
 
 def peak_memory(gpu_id: int) -> float:
