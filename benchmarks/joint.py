@@ -21,7 +21,8 @@ from spacy.training import Corpus, Example
 from thinc.api import Config
 
 from spacy_luke.cli.evaluate import evaluate
-from spacy_luke.pipeline.nil_bias import bias_values, choose, save_bias, score_biases
+from spacy_luke.pipeline.thresholds import Goal
+from spacy_luke.pipeline.tuning import tune
 
 from . import experiment, joint_cost, results, runtime
 from .experiment import Experiment
@@ -86,7 +87,7 @@ def alone(config: Config, task: str) -> Config:
 
 
 class JointExperiment(Experiment[JointSettings]):
-    """Either row. The NIL bias of ``luke_ner`` is chosen on dev."""
+    """Either row. Thresholds and the NIL bias are chosen on dev, as by ``spacy luke tune``."""
 
     kind = "joint"
 
@@ -102,15 +103,13 @@ class JointExperiment(Experiment[JointSettings]):
         for name, one in configs.items():
             pipelines[name], trained[name] = fit(one, self.args.gpu_id)
         dev, test = self._examples("dev", pipelines), self._examples("test", pipelines)
-        tuned = next(iter(pipelines.values()))
-        best = choose(score_biases(tuned, "luke_ner", dev, bias_values(-3, 3, 0.25)))
-        save_bias(tuned, "luke_ner", best)
         if save:
             for name, nlp in pipelines.items():
                 path = joint_cost.folder(self.args.work, self.row, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 nlp.to_disk(path)
         nlp = assembled(pipelines)
+        tuned = {x.component: x.settings for x in tune(nlp, dev, Goal())}
         scores = {part: shown(evaluate(nlp, x)) for part, x in (("dev", dev), ("test", test))}
         end_to_end = ("ents_f", "rels_f", "types_micro_f")
         return {
@@ -118,7 +117,7 @@ class JointExperiment(Experiment[JointSettings]):
                 part: {"f": sum(found[x] for x in end_to_end) / 3, **found}
                 for part, found in scores.items()
             },
-            "bias": best.bias,
+            "tuned": tuned,
             "n_docs": len(test),
             "steps": settings.steps,
             "train_seconds": sum(x["train_seconds"] for x in trained.values()),

@@ -9,6 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import minibatch
 
+from spacy_luke.pipeline.confidence import Confidence
 from spacy_luke.pipeline.decoding import decode
 
 from .baselines import TokenClassifier, decode_bio, first_tokens
@@ -62,8 +63,9 @@ class Scored:
             starts, ends, labels = decode_bio(logits.argmax(-1), first_tokens(self.offsets))
         else:
             of_doc = np.searchsorted(self.offsets, self.starts, side="right") - 1
+            anything = Confidence(self.labels, 0.0, {}, None)
             chosen, labels, _ = decode(
-                self.logits, self.starts, self.ends, of_doc, bias, 0.0, flat=True
+                self.logits, self.starts, self.ends, of_doc, bias, anything, flat=True
             )
             starts, ends = self.starts[chosen], self.ends[chosen]
         docs = np.searchsorted(self.offsets, starts, side="right") - 1

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "spacy_luke"
 FLOORS = [
     {"errors", "files", "report", "ties"},
     {"json_file", "validation"},
+    {"calibration"},
     {"annotations", "model", "vocab"},
     {"inputs", "checkpoint", "corpora", "metrics"},
     {"layers", "pretraining"},

@@ -43,4 +43,4 @@ from . import import_checkpoint as _import_checkpoint  # noqa: E402, F401
 from . import page as _page  # noqa: E402, F401
 from . import pretrain as _pretrain  # noqa: E402, F401
 from . import shards as _shards  # noqa: E402, F401
-from . import tune_nil as _tune_nil  # noqa: E402, F401
+from . import tune as _tune  # noqa: E402, F401

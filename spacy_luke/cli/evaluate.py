@@ -26,7 +26,7 @@ from .loading import (
 
 GOLD = "gold_"
 _N_CHECKED = 8
-_SHOWN = ("_p", "_r", "_f", "_acc")
+_SHOWN = ("_p", "_r", "_f", "_acc", "_calibration_error")
 
 
 @app.command("evaluate")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from spacy.language import Language
@@ -39,6 +39,9 @@ from .page_relations import Drawn, draw_relations
 from .page_template import TEMPLATE
 from .page_text import Entity, Piece, cut_text, type_chips
 
+if TYPE_CHECKING:
+    from ..calibration import Bin
+
 N_BINS = 20
 """Number of bars in the histogram of scores from 0 to 1."""
 
@@ -62,6 +65,16 @@ class Bar(NamedTuple):
     spurious: int
 
 
+class Curve(NamedTuple):
+    """How often the answers of a component are right, by score. error, by_chance: the calibration
+    error, and what of it is to be expected of exact scores; from 0 to 1."""
+
+    component: str
+    bins: "list[Bin]"
+    error: float
+    by_chance: float
+
+
 @dataclass
 class HtmlPage:
     """The input of the template.
@@ -77,6 +90,7 @@ class HtmlPage:
     documents: list[ShownDoc]
     tallies: list[LabelCounts]
     bars: list[Bar]
+    curves: list[Curve]
     given: bool = False
 
 
@@ -117,7 +131,7 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
     types are only shown if the pipeline writes them. limit: maximum documents shown; 0: all. Raises
     ConfigError if the pipeline writes nothing that the page shows.
     """
-    page = HtmlPage(title, _meta(nlp), len(examples), [], [], [])
+    page = HtmlPage(title, _meta(nlp), len(examples), [], [], [], [])
     written = what_is_written(nlp)
     if not _predicts_entities(nlp, written):
         page.given = True
@@ -143,7 +157,24 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
     if annotated and not page.given:
         page.tallies.insert(0, entities)
     page.bars = histogram(scored)
+    page.curves = reliability_curves(nlp, predictions)
     return page
+
+
+def reliability_curves(nlp: Language, predictions: Sequence[Example]) -> list[Curve]:
+    """One per component whose answers have scores and annotation."""
+    from ..calibration import calibration_error, error_by_chance, reliability
+    from ..pipeline.classifier_pipe import ClassifierPipe
+
+    curves = []
+    for name, pipe in nlp.pipeline:
+        answers = pipe.answers(predictions) if isinstance(pipe, ClassifierPipe) else None
+        if answers is None or not answers.found or not answers.n_gold:
+            continue
+        scores, right = answers.scores, answers.right
+        error = calibration_error(scores, right) or 0.0
+        curves.append(Curve(name, reliability(scores, right), error, error_by_chance(scores)))
+    return curves
 
 
 def gold_entities(doc: Doc) -> list[Entity] | None:

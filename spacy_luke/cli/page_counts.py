@@ -15,7 +15,7 @@ RELATIONS, TYPES = "doc._.relations", "span._.types"
 # Settings of the component that its metric needs.
 _SETTINGS = {
     RELATIONS: ("symmetric", "spans_key", "merge_entities"),
-    TYPES: ("threshold", "multi_label", "ancestors", "spans_key"),
+    TYPES: ("threshold", "thresholds", "multi_label", "ancestors", "spans_key"),
 }
 Written = dict[str, dict[str, Any]]
 """The attributes that a pipeline writes -> settings of the last component that writes them."""

@@ -191,6 +191,35 @@ The entities are given, not predicted.
 <span style="color:#e8590c">&#9632;</span> spurious &nbsp; (heights: square root of the count)</p>
 </section>
 {% endif %}
+{% for curve in page.curves %}
+<section class="card">
+<h2>How often scores are right: {{ curve.component }}</h2>
+<svg class="histogram" viewBox="-26 -8 352 172" role="img"
+  aria-label="Share of right answers of {{ curve.component }} by score, and the diagonal of exact
+scores">
+{% for y in (0, 50, 100) %}
+<line x1="0" y1="{{ 140.5 - 1.3 * y }}" x2="320" y2="{{ 140.5 - 1.3 * y }}" stroke="#98a2b3"
+  stroke-opacity="{{ 1 if y == 0 else 0.35 }}"/>
+<text x="-4" y="{{ 144 - 1.3 * y }}" text-anchor="end">{{ y }}</text>
+{% endfor %}
+{% for bin in curve.bins %}
+<g><title>Scores from {{ "%.1f" % bin.low }}: {{ bin.n }} answers, mean score
+{{ bin.score | percent }}, {{ bin.right | percent }} % right</title>
+<rect x="{{ "%.1f" % (bin.low * 320 + 2) }}" y="{{ "%.1f" % (140 - 130 * bin.right) }}" width="28"
+  height="{{ "%.1f" % (130 * bin.right) }}" fill="#2f6f4f"
+  fill-opacity="{{ 0.9 if bin.n >= 20 else 0.4 }}"/>
+<text x="{{ "%.1f" % (bin.low * 320 + 16) }}" y="{{ "%.1f" % (136 - 130 * bin.right) }}"
+  text-anchor="middle">{{ bin.n }}</text></g>
+{% endfor %}
+<line x1="0" y1="140" x2="320" y2="10" stroke="#e8590c" stroke-dasharray="4 3"/>
+<text x="0" y="155">0</text><text x="160" y="155" text-anchor="middle">score 0.5</text>
+<text x="320" y="155" text-anchor="end">1</text>
+</svg>
+<p class="note">Bars: % of the answers that are right, with their number (pale: fewer than 20). On
+the dashed line scores are exact. Calibration error {{ curve.error | percent }} %, of which
+{{ curve.by_chance | percent }} are to be expected by chance.</p>
+</section>
+{% endfor %}
 <section class="card">
 <h2>Pipeline</h2>
 <dl>

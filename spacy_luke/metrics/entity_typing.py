@@ -1,6 +1,7 @@
 """Scores of ``Span._.types``."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spacy.scorer import PRFScore
@@ -11,16 +12,22 @@ from spacy.util import registry
 from ..annotations.annotated import is_annotated
 from ..annotations.mentions import Place
 from ..annotations.types import get_types, has_types, with_ancestors
+from .answers import Answer, Answers, calibration_scores
 from .relations import FIGURES, by_type, common_places
 
 Types = frozenset[str]
 
 
 class TypedMention(NamedTuple):
-    """The types of a span. gold is None if the reference does not contain the span."""
+    """The types of a span, the predicted ones with scores. gold is None if the reference does not
+    contain the span."""
 
-    predicted: Types
+    scores: dict[str, float]
     gold: Types | None
+
+    @property
+    def predicted(self) -> Types:
+        return frozenset(self.scores)
 
 
 @registry.scorers("spacy-luke.luke_entity_typing_scorer.v1")
@@ -33,6 +40,7 @@ def typing_score(
     examples: Iterable[Example],
     *,
     threshold: float | None = None,
+    thresholds: Mapping[str, float] = MappingProxyType({}),
     multi_label: bool = True,
     ancestors: bool = False,
     labels: Iterable[str] = (),
@@ -49,7 +57,8 @@ def typing_score(
     annotated types, and documents whose spans are not annotated, are not scored.
 
     threshold: minimum score of a predicted type. Without it, all types of a span count.
-    multi_label: false for a component that predicts exactly one type per span; ``threshold`` is
+    thresholds: type -> its own minimum score.
+    multi_label: false for a component that predicts exactly one type per span; the thresholds are
         then ignored.
     ancestors: ``/person/artist`` implies ``/person``, in gold and predicted types.
     labels: the types of the component. A type without gold and predicted mentions is listed in
@@ -69,10 +78,13 @@ def typing_score(
       by the number of mentions, which gives a lower precision if some have no predicted types;
     - ``types_per_type``: type -> p, r, f.
 
+    And :func:`.calibration_scores` of the predicted types.
+
     All scores are None if no mention is annotated. All except the accuracy are None if every
     mention is annotated as having no type.
     """
-    mentions = _all_mentions(examples, threshold, multi_label, ancestors, spans_key)
+    least = _least(threshold, thresholds) if multi_label else _any_score
+    mentions = _all_mentions(examples, least, ancestors, spans_key)
     annotated = [mention for mention in mentions if mention.gold is not None]
     per_type = _count(mentions)
     micro = sum(per_type.values(), PRFScore())
@@ -86,39 +98,67 @@ def typing_score(
         for figure in FIGURES:
             scores[f"{prefix}_{part}_{figure}"] = values[figure] if scored else None
     scores[f"{prefix}_per_type"] = by_type(per_type, labels) if scored else None
-    return scores
+    return {**scores, **calibration_scores(_answers(mentions), prefix)}
+
+
+def typing_answers(
+    examples: Iterable[Example],
+    *,
+    ancestors: bool = False,
+    spans_key: str | None = None,
+) -> Answers:
+    """Predicted types with their scores; see :func:`typing_score`."""
+    return _answers(_all_mentions(examples, _any_score, ancestors, spans_key))
+
+
+def _answers(mentions: Iterable[TypedMention]) -> Answers:
+    answers = Answers()
+    for scores, gold in mentions:
+        right = gold or frozenset()
+        answers.n_gold.update(right)
+        answers.found += [Answer(name, score, name in right) for name, score in scores.items()]
+    return answers
 
 
 def count_types(
     examples: Iterable[Example],
     *,
     threshold: float | None = None,
+    thresholds: Mapping[str, float] = MappingProxyType({}),
     multi_label: bool = True,
     ancestors: bool = False,
     spans_key: str | None = None,
 ) -> dict[str, PRFScore]:
     """Type -> counts of correct, wrong and missed mentions; see :func:`typing_score`."""
-    return _count(_all_mentions(examples, threshold, multi_label, ancestors, spans_key))
+    least = _least(threshold, thresholds) if multi_label else _any_score
+    return _count(_all_mentions(examples, least, ancestors, spans_key))
+
+
+def _least(threshold: float | None, thresholds: Mapping[str, float]) -> Callable[[str], float]:
+    """The minimum score of a type."""
+    return lambda name: thresholds.get(name, threshold or 0.0)
+
+
+def _any_score(name: str) -> float:
+    return 0.0
 
 
 def _all_mentions(
     examples: Iterable[Example],
-    threshold: float | None,
-    multi_label: bool,
+    least: Callable[[str], float],
     ancestors: bool,
     spans_key: str | None,
 ) -> list[TypedMention]:
-    min_score = threshold if multi_label else None
     return [
         mention
         for example in examples
         if is_annotated(example.reference, "types")
-        for mention in _mentions(example, min_score, ancestors, spans_key)
+        for mention in _mentions(example, least, ancestors, spans_key)
     ]
 
 
 def _mentions(
-    example: Example, min_score: float | None, ancestors: bool, spans_key: str | None
+    example: Example, least: Callable[[str], float], ancestors: bool, spans_key: str | None
 ) -> Iterable[TypedMention]:
     """The annotated mentions of a document, then those that are only predicted."""
 
@@ -129,13 +169,13 @@ def _mentions(
     spans = [(common(_place(span)), span) for span in _spans(example.reference, spans_key)]
     gold = {place: frozenset(types_of(span)) for place, span in spans if has_types(span)}
     common = common_places(example, example.predicted)
-    predicted: dict[Place, Types] = {}
+    predicted: dict[Place, dict[str, float]] = {}
     for span in _spans(example.predicted, spans_key):
         scores = types_of(span).items()
-        kept = frozenset(x for x, score in scores if min_score is None or score >= min_score)
+        kept = {name: score for name, score in scores if score >= least(name)}
         predicted[common(_place(span))] = kept
     for place, types in gold.items():
-        yield TypedMention(predicted.get(place, frozenset()), types)
+        yield TypedMention(predicted.get(place, {}), types)
     if not is_annotated(example.reference, "ents"):
         spans_annotated = False
     elif spans_key is None:
@@ -143,9 +183,9 @@ def _mentions(
     else:
         spans_annotated = spans_key in example.reference.spans
     reference_places = {place for place, _ in spans}
-    for place, types in predicted.items():
-        if spans_annotated and types and place not in reference_places:
-            yield TypedMention(types, None)
+    for place, scored in predicted.items():
+        if spans_annotated and scored and place not in reference_places:
+            yield TypedMention(scored, None)
 
 
 def _spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
@@ -161,8 +201,8 @@ def _place(span: Span) -> Place:
 def _count(mentions: Iterable[TypedMention]) -> dict[str, PRFScore]:
     """Counts for the loose micro average: each pair of a mention and a type has equal weight."""
     per_type: dict[str, PRFScore] = {}
-    for predicted, gold in mentions:
-        gold = gold or frozenset()
+    for mention in mentions:
+        predicted, gold = mention.predicted, mention.gold or frozenset()
         for name in predicted | gold:
             score = per_type.setdefault(name, PRFScore())
             score.score_set(set(predicted) & {name}, set(gold) & {name})
@@ -172,7 +212,8 @@ def _count(mentions: Iterable[TypedMention]) -> dict[str, PRFScore]:
 def _loose_macro(mentions: Collection[TypedMention]) -> dict[str, float]:
     """The loose macro average: each mention has equal weight; see :func:`typing_score`."""
     precisions, recalls = [], []
-    for predicted, gold in mentions:
+    for mention in mentions:
+        predicted, gold = mention.predicted, mention.gold
         n_correct = len(predicted & (gold or frozenset()))
         if predicted:
             precisions.append(n_correct / len(predicted))

@@ -1,27 +1,63 @@
-"""spaCy's scores of ``Doc.ents`` or, for nested entities, of a spans group."""
+"""spaCy's scores of ``Doc.ents`` or, for nested entities, of a spans group; and calibration."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from spacy.pipeline.spancat import spancat_score
 from spacy.scorer import get_ner_prf
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations.annotated import is_annotated
+from .answers import Answer, Answers, calibration_scores
 
 
 def luke_ner_score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """spaCy's NER score in flat mode, its span categoriser score in nested mode. Documents without
-    annotated entities (:func:`.is_annotated`) are left out."""
+    """spaCy's NER score in flat mode, its span categoriser score in nested mode, and
+    :func:`.calibration_scores` of the spans group. Documents without annotated entities
+    (:func:`.is_annotated`) are left out."""
     examples = [eg for eg in examples if is_annotated(eg.reference, "ents")]
-    if kwargs.get("nested"):
+    key, nested = kwargs.get("spans_key", "luke_ner"), bool(kwargs.get("nested"))
+    answers = ner_answers(examples, spans_key=key, nested=nested)
+    if nested:
         keep = ("spans_key", "labels", "threshold")
-        return spancat_score(examples, **{key: kwargs[key] for key in keep if key in kwargs})
-    return get_ner_prf(examples)
+        scores = spancat_score(examples, **{name: kwargs[name] for name in keep if name in kwargs})
+        return {**scores, **calibration_scores(answers, f"spans_{key}")}
+    return {**get_ner_prf(examples), **calibration_scores(answers, "ents")}
+
+
+def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = False) -> Answers:
+    """The spans of the group with their scores. An answer is right if its tokens and label are
+    gold; in flat mode, a span with tokens of unknown annotation is left out, as spaCy does."""
+    answers = Answers()
+    for eg in examples:
+        doc = eg.reference
+        if not is_annotated(doc, "ents") or not _has_gold(doc, spans_key, nested):
+            continue
+        spans = doc.spans[spans_key] if nested else doc.ents
+        gold = {(span.label_, span.start, span.end) for span in spans}
+        answers.n_gold.update(label for label, *_ in gold)
+        group = eg.predicted.spans.get(spans_key, ())
+        scores = group.attrs.get("scores") if group else None
+        if scores is None:
+            continue
+        x2y = eg.alignment.x2y
+        for span, score in zip(group, scores):
+            tokens = x2y[span.start : span.end]
+            place = (int(tokens[0]), int(tokens[-1]) + 1) if len(tokens) else (0, 0)
+            if nested or all(token.ent_iob for token in doc[slice(*place)]):
+                right = (span.label_, *place) in gold
+                answers.found.append(Answer(span.label_, float(score), right))
+    return answers
+
+
+def _has_gold(doc: Doc, spans_key: str, nested: bool) -> bool:
+    return spans_key in doc.spans if nested else doc.has_annotation("ENT_IOB")
 
 
 @registry.scorers("spacy-luke.luke_ner_scorer.v1")
 def make_luke_ner_scorer() -> Callable[..., dict[str, Any]]:
-    """``spacy.ner_scorer.v1`` or, in nested mode, ``spacy.spancat_scorer.v1``."""
+    """``spacy.ner_scorer.v1`` or, in nested mode, ``spacy.spancat_scorer.v1``, and the calibration
+    error of the scores."""
     return luke_ner_score

@@ -14,6 +14,7 @@ from ..annotations.annotated import annotated_labels
 from ..annotations.mentions import Place, first_mentions
 from ..annotations.relations import relation_offsets
 from ..errors import InputError
+from .answers import Answer, Answers, calibration_scores
 
 FIGURES = ("p", "r", "f")
 
@@ -79,9 +80,10 @@ def relation_score(
     ``rels_macro_r``, ``rels_macro_f`` (means over the labels that occur in gold),
     ``rels_strict_p``, ``rels_strict_r``, ``rels_strict_f`` (micro; the entity labels of head and
     tail must be correct, too) and ``rels_per_type``, label -> p, r, f. All are None if there are no
-    gold relations.
+    gold relations. And :func:`.calibration_scores` of the predicted relations.
     """
-    compared = [_pairs(example, symmetric, spans_key, merge_entities) for example in examples]
+    scored = [_pairs(example, symmetric, spans_key, merge_entities) for example in examples]
+    compared = [(set(predicted), set(gold)) for predicted, gold in scored]
     per_type = _count(compared)
     micro, strict = sum(per_type.values(), PRFScore()), PRFScore()
     for predicted, gold in compared:
@@ -95,7 +97,29 @@ def relation_score(
         for figure in FIGURES
     }
     scores[f"{prefix}_per_type"] = by_type(per_type, labels) if in_gold else None
-    return scores
+    return {**scores, **calibration_scores(_answers(scored), prefix)}
+
+
+def relation_answers(
+    examples: Iterable[Example],
+    *,
+    symmetric: Collection[str] = (),
+    spans_key: str | None = None,
+    merge_entities: bool = False,
+) -> Answers:
+    """Predicted relations with their scores; see :func:`relation_score`."""
+    return _answers(_pairs(x, symmetric, spans_key, merge_entities) for x in examples)
+
+
+def _answers(compared: Iterable[tuple[Mapping[Pair, float], Mapping[Pair, float]]]) -> Answers:
+    answers = Answers()
+    for predicted, gold in compared:
+        right = {pair.places for pair in gold}
+        answers.n_gold.update(label for *_, label in right)
+        answers.found += [
+            Answer(x.label, score, x.places in right) for x, score in predicted.items()
+        ]
+    return answers
 
 
 def count_relations(
@@ -106,7 +130,8 @@ def count_relations(
     merge_entities: bool = False,
 ) -> dict[str, PRFScore]:
     """Label -> counts of correct, wrong and missed relations; see :func:`relation_score`."""
-    return _count(_pairs(example, symmetric, spans_key, merge_entities) for example in examples)
+    compared = (_pairs(x, symmetric, spans_key, merge_entities) for x in examples)
+    return _count((set(predicted), set(gold)) for predicted, gold in compared)
 
 
 def _count(compared: Iterable[tuple[set[Pair], set[Pair]]]) -> dict[str, PRFScore]:
@@ -197,9 +222,9 @@ def common_places(example: Example, doc: Doc) -> Callable[[Place], Place]:
 
 def _pairs(
     example: Example, symmetric: Collection[str], spans_key: str | None, merged: bool
-) -> tuple[set[Pair], set[Pair]]:
-    """Predicted and gold relations of the annotated labels. Head and tail of symmetric labels are
-    in text order, and those of merged entities are on one mention."""
+) -> tuple[dict[Pair, float], dict[Pair, float]]:
+    """Predicted and gold relations of the annotated labels, with their scores. Head and tail of
+    symmetric labels are in text order, and those of merged entities are on one mention."""
     annotated = annotated_labels(example.reference, "relations")
     docs = (example.predicted, example.reference)
     to_common = [common_places(example, doc) for doc in docs]
@@ -215,7 +240,7 @@ def _pairs(
     both = []
     for doc, common in zip(docs, to_common):
         entities = _entity_labels(doc, spans_key)
-        pairs = set()
+        pairs: dict[Pair, float] = {}
         for item in relation_offsets(doc):
             if annotated is not None and item.label not in annotated:
                 continue
@@ -225,7 +250,8 @@ def _pairs(
             )
             if item.label in symmetric and tail < head:
                 head, tail = tail, head
-            pairs.add(Pair(head, tail, item.label))
+            pair = Pair(head, tail, item.label)
+            pairs[pair] = max(item.score, pairs.get(pair, 0.0))
         both.append(pairs)
     predicted, gold = both
     return predicted, gold

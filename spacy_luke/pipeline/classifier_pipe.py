@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ..annotations.annotated import Layer, is_annotated
+from ..calibration import CalibrationTable
 from ..errors import ConfigError, TrainingError
 from ..layers.published_head import load_published_head, published_labels
 from ..layers.task_layer import (
@@ -26,9 +27,11 @@ from ..layers.task_layer import (
     scorer_of,
     set_head,
 )
+from ..metrics.answers import Answers
 from ..report import LOGGER
 from ..validation import ComponentSettings, Name, Probability
 from .class_loss import Targets
+from .confidence import Confidence
 from .model_card import record
 from .saving import SavesEncoderApart
 
@@ -42,6 +45,8 @@ class ClassifierSettings(TypedDict):
     labels: list[Name]
     spans_key: Name | None
     threshold: Probability
+    thresholds: dict[Name, Probability]
+    calibration: CalibrationTable | None
 
 
 class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
@@ -51,7 +56,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     order of the classes, and writes annotations (``set_annotations``, as in all spaCy components).
     ``docs/adding_a_task.md`` shows a complete one.
 
-    cfg: the settings, labels included; each is validated whenever it is set.
+    cfg: the settings, and what is learned or tuned beside the weights: ``labels``, ``thresholds``
+        and ``calibration`` (:class:`.Confidence`). Each is validated whenever it is set.
     limits: counts of gold annotations that cannot be predicted, by reason; set by ``initialize``.
     """
 
@@ -78,7 +84,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self.name = name
         self.scorer = scorer
         self.cfg = ComponentSettings(name, self.settings, cfg)
-        self.cfg["labels"] = []
+        self.cfg.update(labels=[], thresholds={}, calibration=None)
         self.limits: dict[str, int] = {}
         self._n_updates = 0
 
@@ -109,6 +115,11 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         """Count and log the gold annotations that cannot be predicted, by reason."""
         return {}
 
+    def answers(self, examples: Iterable[Example]) -> Answers | None:
+        """The annotations of the predicted documents with their scores, and whether they are right,
+        as the component's metric counts them; None if the component cannot be tuned."""
+        return None
+
     def _before_update(self, query: Query, targets: Targets) -> Query:
         """The query of an update, once its targets are known."""
         return query
@@ -117,6 +128,10 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     def _gold_key(self) -> str | None:
         """The name of the spans group with the gold entities, or None for ``Doc.ents``."""
         return self.cfg["spans_key"]
+
+    @property
+    def _confidence(self) -> Confidence:
+        return Confidence.of(self.name, self.cfg)
 
     # Labels
 
@@ -263,6 +278,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
             for eg in self._annotated(get_examples()):
                 names.update(self._labels_of(eg.reference))
         encoder_below(self.model).initialize()
+        # They are those of the weights before.
+        self.cfg.update(thresholds={}, calibration=None)
         self._initialize_classes(names)
         self.limits = self._find_limits(nlp, get_examples)
         self._check_reach()

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..inputs.alignment import ranges
 from ..ties import TOLERANCE, levels, likeliest
+from .confidence import Confidence
 
 Array = np.ndarray
 
@@ -14,20 +15,21 @@ def decode(
     ends: Array,
     of_doc: Array,
     nil_bias: float,
-    threshold: float,
+    confidence: Confidence,
     flat: bool,
     blocked: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """Choose a label for every candidate and drop NIL; in flat mode also drop overlaps.
 
-    Returns, in document order, the accepted rows of ``logits``, their classes and the classes'
-    probabilities, each (n_accepted,).
+    Returns, in document order, the accepted rows of ``logits``, their classes and scores, each
+    (n_accepted,).
 
     logits: (n, n_classes), NIL last. starts, ends: (n,) token ranges, tokens counted over the
-    batch. of_doc: (n,) their documents. nil_bias: subtracted from the NIL logit first. threshold:
-    least probability of the label. flat: accept candidates in the order of their largest logits if
-    none of their tokens is taken (the published procedure); ties go to the earlier, then to the
-    shorter span. blocked: (n_tokens,) tokens no entity may cover, in flat mode.
+    batch. of_doc: (n,) their documents. nil_bias: subtracted from the NIL logit first. confidence:
+    makes scores of probabilities, and accepts them. flat: accept candidates in the order of their
+    largest logits if none of their tokens is taken (the published procedure); ties go to the
+    earlier, then to the shorter span. blocked: (n_tokens,) tokens no entity may cover, in flat
+    mode.
     """
     logits = np.array(logits, dtype=np.float64)
     if not len(logits) or logits.shape[1] < 2:
@@ -38,8 +40,8 @@ def decode(
     top = logits[np.arange(len(logits)), best]
     peak = logits.max(-1, keepdims=True)
     probability = np.exp(top - peak[:, 0]) / np.exp(logits - peak).sum(-1)
-    likely = (top > logits[:, -1] + TOLERANCE) & (probability >= threshold - TOLERANCE)
-    rows = np.flatnonzero(likely)
+    scores = confidence.scores(best, probability)
+    rows = np.flatnonzero((top > logits[:, -1] + TOLERANCE) & confidence.accepts(best, scores))
     if flat:
         order = rows[np.lexsort((ends[rows], starts[rows], -levels(top[rows], of_doc[rows])))]
         rows = order[select_disjoint(starts[order], ends[order], blocked)]
@@ -47,7 +49,7 @@ def decode(
     if len(rows):  # a suggester may propose a span twice
         repeated = (np.diff(starts[rows]) == 0) & (np.diff(ends[rows]) == 0)
         rows = rows[np.concatenate([[True], ~repeated])]
-    return rows, best[rows], probability[rows]
+    return rows, best[rows], scores[rows]
 
 
 def select_disjoint(starts: Array, ends: Array, blocked: Array | None = None) -> Array:

@@ -22,13 +22,15 @@ from ..annotations.types import (
     with_ancestors,
     without_ancestors,
 )
+from ..calibration import sigmoid
 from ..layers.entity_scorer import EntityQuery, EntityScorer
 from ..layers.given_spans import ClassScores
 from ..layers.task_layer import fits
-from ..metrics.entity_typing import typing_score
+from ..metrics.answers import Answers
+from ..metrics.entity_typing import typing_answers, typing_score
 from ..metrics.relations import common_places
 from ..report import log_lost
-from ..ties import TOLERANCE, likeliest
+from ..ties import likeliest
 from .class_loss import Targets
 from .classifier_pipe import ClassifierSettings
 from .entity_task import EntityTask, given_spans
@@ -78,7 +80,7 @@ def make_luke_entity_typing(
     model: ``spacy-luke.EntityScorer.v1``.
     spans_key: the spans group to type; by default ``Doc.ents``.
     multi_label: any number of types per entity, each with its own probability; else exactly one.
-    threshold: least probability of a type, if ``multi_label`` is set (published: 0.5, logit 0).
+    threshold: least score of a type, if ``multi_label`` is set (published: 0.5, logit 0).
     ancestors: labels are paths; ``/person/artist`` implies ``/person`` in gold and predicted types.
     """
     return LukeEntityTyping(
@@ -152,24 +154,29 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
     def set_annotations(self, docs: Iterable[Doc], scores: tuple[TypingQuery, ClassScores]) -> None:
         """Write ``Span._.types``; a span that was not scored gets an empty set."""
         query, values = scores
-        probabilities = self._probabilities(values)
+        confidence, of_label = self._confidence, np.arange(len(self.labels))
+        of_types = confidence.scores(of_label, self._probabilities(values))
         all_spans = [span for spans in query.by_doc for span in spans]
         for span in all_spans:
             set_types(span, {})
-        chosen = probabilities >= self.cfg["threshold"] - TOLERANCE
+        chosen = confidence.accepts(of_label, of_types)
         if not self.cfg["multi_label"]:
             best = likeliest(self.model.ops.to_numpy(values.logits))
-            chosen = np.arange(len(self.labels)) == best[:, None]
-        for row, probability, is_chosen in zip(values.rows.tolist(), probabilities, chosen):
-            types = {self.labels[i]: float(probability[i]) for i in np.flatnonzero(is_chosen)}
+            chosen = of_label == best[:, None]
+        for row, score, is_chosen in zip(values.rows.tolist(), of_types, chosen):
+            types = {self.labels[i]: float(score[i]) for i in np.flatnonzero(is_chosen)}
             set_types(all_spans[row], with_ancestors(types) if self.cfg["ancestors"] else types)
 
     def _probabilities(self, values: ClassScores) -> Array:
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
         if self.cfg["multi_label"]:
-            return 1 / (1 + np.exp(-np.clip(logits, -50, 50)))
+            return sigmoid(logits)
         exp = np.exp(logits - logits.max(-1, keepdims=True, initial=-np.inf))
         return exp / exp.sum(-1, keepdims=True)
+
+    def answers(self, examples: Iterable[Example]) -> Answers:
+        names = ("ancestors", "spans_key")
+        return typing_answers(examples, **{name: self.cfg[name] for name in names})
 
     # Training
 

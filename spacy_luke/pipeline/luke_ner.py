@@ -13,7 +13,8 @@ from thinc.types import Ragged
 
 from ..layers.span_network import NIL, SpanQuery, SpanScores
 from ..layers.span_scorer import NODE
-from ..metrics.ner import luke_ner_score
+from ..metrics.answers import Answers
+from ..metrics.ner import luke_ner_score, ner_answers
 from ..report import LOGGER
 from ..validation import Name
 from .as_in_training import as_in_training
@@ -81,8 +82,8 @@ def make_luke_ner(
     suggester: proposes candidate spans; any registered spaCy suggester.
     spans_key: the spans group that is written and, in nested mode, read as gold.
     nested: write only the spans group, in which spans may overlap; else also ``Doc.ents``.
-    threshold: least probability of a written span.
-    nil_bias: subtracted from the logit of "no entity"; ``spacy luke tune-nil`` chooses it.
+    threshold: least score of a written span.
+    nil_bias: subtracted from the logit of "no entity"; ``spacy luke tune`` chooses it.
     overwrite: replace existing entities; if false, they are kept, and new entities are added where
         they do not overlap. Blocked tokens (``Doc.set_ents``) never get an entity.
     """
@@ -161,13 +162,13 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         offsets = np.concatenate([[0], np.cumsum([len(doc) for doc in docs])])
         # Count tokens over the batch: [0, 2) of a document after one of 5 tokens becomes [5, 7).
         in_batch = table + offsets[of_doc, None]
-        rows, classes, probabilities = decode(
+        rows, classes, found_scores = decode(
             self.model.ops.to_numpy(values.logits),
             in_batch[:, 0],
             in_batch[:, 1],
             of_doc,
             float(self.cfg["nil_bias"]),
-            float(self.cfg["threshold"] or 0.0),
+            self._confidence,
             flat=not self.cfg["nested"],
             blocked=None if self.cfg["nested"] else self._blocked(docs),
         )
@@ -180,7 +181,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
                 Span(doc, a, b, label=self.labels[c])
                 for (a, b), c in zip(table[rows[own]].tolist(), classes[own].tolist())
             ]
-            self._annotate(doc, spans, probabilities[own])
+            self._annotate(doc, spans, found_scores[own])
             start = end
 
     def _blocked(self, docs: Sequence[Doc]) -> Array:
@@ -191,13 +192,17 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
             by_doc.append(blocked if self.cfg["overwrite"] else inside)
         return np.concatenate(by_doc)
 
-    def _annotate(self, doc: Doc, spans: list[Span], probabilities: Array) -> None:
+    def _annotate(self, doc: Doc, spans: list[Span], scores: Array) -> None:
         group = SpanGroup(doc, name=self.cfg["spans_key"], spans=spans)
-        group.attrs["scores"] = probabilities.astype("float32")
+        group.attrs["scores"] = scores.astype("float32")
         doc.spans[self.cfg["spans_key"]] = group
         if not self.cfg["nested"]:
             kept = [] if self.cfg["overwrite"] else list(doc.ents)
             set_doc_ents(doc, [*kept, *spans])
+
+    def answers(self, examples: Iterable[Example]) -> Answers:
+        key, nested = self.cfg["spans_key"], self.cfg["nested"]
+        return ner_answers(examples, spans_key=key, nested=nested)
 
     # Training
 

@@ -15,13 +15,15 @@ from thinc.api import Config, Model
 from ..annotations.annotated import annotated_labels
 from ..annotations.mentions import entities_of, spans_of
 from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
+from ..calibration import sigmoid
 from ..inputs.pairs import Candidates
 from ..layers.given_spans import ClassScores
 from ..layers.pair_scorer import PairQuery, PairScorer
 from ..layers.task_layer import fits
-from ..metrics.relations import common_places, relation_score
+from ..metrics.answers import Answers
+from ..metrics.relations import common_places, relation_answers, relation_score
 from ..report import LOGGER, log_lost
-from ..ties import TOLERANCE, likeliest
+from ..ties import likeliest
 from ..validation import Name
 from .class_loss import Targets
 from .classifier_pipe import ClassifierSettings
@@ -84,7 +86,7 @@ def make_luke_relation(
     candidates: the pairs that are scored, e.g. ``spacy-luke.relation_candidates.v1``.
     spans_key: the spans group with the entities; by default ``Doc.ents``.
     multi_label: a pair may have several relations, each with its own probability; else at most one.
-    threshold: least probability of a relation. Without ``multi_label`` a relation must also be more
+    threshold: least score of a relation. Without ``multi_label`` a relation must also be more
         probable than all others and than "no relation".
     pair_order: ``both``: a pair is scored as (head, tail) and as (tail, head), as published.
         ``text``: a pair is scored once, in text order; a label has another class for relations
@@ -218,26 +220,26 @@ class LukeRelation(EntityTask[RelationQuery]):
         """Write ``Doc._.relations``."""
         query, values = scores
         allowed = self._relation_classes.allowed(query.directions[values.rows])
-        best, classes, probabilities = self._decode(values, allowed)
+        best, classes, found_scores = self._decode(values, allowed)
         rows, starts = values.rows[best], query.starts
         pairs, of_doc = query.pairs[rows], query.of_doc[rows]
         bounds = np.searchsorted(of_doc, np.arange(len(query.docs) + 1)).tolist()
         for i, (doc, a, b) in enumerate(zip(docs, bounds, bounds[1:])):
             table = (pairs[a:b] - starts[i]).tolist()
-            chosen = zip(table, classes[a:b].tolist(), probabilities[a:b].tolist())
+            chosen = zip(table, classes[a:b].tolist(), found_scores[a:b].tolist())
             doc._.relations = self._relations(query.by_doc[i], chosen)
 
     def _decode(self, values: ClassScores, allowed: Array) -> tuple[Array, Array, Array]:
-        """Indices of scored rows, classes and probabilities of the predicted relations, (n,) each.
+        """Indices of scored rows, classes and scores of the predicted relations, (n,) each.
 
         allowed: (n_scored, n_classes) the classes that each row may have.
         """
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
-        threshold = self.cfg["threshold"] - TOLERANCE
+        confidence, of_label = self._confidence, self._relation_classes.of_label
         if self.cfg["multi_label"]:
-            probabilities = 1 / (1 + np.exp(-np.clip(logits, -50, 50)))
-            rows, classes = np.nonzero((probabilities >= threshold) & allowed)
-            return rows, classes, probabilities[rows, classes]
+            scores = confidence.scores(of_label, sigmoid(logits))
+            rows, classes = np.nonzero(confidence.accepts(of_label, scores) & allowed)
+            return rows, classes, scores[rows, classes]
         if not len(logits):
             nothing = np.zeros(0, dtype=np.int64)
             return nothing, nothing, np.zeros(0)
@@ -245,22 +247,28 @@ class LukeRelation(EntityTask[RelationQuery]):
         probabilities = np.exp(logits - logits.max(-1, keepdims=True))
         probabilities /= probabilities.sum(-1, keepdims=True)
         best = likeliest(logits)
-        top = probabilities[np.arange(len(best)), best]
-        rows = np.flatnonzero((best < logits.shape[1] - 1) & (top >= threshold))
-        return rows, best[rows], top[rows]
+        rows = np.flatnonzero(best < logits.shape[1] - 1)
+        classes = best[rows]
+        scores = confidence.scores(of_label[classes], probabilities[rows, classes])
+        accepted = confidence.accepts(of_label[classes], scores)
+        return rows[accepted], classes[accepted], scores[accepted]
 
     def _relations(self, entities: list[list[Span]], chosen: Iterable[tuple]) -> list[Relation]:
-        """chosen: ((first, second), class number, probability) of pairs of one document."""
+        """chosen: ((first, second), class number, score) of pairs of one document."""
         classes = self._relation_classes
         names = classes.names
         best: dict[tuple[int, int, str], float] = {}
-        for (first, second), c, probability in chosen:
+        for (first, second), c, score in chosen:
             key = classes.relation_of(first, second, names[c])
-            best[key] = max(probability, best.get(key, 0.0))
+            best[key] = max(score, best.get(key, 0.0))
         return [
-            Relation(entities[head][0], entities[tail][0], label, probability)
-            for (head, tail, label), probability in best.items()
+            Relation(entities[head][0], entities[tail][0], label, score)
+            for (head, tail, label), score in best.items()
         ]
+
+    def answers(self, examples: Iterable[Example]) -> Answers:
+        names = ("symmetric", "spans_key", "merge_entities")
+        return relation_answers(examples, **{name: self.cfg[name] for name in names})
 
     # Training
 

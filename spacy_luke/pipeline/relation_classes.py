@@ -35,6 +35,13 @@ class RelationClasses:
             names += [(label, "reversed") for label in self.labels if label not in self.symmetric]
         return names if self.nil is None else [*names, self.nil]
 
+    @property
+    def of_label(self) -> Array:
+        """(n_classes without nil,) the number of each class's label."""
+        names = self.names if self.nil is None else self.names[:-1]
+        numbers = {label: i for i, label in enumerate(self.labels)}
+        return np.asarray([numbers[x if isinstance(x, str) else x[0]] for x in names], dtype=int)
+
     def allowed(self, directions: Array) -> Array:
         """(n_pairs, n_classes) whether each class has a direction that is a candidate.
 

@@ -48,7 +48,7 @@ def test_strict_micro_and_macro_by_hand() -> None:
     assert scores["types_per_type"]["p"] == {"p": 1, "r": 1, "f": 1}
     assert scores["types_per_type"]["c"] == {"p": 0, "r": 0, "f": 0}
     assert set(scores["types_per_type"]) == set("pslcxyz")
-    assert len(scores) == 8
+    assert len(scores) == 11
 
 
 def test_a_mention_without_prediction_lowers_macro_recall_only() -> None:
@@ -125,7 +125,7 @@ def test_the_two_sides_may_be_tokenised_differently() -> None:
 @pytest.mark.parametrize("examples", [[], [example({ADA: "p"}, {ADA: None})]])
 def test_without_annotated_types_there_is_no_score(examples) -> None:
     scores = typing_score(examples, labels=["p"])
-    assert len(scores) == 8 and set(scores.values()) == {None}
+    assert len(scores) == 11 and set(scores.values()) == {None}
 
 
 def test_scorers_take_the_settings_of_a_component_and_another_prefix() -> None:

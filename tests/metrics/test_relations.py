@@ -52,7 +52,7 @@ def test_micro_macro_and_labels_by_hand() -> None:
     assert prf(scores, "macro_") == pytest.approx((3 / 4, 3 / 4, 2 / 3))
     assert scores["rels_per_type"]["met"] == pytest.approx({"p": 1, "r": 1 / 2, "f": 2 / 3})
     assert scores["rels_per_type"]["in"] == pytest.approx({"p": 1 / 2, "r": 1, "f": 2 / 3})
-    assert len(scores) == 10
+    assert len(scores) == 13
 
 
 def test_gold_between_entities_that_were_not_found_still_counts() -> None:
@@ -145,7 +145,7 @@ def test_a_label_that_the_component_lacks_counts_as_missed() -> None:
 @pytest.mark.parametrize("examples", [[], [example([(ADA, CHARLES, "met")], [])]])
 def test_without_gold_there_is_no_score(examples) -> None:
     scores = relation_score(examples, labels=["met"])
-    assert len(scores) == 10 and set(scores.values()) == {None}
+    assert len(scores) == 13 and set(scores.values()) == {None}
     assert semeval_score(examples) == {"rels_semeval_f": None}
 
 

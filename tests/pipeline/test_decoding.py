@@ -2,9 +2,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacy_luke.pipeline.confidence import Confidence
 from spacy_luke.pipeline.decoding import decode, select_disjoint
 from spacy_luke.ties import levels, likeliest
 
+
+def least(threshold: float) -> Confidence:
+    return Confidence(["A", "B"], threshold, {}, None)
+
+
+ANY = least(0.0)
 ONE_DOC = np.zeros(100, dtype=np.int64)
 
 spans = st.lists(
@@ -35,7 +42,7 @@ def test_rounds_accept_what_a_greedy_loop_accepts(candidates, blocked):
 def test_flat_decoding_prefers_the_larger_raw_logit_not_the_larger_probability():
     logits = np.asarray([[5.0, 4.9, 0.0], [4.0, -9.0, -9.0]])
     rows, *_ = decode(
-        logits, np.asarray([0, 1]), np.asarray([2, 3]), ONE_DOC[:2], 0.0, 0.0, flat=True
+        logits, np.asarray([0, 1]), np.asarray([2, 3]), ONE_DOC[:2], 0.0, ANY, flat=True
     )
     assert rows.tolist() == [0]
 
@@ -43,7 +50,7 @@ def test_flat_decoding_prefers_the_larger_raw_logit_not_the_larger_probability()
 def test_nested_decoding_keeps_overlapping_spans():
     logits = np.asarray([[5.0, 0.0, 0.0], [4.0, 0.0, 0.0]])
     rows, *_ = decode(
-        logits, np.asarray([0, 1]), np.asarray([2, 3]), ONE_DOC[:2], 0.0, 0.0, flat=False
+        logits, np.asarray([0, 1]), np.asarray([2, 3]), ONE_DOC[:2], 0.0, ANY, flat=False
     )
     assert rows.tolist() == [0, 1]
 
@@ -51,23 +58,23 @@ def test_nested_decoding_keeps_overlapping_spans():
 def test_nil_bias_turns_nil_into_a_label_and_back():
     logits = np.asarray([[1.0, 0.0, 1.5]])
     bounds = np.asarray([0]), np.asarray([1]), ONE_DOC[:1]
-    assert len(decode(logits, *bounds, 0.0, 0.0, flat=True)[1]) == 0
-    assert decode(logits, *bounds, 1.0, 0.0, flat=True)[1].tolist() == [0]
-    assert len(decode(logits, *bounds, 0.4, 0.0, flat=True)[1]) == 0
+    assert len(decode(logits, *bounds, 0.0, ANY, flat=True)[1]) == 0
+    assert decode(logits, *bounds, 1.0, ANY, flat=True)[1].tolist() == [0]
+    assert len(decode(logits, *bounds, 0.4, ANY, flat=True)[1]) == 0
 
 
 def test_threshold_is_on_the_probability_of_the_label():
     logits = np.asarray([[1.0, 0.0, 0.5]])
     bounds = np.asarray([0]), np.asarray([1]), ONE_DOC[:1]
-    *_, probabilities = decode(logits, *bounds, 0.0, 0.0, flat=True)
+    *_, probabilities = decode(logits, *bounds, 0.0, ANY, flat=True)
     expected = np.exp(1.0) / (np.exp(1.0) + np.exp(0.0) + np.exp(0.5))
     assert np.allclose(probabilities, expected)
-    assert len(decode(logits, *bounds, 0.0, expected + 0.01, flat=True)[1]) == 0
+    assert len(decode(logits, *bounds, 0.0, least(expected + 0.01), flat=True)[1]) == 0
 
 
 def test_no_candidates_give_no_spans():
     nothing = np.zeros(0, dtype=np.int64)
-    assert len(decode(np.zeros((0, 3)), nothing, nothing, nothing, 0.0, 0.0, flat=True)[1]) == 0
+    assert len(decode(np.zeros((0, 3)), nothing, nothing, nothing, 0.0, ANY, flat=True)[1]) == 0
 
 
 @given(
@@ -82,9 +89,9 @@ def test_rounding_decides_nothing(values, seed):
     starts = rng.integers(0, 20, len(logits))
     ends = starts + rng.integers(1, 5, len(logits))
     of_doc = np.zeros(len(logits), dtype=np.int64)
-    exact = decode(logits, starts, ends, of_doc, 0.0, 0.0, flat=True)
+    exact = decode(logits, starts, ends, of_doc, 0.0, ANY, flat=True)
     noise = rng.uniform(-5e-6, 5e-6, logits.shape)
-    noisy = decode(logits + noise, starts, ends, of_doc, 0.0, 0.0, flat=True)
+    noisy = decode(logits + noise, starts, ends, of_doc, 0.0, ANY, flat=True)
     assert [x.tolist() for x in exact[:2]] == [x.tolist() for x in noisy[:2]]
 
 
@@ -92,14 +99,14 @@ def test_a_probability_that_is_the_threshold_but_for_rounding_reaches_it():
     bounds = np.asarray([0]), np.asarray([1]), ONE_DOC[:1]
     for noise in (-1e-6, 0.0, 1e-6):
         logits = np.asarray([[1.0 + noise, 1.0 - np.log(3.0)]])
-        assert len(decode(logits, *bounds, 0.0, 0.75, flat=True)[1]) == 1
+        assert len(decode(logits, *bounds, 0.0, least(0.75), flat=True)[1]) == 1
 
 
 def test_another_document_does_not_make_scores_equal():
     """Scores that rise in steps below the tolerance would all be one level."""
     starts, ends = np.asarray([0, 1, 9]), np.asarray([2, 3, 10])
     logits = np.asarray([[1.0, 0.0], [1.0 + 1.5e-4, 0.0], [1.0 + 0.75e-4, 0.0]])
-    together = decode(logits, starts, ends, np.asarray([0, 0, 1]), 0.0, 0.0, flat=True)
+    together = decode(logits, starts, ends, np.asarray([0, 0, 1]), 0.0, ANY, flat=True)
     assert together[0].tolist() == [1, 2]
 
 
@@ -116,3 +123,16 @@ def test_equal_logits_of_many_classes_are_not_those_of_equal_probabilities():
     """A thousand probabilities all differ by less than the tolerance; the logits do not."""
     logits = np.random.default_rng(0).normal(size=(50, 1000))
     assert likeliest(logits).tolist() == logits.argmax(-1).tolist()
+
+
+def test_every_label_has_its_own_least_score_and_scores_are_calibrated():
+    logits = np.asarray([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]])  # 0.79 each, of the labels A and B
+    bounds = np.asarray([0, 1]), np.asarray([1, 2]), ONE_DOC[:2]
+    own = Confidence(["A", "B"], 0.0, {"B": 0.8}, None)
+    assert decode(logits, *bounds, 0.0, own, flat=True)[0].tolist() == [0]
+    table = {"probabilities": [0.0, 2.0], "scores": [-1.0, 1.0], "shifts": {"B": 3.0}}
+    calibrated = Confidence(["A", "B"], 0.8, {}, table)
+    rows, classes, scores = decode(logits, *bounds, 0.0, calibrated, flat=True)
+    x = np.log(np.exp(2.0) / 2)  # logit of the probability of either
+    assert rows.tolist() == [1] and classes.tolist() == [1]
+    assert np.allclose(scores, 1 / (1 + np.exp(-(x - 1.0 + 3.0))))

@@ -26,6 +26,7 @@ from spacy_luke.corpora.preset import PresetCounts, preset_entities
 from spacy_luke.inputs.alignment import align
 from spacy_luke.inputs.placed_spans import span_pieces
 from spacy_luke.model.network import LukeModel
+from spacy_luke.pipeline.confidence import Confidence
 from spacy_luke.pipeline.decoding import decode
 from spacy_luke.pipeline.published import import_checkpoint
 from tests.conftest import write_json
@@ -180,7 +181,13 @@ def test_entities_are_chosen_as_published():
         starts, ends = np.asarray(case["spans"]).T
         of_doc = np.zeros(len(logits), dtype=np.int64)
         rows, classes, _ = decode(
-            logits, starts, ends, of_doc, nil_bias=0.0, threshold=0.0, flat=True
+            logits,
+            starts,
+            ends,
+            of_doc,
+            nil_bias=0.0,
+            confidence=Confidence(labels, 0.0, {}, None),
+            flat=True,
         )
         names = [labels[i] for i in classes]
         places = zip(starts[rows].tolist(), ends[rows].tolist())

@@ -1,0 +1,48 @@
+"""The scores that a component writes, and the least score of every label."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..calibration import CalibrationTable, calibrate
+from ..errors import ConfigError
+from ..ties import TOLERANCE
+
+Array = np.ndarray
+
+
+class Confidence:
+    """Scores are calibrated probabilities (:mod:`spacy_luke.calibration`), or the network's.
+
+    thresholds: label -> least score; ``threshold`` for all other labels.
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        threshold: float,
+        thresholds: Mapping[str, float],
+        calibration: CalibrationTable | None,
+    ) -> None:
+        self.labels, self.calibration = labels, calibration
+        self.least = np.asarray([thresholds.get(x, threshold) for x in labels], dtype=np.float64)
+
+    @classmethod
+    def of(cls, name: str, cfg: Mapping[str, Any]) -> "Confidence":
+        """The confidence of a component's settings. Raises ConfigError for thresholds of labels
+        that it does not have. name: of the component."""
+        unknown = sorted(set(cfg["thresholds"]) - set(cfg["labels"]))
+        if unknown:
+            raise ConfigError(f"{name}.thresholds names {unknown}, which are not its labels.")
+        return cls(cfg["labels"], cfg["threshold"], cfg["thresholds"], cfg["calibration"])
+
+    def scores(self, of_label: Array, probabilities: Array) -> Array:
+        """of_label: the number of each answer's label. probabilities: of the same shape."""
+        if self.calibration is None:
+            return probabilities
+        return calibrate(self.calibration, self.labels, of_label, probabilities)
+
+    def accepts(self, of_label: Array, scores: Array) -> Array:
+        """Whether each answer is written."""
+        return scores >= self.least[of_label] - TOLERANCE

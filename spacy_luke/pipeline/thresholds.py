@@ -1,0 +1,96 @@
+"""The least score of an answer: by F, or for a wanted precision or recall."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..metrics.answers import Answer, Answers
+
+Array = np.ndarray
+
+_PRIOR = 10.0
+"""Answers that are right as often as their scores say, added to those that were counted: the
+precision of a few answers is mostly chance."""
+NEVER = 1.0
+"""The threshold of labels that do not reach the wanted precision with any answer."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What thresholds are chosen for: the best F, or with one of the two set, the best of the other
+    figure. each_label: reach it for every label, with a threshold of its own."""
+
+    precision: float | None = None
+    recall: float | None = None
+    each_label: bool = False
+
+    def __post_init__(self) -> None:
+        if self.precision is not None and self.recall is not None:
+            raise ConfigError("Only one of precision and recall can be wanted.")
+        for name in ("precision", "recall"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 1:
+                raise ConfigError(f"{name} is {value}; it must be between 0 and 1.")
+        if self.each_label and self.precision is None and self.recall is None:
+            raise ConfigError("each_label requires a wanted precision or recall.")
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """threshold: for all labels that are not in by_label. unreached: labels, or [""] for all of
+    them together, for which the goal cannot be reached on the data."""
+
+    threshold: float
+    by_label: dict[str, float]
+    unreached: list[str]
+
+
+def choose_thresholds(answers: Answers, goal: Goal) -> Thresholds:
+    """answers: with calibrated scores, without any threshold."""
+    if not goal.each_label:
+        value = _choose(answers.found, answers.n_gold.total(), goal)
+        return Thresholds(NEVER if value is None else value, {}, [""] if value is None else [])
+    of_label: dict[str, list[Answer]] = defaultdict(list)
+    for answer in answers.found:
+        of_label[answer.label].append(answer)
+    chosen = {x: _choose(of_label[x], answers.n_gold[x], goal) for x in sorted(of_label)}
+    unreached = [label for label, value in chosen.items() if value is None]
+    missed = 0.0 if goal.recall is not None else NEVER
+    return Thresholds(
+        0.0, {label: missed if x is None else x for label, x in chosen.items()}, unreached
+    )
+
+
+def _choose(answers: Sequence[Answer], n_gold: int, goal: Goal) -> float | None:
+    """A threshold, or None if no threshold reaches the goal."""
+    if not answers and goal.precision is None and goal.recall is None:
+        return 0.0
+    scores = np.asarray([x.score for x in answers])
+    order = np.argsort(-scores, kind="stable")
+    scores = scores[order]
+    right = np.cumsum(np.asarray([x.right for x in answers], dtype=np.float64)[order])
+    n = np.arange(1, len(scores) + 1)
+    # A threshold separates answers only if their scores differ: [.9, .9, .4] -> [F, T, T].
+    separates = np.append(scores[:-1] - scores[1:] > 1e-6, True) if len(scores) else n > 0
+    if goal.precision is not None:
+        smoothed = (right + _PRIOR * np.cumsum(scores) / n) / (n + _PRIOR)
+        possible = np.flatnonzero((smoothed >= goal.precision) & separates)
+        best = possible[-1:]
+    elif goal.recall is not None:
+        possible = np.flatnonzero((right >= goal.recall * n_gold) & separates)
+        best = possible[:1]
+    else:
+        f = np.where(separates, 2 * right / (n + max(n_gold, 1)), -1.0)
+        best = np.flatnonzero(f == f.max(initial=0.0))[-1:]
+    return _below(scores, int(best[0])) if len(best) else None
+
+
+def _below(scores: Array, last: int) -> float:
+    """A threshold between the last accepted score and the next; 0 if all are accepted."""
+    if last + 1 == len(scores):
+        return 0.0
+    # As many digits as JSON keeps, so that a saved pipeline gives the same answers.
+    return round(float((scores[last] + scores[last + 1]) / 2), 8)

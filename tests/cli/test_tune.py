@@ -1,0 +1,153 @@
+"""``spacy luke tune`` chooses settings of all components, and the pipeline keeps them."""
+
+import json
+import shutil
+
+import pytest
+import spacy
+from spacy.cli import app
+from spacy.tokens import DocBin
+from spacy.training import Example
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
+from spacy_luke.pipeline.saving import SavesEncoderApart
+from tests.pipeline.conftest import fit, make_examples, make_ner
+
+
+@pytest.fixture(scope="module")
+def trained(bert_dir, tmp_path_factory):
+    """A directory with a trained pipeline whose own bias hides every entity, and its data; and one
+    with relations and types of gold entities."""
+    path = tmp_path_factory.mktemp("tune")
+    nlp = make_ner(bert_dir, nil_bias=-20.0)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
+    nlp.add_pipe("sentencizer", first=True)
+    nlp.to_disk(path / "model")
+    docs = [eg.reference for eg in examples]
+    DocBin(docs=docs).to_disk(path / "dev.spacy")
+    bare = spacy.blank("en")
+    DocBin(docs=[bare("Nothing here.")]).to_disk(path / "bare.spacy")
+    (path / "broken.spacy").write_bytes(b"no documents")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    given = spacy.blank("en")
+    for name in ("luke_relation", "luke_entity_typing"):
+        given.add_pipe(name, config={"model": {"encoder": encoder}})
+    for doc in docs:
+        doc._.relations = [(a, b, "near") for a, b in zip(doc.ents, doc.ents[1:])]
+        for ent in doc.ents:
+            ent._.types = {f"/{ent.label_.lower()}": 1.0}
+    DocBin(docs=docs * 20, store_user_data=True).to_disk(path / "given.spacy")
+    examples = [Example(doc.copy(), doc) for doc in docs]
+    given.initialize(lambda: examples)
+    fit(given, examples, 80)
+    given.to_disk(path / "given")
+    return path
+
+
+@pytest.fixture
+def run(trained, monkeypatch):
+    monkeypatch.chdir(trained)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def invoke(*args):
+        result = CliRunner().invoke(app, ["luke", "tune", *args])
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result.exit_code, " ".join(result.output.split())
+
+    return invoke
+
+
+def data(path):
+    return make_examples(spacy.load(path / "model"))
+
+
+def contents(folder):
+    return {x.relative_to(folder): x.read_bytes() for x in folder.rglob("*") if x.is_file()}
+
+
+def test_what_is_chosen_is_shown_reported_and_kept(run, trained, tmp_path):
+    assert spacy.load(trained / "model").evaluate(data(trained))["ents_r"] == 0.0
+    report = tmp_path / "report" / "tuned.json"
+    code, output = run(
+        "model", "dev.spacy", "--out", str(tmp_path / "tuned"), "--report", str(report)
+    )
+    assert code == 0 and "F 0.00 100.00" in output
+    nlp = spacy.load(tmp_path / "tuned")
+    (chosen,) = json.loads(report.read_text())
+    bias = nlp.get_pipe("luke_ner").cfg["nil_bias"]
+    assert (
+        chosen["settings"]["nil_bias"] == bias == nlp.config["components"]["luke_ner"]["nil_bias"]
+    )
+    assert f"nil_bias {bias:.4g}" in output
+    assert nlp.evaluate(data(trained))["ents_f"] == 1.0
+    assert spacy.load(trained / "model").get_pipe("luke_ner").cfg["nil_bias"] == -20.0
+
+
+def test_relations_and_types_of_given_entities_are_tuned_too(run, trained, tmp_path):
+    tuned = str(tmp_path / "tuned")
+    code, output = run("given", "given.spacy", "--precision", "0.8", "--out", tuned)
+    assert code == 0, output
+    assert "luke_relation" in output and "luke_entity_typing" in output
+    nlp = spacy.load(tuned)
+    for name in ("luke_relation", "luke_entity_typing"):
+        cfg = nlp.get_pipe(name).cfg
+        assert cfg["calibration"] is not None and cfg["threshold"] != 0.5
+        assert nlp.config["components"][name]["threshold"] == pytest.approx(cfg["threshold"])
+    code, output = run("given", "given.spacy", "--component", "luke_relation", "--out", tuned)
+    assert code == 0 and "luke_entity_typing" not in output
+
+
+def test_a_pipeline_is_replaced_whole_or_not_at_all(run, trained, tmp_path, monkeypatch):
+    shutil.copytree(trained / "model", tmp_path / "model")
+    before, write = contents(tmp_path / "model"), SavesEncoderApart.to_disk
+
+    def fail(self, path, **kwargs):
+        write(self, path, **kwargs)
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SavesEncoderApart, "to_disk", fail)
+        code, output = run(str(tmp_path / "model"), "dev.spacy")
+    assert code == 1 and "No space left" in output
+    assert contents(tmp_path / "model") == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_is_not_of_the_pipeline_stays_and_links_stay_links(run, trained, tmp_path):
+    shutil.copytree(trained / "model", tmp_path / "model")
+    (tmp_path / "model" / "README.md").write_text("mine")
+    (tmp_path / "model" / "notes").mkdir()
+    (tmp_path / "model" / "notes" / "one.txt").write_text("mine too")
+    (tmp_path / "best").symlink_to("model")
+    before = set(contents(tmp_path / "model"))
+    code, _ = run(str(tmp_path / "best"), "dev.spacy")
+    assert code == 0 and (tmp_path / "best").is_symlink()
+    assert set(contents(tmp_path / "model")) == before
+    assert (tmp_path / "model" / "notes" / "one.txt").read_text() == "mine too"
+    assert spacy.load(tmp_path / "best").get_pipe("luke_ner").cfg["nil_bias"] != -20.0
+
+
+@pytest.mark.parametrize(
+    ("args", "fault"),
+    [
+        (["nowhere", "dev.spacy"], "nowhere is not the directory of a trained pipeline"),
+        (["model", "gone.spacy"], "gone.spacy does not exist"),
+        (["model", "broken.spacy"], "broken.spacy cannot be read"),
+        (["model", "bare.spacy"], "no annotation to tune on"),
+        (
+            ["model", "dev.spacy", "--component", "ner"],
+            "'ner' is not a component that can be tuned",
+        ),
+        (["model", "dev.spacy", "--component", "sentencizer"], "these are: luke_ner"),
+        (["model", "dev.spacy", "--precision", "95"], "precision is 95"),
+        (["model", "dev.spacy", "--precision", "0.9", "--recall", "0.9"], "Only one of"),
+        (["model", "dev.spacy", "--each-label"], "requires a wanted precision or recall"),
+    ],
+)
+def test_bad_input_is_one_error(run, trained, args, fault):
+    before = contents(trained / "model")
+    code, output = run(*args)
+    assert code == 1 and fault in output
+    assert contents(trained / "model") == before

@@ -1,0 +1,74 @@
+from collections import Counter
+
+import pytest
+
+from spacy_luke.errors import ConfigError
+from spacy_luke.metrics.answers import Answer, Answers
+from spacy_luke.pipeline.thresholds import NEVER, Goal, choose_thresholds
+
+
+def answers(rows, n_gold):
+    return Answers([Answer(*row) for row in rows], Counter(n_gold))
+
+
+def above(found, threshold):
+    return [x for x in found.found if x.score >= threshold]
+
+
+MIXED = answers(
+    [("A", 0.9, True)] * 40
+    + [("A", 0.7, True)] * 30
+    + [("A", 0.6, False)] * 30
+    + [("B", 0.3, True)] * 10,
+    {"A": 80, "B": 40},
+)
+
+
+def test_by_default_the_threshold_has_the_best_f():
+    chosen = choose_thresholds(MIXED, Goal())
+    assert chosen.by_label == {} and chosen.unreached == []
+    assert chosen.threshold == pytest.approx(0.65)  # 2 * 70 / (70 + 120); with all, 2 * 80 / 230
+    all_right = answers([("A", 0.2, True)] * 5, {"A": 5})
+    assert choose_thresholds(all_right, Goal()).threshold == 0.0
+
+
+def test_a_wanted_precision_has_the_most_recall_and_a_wanted_recall_the_most_precision():
+    chosen = choose_thresholds(MIXED, Goal(precision=0.95))
+    assert len(above(MIXED, chosen.threshold)) == 70
+    chosen = choose_thresholds(MIXED, Goal(recall=0.3))
+    assert len(above(MIXED, chosen.threshold)) == 40
+    chosen = choose_thresholds(MIXED, Goal(recall=0.6))
+    assert chosen.threshold == 0.0
+
+
+def test_few_right_answers_do_not_promise_a_precision_that_their_scores_deny():
+    lucky = answers([("A", 0.5, True)] * 3, {"A": 3})
+    assert choose_thresholds(lucky, Goal(precision=0.9)).unreached == [""]
+    sure = answers([("A", 0.95, True)] * 3, {"A": 3})
+    assert choose_thresholds(sure, Goal(precision=0.9)).threshold == 0.0
+
+
+def test_equal_scores_are_not_separated():
+    tied = answers([("A", 0.8, True), ("A", 0.8, False)] * 50, {"A": 50})
+    assert choose_thresholds(tied, Goal(precision=0.9)).unreached == [""]
+
+
+def test_every_label_has_its_own_threshold_and_labels_that_cannot_reach_it_are_named():
+    found = answers(
+        [("A", 0.9, True)] * 50 + [("A", 0.4, False)] * 50 + [("B", 0.9, False)] * 50,
+        {"A": 50, "B": 9},
+    )
+    chosen = choose_thresholds(found, Goal(precision=0.9, each_label=True))
+    assert chosen.by_label == {"A": pytest.approx(0.65), "B": NEVER}
+    assert chosen.unreached == ["B"]
+    chosen = choose_thresholds(found, Goal(recall=0.9, each_label=True))
+    assert chosen.by_label == {"A": pytest.approx(0.65), "B": 0.0}
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [{"precision": 1.0}, {"recall": 0.0}, {"precision": 0.9, "recall": 0.9}, {"each_label": True}],
+)
+def test_goals_that_make_no_sense_are_refused(goal):
+    with pytest.raises(ConfigError):
+        Goal(**goal)

@@ -1,0 +1,185 @@
+"""Tuning of trained components: what is chosen, what it does, and what it leaves alone."""
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+from spacy.training import Example
+from spacy.util import registry
+
+from spacy_luke.errors import ConfigError, CorpusError
+from spacy_luke.layers.task_layer import head_of, scorer_of
+from spacy_luke.pipeline.nil_bias import Score, choose
+from spacy_luke.pipeline.thresholds import Goal
+from spacy_luke.pipeline.tuning import Trial, tunable, tune
+from tests.pipeline.conftest import fit, make_examples, make_ner
+
+
+def bare(examples):
+    return [Example(eg.reference.copy(), eg.reference) for eg in examples]
+
+
+@pytest.fixture(scope="module")
+def saved(bert_dir, tmp_path_factory):
+    """A directory with a trained pipeline whose own bias hides every entity."""
+    path = tmp_path_factory.mktemp("tune") / "model"
+    nlp = make_ner(bert_dir, nil_bias=-20.0)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
+    nlp.to_disk(path)
+    return path
+
+
+@pytest.fixture
+def nlp(saved):
+    return spacy.load(saved)
+
+
+def many(nlp, n: int = 12):
+    return [eg for _ in range(n) for eg in make_examples(nlp)]
+
+
+def test_a_tuned_pipeline_has_the_best_f_and_keeps_its_settings_when_saved(nlp, tmp_path):
+    assert nlp.evaluate(make_examples(nlp))["ents_r"] == 0.0
+    (tuned,) = tune(nlp, many(nlp), Goal())
+    assert tuned.before.r == 0.0 and tuned.after.f == 1.0
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    assert loaded.evaluate(make_examples(loaded))["ents_f"] == 1.0
+    cfg, again = nlp.get_pipe("luke_ner").cfg, loaded.get_pipe("luke_ner").cfg
+    for name, value in cfg["calibration"].items():
+        assert again["calibration"][name] == pytest.approx(value)  # JSON may change the last bit
+    assert again["thresholds"] == cfg["thresholds"] == {}
+    assert again["threshold"] == pytest.approx(cfg["threshold"])
+    config = loaded.config["components"]["luke_ner"]
+    assert config["nil_bias"] == cfg["nil_bias"] > -20.0
+    scorer = scorer_of(loaded.get_pipe("luke_ner").model)
+    assert scorer.candidates_per_word == tuned.filter.candidates_per_word
+    assert config["model"]["filter_threshold"] == tuned.filter.filter_threshold
+    text = [[span.text for span in doc.ents] for doc in nlp.pipe(["Ada was born in London ."])]
+    assert text == [[span.text for span in loaded("Ada was born in London .").ents]]
+    copy = loaded.from_bytes(nlp.to_bytes())
+    assert copy.get_pipe("luke_ner").cfg["calibration"].keys() == cfg["calibration"].keys()
+
+
+def test_the_cheapest_filter_without_loss_is_chosen_and_decodes_as_predicted_with_it(nlp):
+    pipe = nlp.get_pipe("luke_ner")
+    pipe.cfg["nil_bias"] = 0.0
+
+    def asked() -> float:
+        trial = Trial(nlp, "luke_ner", many(nlp, 2))
+        n_words = sum(len(doc) for batch in trial.batches for doc in batch)
+        return sum(len(scores.rows) for _, scores in trial.predictions) / n_words
+
+    scorer_of(pipe.model).filter_threshold = 0.0
+    before = asked()
+    (tuned,) = tune(nlp, many(nlp, 2), Goal())
+    assert asked() == pytest.approx(tuned.filter.asked)
+    assert tuned.filter.asked < 0.5 * before and tuned.after.f == 1.0
+
+
+def test_a_bias_beyond_the_usual_ones_is_found(nlp):
+    head = head_of(nlp.get_pipe("luke_ner").model).head.classifier
+    head.bias.data[-1] += 30.0  # finds nothing any more
+    (tuned,) = tune(nlp, many(nlp), Goal())
+    assert 20.0 <= tuned.settings["nil_bias"] <= 40.0 and tuned.after.f == 1.0
+
+
+def test_trials_change_nothing_in_documents_or_settings_that_later_ones_see(nlp):
+    cfg = nlp.get_pipe("luke_ner").cfg
+    cfg.update(overwrite=False, nil_bias=0.0)
+    trial = Trial(nlp, "luke_ner", make_examples(nlp))
+    first = trial.answers()
+    trial.set(nil_bias=-50.0)
+    assert not trial.answers().found
+    trial.set(nil_bias=0.0)
+    again = trial.answers()
+    assert [x.label for x in again.found] == [x.label for x in first.found] != []
+    assert not any(doc.ents for batch in trial.batches for doc in batch)
+
+
+def test_answers_are_those_that_the_scorer_counts(nlp):
+    nlp.get_pipe("luke_ner").cfg["nil_bias"] = 1.0
+    scores = nlp.evaluate(make_examples(nlp))
+    p, r, f = Trial(nlp, "luke_ner", make_examples(nlp)).answers().prf()
+    assert (p, r, f) == tuple(scores[f"ents_{x}"] for x in "prf")
+    assert scores["ents_calibration_error"] is not None
+    assert sum(n for _, n, *_ in scores["ents_reliability"]) == 8
+
+
+def test_nested_mode_is_tuned_on_its_spans(bert_dir):
+    nlp = make_ner(bert_dir, nested=True, mode="full")
+    examples = make_examples(nlp)
+    for eg in examples:
+        eg.reference.spans["luke_ner"] = list(eg.reference.ents)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
+    (tuned,) = tune(nlp, examples, Goal())
+    assert tuned.after.f == 1.0 and tuned.filter is None
+
+
+def test_a_goal_that_cannot_be_reached_is_an_error_and_changes_nothing(nlp):
+    examples = many(nlp)
+    for eg in examples:
+        eg.reference.set_ents([spacy.tokens.Span(eg.reference, 0, 1, label="LOC")])
+    pipe = nlp.get_pipe("luke_ner")
+    before, config = dict(pipe.cfg), nlp.config.to_str()
+    scorer = dict(vars(scorer_of(pipe.model)))
+    with pytest.raises(ConfigError, match="precision 0.99 cannot be reached"):
+        list(tune(nlp, examples, Goal(precision=0.99)))
+    assert dict(pipe.cfg) == before and nlp.config.to_str() == config
+    assert vars(scorer_of(pipe.model)) == scorer
+
+
+def test_no_annotation_and_unknown_components_are_errors(nlp):
+    docs = [nlp.make_doc("Nothing here.")]
+    with pytest.raises(CorpusError, match="no annotation"):
+        list(tune(nlp, [Example(x, x.copy()) for x in docs], Goal()))
+    nlp.add_pipe("sentencizer", first=True)
+    assert tunable(nlp) == ["luke_ner"]
+    with pytest.raises(ConfigError, match="sentencizer"):
+        tunable(nlp, ["sentencizer"])
+    with pytest.raises(ConfigError, match="No component can be tuned: sentencizer"):
+        nlp.remove_pipe("luke_ner")
+        tunable(nlp)
+
+
+def test_the_callback_tunes_a_pipeline_that_training_saves(nlp, tmp_path):
+    path = tmp_path / "dev.spacy"
+    DocBin(docs=[eg.reference for eg in many(nlp)]).to_disk(path)
+    reader = {"@readers": "spacy.Corpus.v1", "path": str(path), "gold_preproc": False}
+    nlp.config["corpora"] = {"dev": reader}
+    callback = registry.callbacks.get("spacy-luke.tune.v1")()
+    assert callback(nlp) is nlp
+    assert nlp.evaluate(make_examples(nlp))["ents_f"] == 1.0
+    assert nlp.get_pipe_config("luke_ner")["nil_bias"] == nlp.get_pipe("luke_ner").cfg["nil_bias"]
+
+
+def test_training_again_forgets_what_was_tuned_and_thresholds_name_labels(nlp):
+    list(tune(nlp, many(nlp), Goal(recall=0.5, each_label=True)))
+    cfg = nlp.get_pipe("luke_ner").cfg
+    assert set(cfg["thresholds"]) == {"LOC", "ORG", "PER"}
+    cfg["thresholds"] = {"GPE": 0.5}
+    with pytest.raises(ConfigError, match="GPE"):
+        nlp("Ada was born in London .")
+    with pytest.raises(ConfigError, match="thresholds"):
+        cfg["thresholds"] = {"LOC": 1.5}
+    nlp.initialize(lambda: make_examples(nlp))
+    assert cfg["thresholds"] == {} and cfg["calibration"] is None
+
+
+@pytest.mark.parametrize(
+    ("f_by_bias", "best"),
+    [
+        ({-1: 0.5, 0: 0.6, 1: 0.7}, 1),
+        ({-1: 0.7, 0: 0.7, 1: 0.7, 2: 0.1}, 0),
+        ({0: 0.1, 1: 0.7, 2: 0.7, 3: 0.7, 4: 0.7}, 2),  # of two middles that nearer to 0
+        ({-4: 0.7, -3: 0.7, -2: 0.7, -1: 0.7, 0: 0.1}, -2),
+        ({-2: 0.7, -1: 0.1, 1: 0.7}, 1),  # of two peaks that nearer to 0
+        ({-1: 0.7, 0: 0.1, 1: 0.7, 2: 0.7, 3: 0.7}, 2),  # the wider one
+        ({-1: 0.0, 0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0}, 0),  # nothing to choose by
+    ],
+)
+def test_the_middle_of_the_widest_best_stretch_is_chosen(f_by_bias, best):
+    scores = [Score(bias, 0.0, f) for bias, f in f_by_bias.items()]
+    assert choose(scores).bias == best

@@ -1,0 +1,113 @@
+"""Calibration on invented answers whose true probabilities are known."""
+
+import numpy as np
+import pytest
+
+from spacy_luke.calibration import (
+    LEAST_ANSWERS,
+    calibrate,
+    calibration_error,
+    error_by_chance,
+    fit_calibration,
+    held_out_error,
+    logit,
+    reliability,
+    sigmoid,
+)
+from spacy_luke.errors import ConfigError
+
+NAMES = ["LOC", "PER"]
+
+
+def invented(n: int, seed: int = 0):
+    """Labels, probabilities three times too sure (in logits), and what is right. PER is worse."""
+    rng = np.random.default_rng(seed)
+    of_label = rng.integers(0, 2, n)
+    true = rng.normal(1.0, 1.0, n) - 1.5 * of_label
+    shown = sigmoid(3 * (true + 1.5 * of_label))
+    right = rng.random(n) < sigmoid(true)
+    return [NAMES[i] for i in of_label], of_label, shown, right.tolist(), sigmoid(true)
+
+
+def test_scores_become_the_share_of_right_answers_of_each_label():
+    labels, _, shown, right, _ = invented(4000)
+    table = fit_calibration(labels, shown, right)
+    _, of_label, shown, right, true = invented(4000, seed=1)
+    scores = calibrate(table, NAMES, of_label, shown)
+    before = calibration_error(shown, right)
+    after = calibration_error(scores, right)
+    assert before > 0.15 and after < 0.03
+    assert after < 3 * error_by_chance(scores)
+    assert np.abs(scores - true).mean() < 0.05
+    for label in (0, 1):
+        of = of_label == label
+        assert abs(scores[of].mean() - np.mean(np.asarray(right)[of])) < 0.03
+
+
+def test_the_order_of_one_label_s_answers_is_kept_also_beyond_the_data():
+    labels, _, shown, right, _ = invented(500)
+    table = fit_calibration(labels, shown, right)
+    p = np.linspace(1e-5, 1 - 1e-5, 999)
+    for label in (0, 1):
+        scores = calibrate(table, NAMES, np.full(999, label), p)
+        assert (np.diff(scores) > 0).all() and scores[0] > 0 and scores[-1] < 1
+
+
+def test_few_answers_are_not_calibrated_and_all_right_or_all_wrong_is_no_error():
+    assert (
+        fit_calibration(["A"] * (LEAST_ANSWERS - 1), [0.5] * (LEAST_ANSWERS - 1), [True] * 49)
+        is None
+    )
+    for right in (True, False):
+        table = fit_calibration(["A"] * 60, np.linspace(0.1, 1.0, 60), [right] * 60)
+        scores = calibrate(table, ["A", "unseen"], np.asarray([0, 1]), np.asarray([0.0, 1.0]))
+        assert np.isfinite(scores).all()
+        assert scores.min() > 0.8 if right else scores.max() < 0.2
+
+
+def test_equal_probabilities_are_one_point():
+    table = fit_calibration(["A"] * 100, [0.9] * 100, [True] * 30 + [False] * 70)
+    scores = calibrate(table, ["A"], np.zeros(1, dtype=int), np.asarray([0.9]))
+    assert scores[0] == pytest.approx(0.3, abs=0.02)
+
+
+def test_the_error_is_computed_as_by_hand():
+    scores, right = [0.95, 0.91, 0.15, 1.0], [True, False, False, True]
+    assert [tuple(x) for x in reliability(scores, right)] == [
+        (0.1, 1, 0.15, 0.0),
+        (0.9, 3, pytest.approx(2.86 / 3), pytest.approx(2 / 3)),
+    ]
+    expected = (1 * 0.15 + 3 * (2.86 / 3 - 2 / 3)) / 4
+    assert calibration_error(scores, right) == pytest.approx(expected)
+    assert calibration_error([], []) is None
+
+
+def test_the_error_by_chance_is_that_of_exact_scores():
+    rng = np.random.default_rng(0)
+    scores = rng.random(400)
+    errors = [calibration_error(scores, rng.random(400) < scores) for _ in range(200)]
+    assert error_by_chance(scores) == pytest.approx(np.mean(errors), rel=0.1)
+
+
+def test_the_held_out_error_is_that_on_other_answers():
+    labels, _, shown, right, _ = invented(4000)
+    table = fit_calibration(labels, shown, right)
+    _, of_label, others, others_right, _ = invented(4000, seed=1)
+    fresh = calibration_error(calibrate(table, NAMES, of_label, others), others_right)
+    assert held_out_error(labels, shown, right) == pytest.approx(fresh, abs=0.02)
+    names = [f"L{i}" for i in range(60)]
+    rng = np.random.default_rng(0)
+    assert held_out_error(names, rng.random(60), (rng.random(60) < 0.5).tolist()) is None
+
+
+@pytest.mark.parametrize(
+    "points", [([], []), ([1.0, 1.0], [0.0, 1.0]), ([0.0, 1.0], [1.0, 0.0]), ([0.0], [0.0, 1.0])]
+)
+def test_points_that_do_not_ascend_are_an_error(points):
+    table = {"probabilities": points[0], "scores": points[1], "shifts": {}}
+    with pytest.raises(ConfigError, match="ascend"):
+        calibrate(table, ["A"], np.zeros(1, dtype=int), np.asarray([0.5]))
+
+
+def test_logits_are_finite():
+    assert np.isfinite(logit(np.asarray([0.0, 1.0]))).all()
