@@ -132,7 +132,7 @@ def config_of(row: str, entities: Corpora, relations: Corpora, settings: MixedSe
     training.update(
         max_steps=steps,
         eval_frequency=steps,
-        batcher={**training["batcher"]["batcher"], "size": BATCH_WORDS},
+        batcher={**training["batcher"]["batcher"]["batcher"], "size": BATCH_WORDS},
         logger={"@loggers": "spacy.ConsoleLogger.v1", "progress_bar": False},
         score_weights={score: 1.0},
     )

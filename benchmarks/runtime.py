@@ -34,6 +34,7 @@ _REGISTERING = (
     "spacy_luke.pipeline.luke_entity_typing",
     "spacy_luke.corpora.preset",
     "spacy_luke.corpora.contexts",
+    "spacy_luke.corpora.case",
     "spacy_luke.corpora.joined",
     "spacy_luke.pipeline.training_plan",
     "spacy_luke.metrics.ner",

@@ -11,6 +11,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from wasabi import Printer
 
+from ..corpora.preset import preset_sents
 from ..errors import ConfigError
 from . import app, exit_on_error
 from .loading import (
@@ -98,10 +99,10 @@ def _bare(eg: Example, gold_sents: bool) -> Example:
     """A copy whose predicted document has no entities: preset ones would count as predictions."""
     predicted = eg.predicted.copy()
     predicted.set_ents([], default="missing")
+    bare = Example(predicted, eg.reference)
     if gold_sents:
-        for token, starts in zip(predicted, eg.get_aligned_sent_starts()):
-            token.is_sent_start = starts
-    return Example(predicted, eg.reference)
+        preset_sents(bare)
+    return bare
 
 
 def _check_given(nlp: Language, given: Sequence[Example]) -> None:

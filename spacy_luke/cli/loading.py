@@ -100,6 +100,7 @@ def preset_gold(examples: Iterable[Example], nlp: Language) -> None:
     for those that do not align with tokens."""
     groups, counts = sorted(consumed_groups(nlp)), PresetCounts()
     for example in examples:
+        counts.docs += 1
         preset_entities(example, counts)
         for key in groups:
             preset_spans(example, key, counts)

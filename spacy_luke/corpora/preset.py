@@ -1,4 +1,4 @@
-"""A corpus reader that sets gold entities on the predicted documents."""
+"""A corpus reader that sets gold entities and sentence starts on the predicted documents."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -25,8 +25,10 @@ def preset_ents_corpus(
     augmenter: Callable | None = None,
     spans_key: str | None = None,
     types_from_labels: bool = False,
+    ents: bool = True,
+    sents: bool = False,
 ) -> ExampleReader:
-    """Make a reader of ``.spacy`` files that sets gold entities on the predicted documents.
+    """Make a reader of ``.spacy`` files that sets gold annotation on the predicted documents.
 
     Components that *consume* entities (relations, typing, linking) need it: with spaCy's own
     corpus, predicted documents have no entities. A component that *predicts* entities overwrites
@@ -39,6 +41,9 @@ def preset_ents_corpus(
     spans_key: also preset this group of ``Doc.spans``.
     types_from_labels: use named entity data as typing data. In the reference, the label of each
         entity and each span of ``spans_key`` without types becomes its type.
+    ents: preset the entities.
+    sents: preset the sentence starts of references in which every token has one or is known not to
+        be one. In all others a sentencizer is still needed, with ``overwrite = false``.
 
     Types and relations of the reference are never preset, as components predict them. If
     ``gold_preproc`` or ``max_length`` cut a document into sentences, annotation within a sentence
@@ -53,11 +58,12 @@ def preset_ents_corpus(
     corpus = CutCorpus(
         path, gold_preproc=gold_preproc, max_length=max_length, limit=limit, augmenter=augmenter
     )
-    return PresetEntsCorpus(corpus, spans_key, types_from_labels)
+    return PresetEntsCorpus(corpus, spans_key, types_from_labels, ents, sents)
 
 
 class PresetEntsCorpus:
-    """Wraps a corpus and copies gold entities from reference to predicted documents.
+    """Wraps a corpus and copies gold entities, and sentence starts, from reference to predicted
+    documents.
 
     The two documents may have different tokens. An entity or span of the reference that does not
     align with tokens of the predicted document is not copied, but counted. The counts are logged
@@ -65,19 +71,33 @@ class PresetEntsCorpus:
     """
 
     def __init__(
-        self, corpus: ExampleReader, spans_key: str | None = None, types_from_labels: bool = False
+        self,
+        corpus: ExampleReader,
+        spans_key: str | None = None,
+        types_from_labels: bool = False,
+        ents: bool = True,
+        sents: bool = False,
     ) -> None:
         self.corpus = corpus
         self.spans_key = spans_key
         self.types_from_labels = types_from_labels
+        self.ents = ents
+        self.sents = sents
         self._reported = False
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
-        """Yield the corpus' examples with ``predicted.ents`` set."""
+        """Yield the corpus' examples with annotation set on their predicted documents."""
         counts = PresetCounts()
         try:
             for example in self.corpus(nlp):
-                preset_entities(example, counts)
+                counts.docs += 1
+                # A document joined from unannotated ones has only the starts of these.
+                if self.sents and example.reference.has_annotation(
+                    "SENT_START", require_complete=True
+                ):
+                    preset_sents(example)
+                if self.ents:
+                    preset_entities(example, counts)
                 if self.spans_key is not None:
                     preset_spans(example, self.spans_key, counts)
                 if self.types_from_labels:
@@ -120,9 +140,14 @@ class PresetCounts:
 
 def preset_entities(example: Example, counts: PresetCounts) -> None:
     """Copy the reference's entities, with label, kb id and entity id, to ``predicted.ents``."""
-    counts.docs += 1
     ents = _align(example, example.reference.ents, counts)
     example.predicted.set_ents(ents, default="outside")
+
+
+def preset_sents(example: Example) -> None:
+    """Copy the reference's sentence starts to ``predicted``; unknown if the reference has none."""
+    for token, is_start in zip(example.predicted, example.get_aligned_sent_starts()):
+        token.is_sent_start = is_start
 
 
 def preset_spans(example: Example, key: str, counts: PresetCounts) -> None:

@@ -97,7 +97,20 @@ def test_nothing_of_the_encyclopedia_is_left_in_a_config(name):
 
 
 def test_sentences_are_set_in_training(name):
-    assert config_of(name)["training"]["annotating_components"] == ["sentencizer"]
+    """By the data if it has them; scores on development data are those on text."""
+    config = config_of(name)
+    assert config["training"]["annotating_components"] == ["sentencizer"]
+    assert config["components"]["sentencizer"]["overwrite"] is False
+    assert config["corpora"]["train"]["sents"] is True
+    assert not config["corpora"]["dev"].get("sents")
+
+
+def test_case_is_varied_if_word_shapes_are_on(name):
+    config = config_of(name)
+    assert reduce(getitem, ENCODERS[name].split("."), config)["word_shapes"] is True
+    batcher = config["training"]["batcher"]["batcher"]
+    assert batcher["@batchers"] == "spacy-luke.vary_case.v1"
+    assert batcher["lower"] > 0 and batcher["upper"] > 0
 
 
 def documented(name: str) -> list[str]:
@@ -122,5 +135,7 @@ def test_consumers_of_entities_train_on_gold_ones():
     reader = "spacy-luke.PresetEntsCorpus.v1"
     for name in ("relation", "entity_typing", "joint"):
         assert config_of(name)["corpora"]["train"]["@readers"] == reader
+        assert config_of(name)["corpora"]["train"]["ents"] is True
+    assert config_of("ner")["corpora"]["train"]["ents"] is False
     # End to end: luke_ner's own entities reach the others.
     assert config_of("joint")["corpora"]["dev"]["@readers"] == "spacy.Corpus.v1"

@@ -192,6 +192,61 @@ def test_sentences_of_a_document_that_is_cut_keep_what_lies_within(
     assert lost in message and f"{3 - len(examples)} sentences of max_length" in message
 
 
+def sent_starts(doc):
+    return [token.is_sent_start for token in doc]
+
+
+def test_sentence_starts_are_preset_if_asked_and_a_sentencizer_leaves_them(tmp_path, nlp):
+    """The rule would see a sentence after "Ofl." and none before "At"."""
+    words = "In Ofl . Gallen At noon".split()  # noqa: SIM905
+    spaces = [True, False, True, True, True, False]
+    doc = Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=[i in (0, 4) for i in range(6)])
+    doc.ents = [Span(doc, 1, 4, label="LOC")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "gold.spacy")
+    (stock,) = reader(tmp_path / "gold.spacy")(nlp)
+    assert not stock.predicted.has_annotation("SENT_START")
+    (example,) = reader(tmp_path / "gold.spacy", sents=True, ents=False)(nlp)
+    assert not example.predicted.has_annotation("ENT_IOB")
+    tokens = [token.text for token in example.predicted]
+    assert tokens == ["In", "Ofl", ".", "Gallen", "At", "noon"]
+    assert sent_starts(example.predicted) == [True, False, False, False, True, False]
+    sentencizer = nlp.add_pipe("sentencizer", config={"overwrite": False})
+    assert [sent.text for sent in sentencizer(example.predicted).sents] == [
+        "In Ofl. Gallen",
+        "At noon",
+    ]
+    assert [sent.text for sent in sentencizer(stock.predicted).sents] != [
+        "In Ofl. Gallen",
+        "At noon",
+    ]
+
+
+def test_sentence_starts_follow_another_tokenisation(tmp_path, nlp):
+    words, spaces = ["It", "s", "here", "!", "?", "Ok"], [False, True, False, False, True, False]
+    starts = [True, False, False, False, False, True]
+    doc = Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=starts)
+    DocBin(docs=[doc]).to_disk(tmp_path / "gold.spacy")
+    (example,) = reader(tmp_path / "gold.spacy", sents=True)(nlp)
+    assert [t.text for t in example.predicted] != words
+    starts = [token.text for token in example.predicted if token.is_sent_start]
+    assert starts == [example.predicted[0].text, "Ok"]
+
+
+def test_unknown_sentence_starts_are_left_to_the_pipeline(tmp_path, nlp):
+    """spaCy's Doc.from_docs gives a start to the first token of each document, and no others."""
+    doc = Doc.from_docs([nlp.make_doc("One. Two"), nlp.make_doc("Three. Four")])
+    assert doc.has_annotation("SENT_START")
+    DocBin(docs=[doc, nlp.make_doc("One. Two")]).to_disk(tmp_path / "gold.spacy")
+    for example in reader(tmp_path / "gold.spacy", sents=True)(nlp):
+        assert not example.predicted.has_annotation("SENT_START")
+
+
+def test_sentences_that_are_cut_have_their_starts(sentences_path, nlp):
+    for example in reader(sentences_path, sents=True, max_length=8)(nlp):
+        assert sum(map(bool, sent_starts(example.predicted))) == 1
+        assert example.predicted.has_annotation("SENT_START", require_complete=True)
+
+
 def test_a_long_document_without_sentences_is_left_out_and_counted(annotated_path, nlp, caplog):
     assert list(reader(annotated_path, max_length=3)(nlp)) == []
     assert "and 1 documents of that length without sentence starts" in caplog.text
