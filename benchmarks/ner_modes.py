@@ -21,6 +21,7 @@ from spacy_luke.layers.task_layer import scorer_of
 from . import experiment, results, runtime
 from .datasets import DATA_SETS, prepare
 from .experiment import ComponentExperiment
+from .forms import forms
 from .rows import COMPONENT, ROWS, Settings, changed, make_config
 from .scoring import Scored, choose_bias, gold_entities, pack_entities, prf, score_docs
 
@@ -37,6 +38,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     experiment.add_epochs(p, batch_size=16)
     p.add_argument("--max-words", type=int, default=8, help="longest candidate span")
     p.add_argument("--n-sents", type=int, default=1, help="sentences joined into a document")
+    p.add_argument("--forms", action="store_true", help="also test in lower and upper case etc.")
     return runtime.parsed(p, argv)
 
 
@@ -93,9 +95,17 @@ class NerExperiment(ComponentExperiment[Settings]):
         }
 
     def inspect(self, nlp: Language, found: results.Record) -> results.Record:
-        if self.row != "two-stage":
-            return {}
-        return {"at_inference": self._at_inference(nlp, found["bias"])}
+        more: results.Record = {}
+        if self.row == "two-stage":
+            more["at_inference"] = self._at_inference(nlp, found["bias"])
+        if self.args.forms:
+            more["forms"] = {
+                form: prf(
+                    score_docs(nlp, self.row, docs).entities(found["bias"]), gold_entities(docs)
+                )._asdict()
+                for form, docs in forms(self.test).items()
+            }
+        return more
 
     def _at_inference(self, nlp: Any, bias: float) -> dict[str, Any]:
         """Scores with the same weights and bias when the filter keeps more or fewer, and the

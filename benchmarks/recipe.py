@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from spacy.tokens import Doc
 from spacy.training import Corpus
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config
 
 from . import results, runtime
-from .datasets import default_folder, read, store
+from .datasets import default_folder, load, read, store
+from .forms import forms, joined, score
 from .markdown import markdown, spread
 from .training import CONFIGS
 
-MOST, DEV, OF_DOCUMENT = 9800, 700, 20
+MOST, DEV = 9800, 700
 GIVEN = ("sentences", "documents")
 # Overrides of the config; the shares of contexts are [training.batcher].
 ROWS: dict[str, dict[str, Any]] = {
@@ -49,6 +49,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
     p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     p.add_argument("--set", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
+    p.add_argument("--forms", action="store_true", help="also test in lower and upper case etc.")
     p.add_argument("--table", action="store_true", help="print what the results hold")
     return runtime.parsed(p, argv)
 
@@ -70,12 +71,6 @@ def prepare(folder: Path, work: Path, sizes: Sequence[int]) -> dict[str, Path]:
             if not path.exists():
                 store(path, part if given == "sentences" else joined(part))
     return paths
-
-
-def joined(docs: Sequence[Doc]) -> list[Doc]:
-    groups = [docs[i : i + OF_DOCUMENT] for i in range(0, len(docs), OF_DOCUMENT)]
-    found = [Doc.from_docs(list(group), ensure_whitespace=True) for group in groups]
-    return [doc for doc in found if doc is not None]
 
 
 def run(args: argparse.Namespace, paths: dict[str, Path], record: results.Record) -> results.Record:
@@ -106,6 +101,9 @@ def run(args: argparse.Namespace, paths: dict[str, Path], record: results.Record
         for form in GIVEN:
             scores = nlp.evaluate(list(Corpus(paths[f"{part}-{form}"])(nlp)))
             found[f"{part}_{form}"] = {x: 100 * scores[f"ents_{x}"] for x in "fpr"}
+    if args.forms:
+        test = forms(load(paths[f"test-{given}"]))
+        found["forms"] = {form: score(nlp, docs) for form, docs in test.items()}
     return {**record, **found}
 
 

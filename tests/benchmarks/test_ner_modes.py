@@ -3,7 +3,7 @@
 import pytest
 import spacy
 
-from benchmarks import ner_modes, ner_speed, results, tables
+from benchmarks import forms, ner_modes, ner_speed, results, tables
 from benchmarks.chosen import settings_text
 from benchmarks.datasets import DATA_SETS, load
 from benchmarks.rows import COMPONENT, ROWS
@@ -34,7 +34,7 @@ def work(tmp_path_factory, bert_dir):
 def arguments(folder, encoder):
     places = ["--encoder", encoder, "--data", folder / "data", "--work", folder / "work"]
     options = "--data-sets wnut17 --seeds 0 1 --epochs 2 --batch-size 8 --save"
-    options += " --learn-rate 0.002 0.001 --max-words 4"
+    options += " --learn-rate 0.002 0.001 --max-words 4 --forms"
     return [*map(str, places), *options.split()]
 
 
@@ -50,6 +50,15 @@ def test_each_row_has_its_tried_rates_and_a_run_for_every_seed(work):
         assert len([x for x in runs if x["seed"] == 0]) == tried
         assert len([x for x in runs if x["seed"] == 1]) == 1
         assert all(x["steps"] == 4 and x["recall_test"] <= 100 for x in runs)
+
+
+def test_each_run_is_scored_on_the_forms_of_the_test_data(work, capsys):
+    for record in records(work):
+        assert tuple(record["forms"]) == forms.FORMS
+        # Documents of one sentence.
+        assert record["forms"]["sentences"] == record["forms"]["as given"] == record["test"]
+    assert forms.main(["--table", "--results", str(work / "work" / "results.jsonl")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 + len(ROWS)
 
 
 def test_finished_runs_are_skipped(work, bert_dir):

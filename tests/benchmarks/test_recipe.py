@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import recipe
 from benchmarks.datasets import load
+from benchmarks.forms import FORMS
 
 
 @pytest.fixture
@@ -24,12 +25,15 @@ def test_rows_are_trained_and_tested_on_both_forms(data, bert_dir, tmp_path, mon
     monkeypatch.setattr(recipe, "DEV", 10)
     arguments = ["--encoder", str(bert_dir), "--data", str(data), "--work", str(tmp_path / "work")]
     arguments += ["--sizes", "30", "--seeds", "0", "--set", "initialize.after_init.words", "500"]
-    assert recipe.main(arguments) == 0
+    assert recipe.main([*arguments, "--forms"]) == 0
     file = tmp_path / "work" / "results.jsonl"
     records = [json.loads(line) for line in file.read_text("utf8").splitlines()]
     assert len(records) == 6 and {x["steps"] > 0 for x in records} == {True}
     for record in records:
         assert set(record["test_sentences"]) == set(record["test_documents"]) == {"f", "p", "r"}
+        assert set(record["forms"]) == set(FORMS)
+        for form in recipe.GIVEN:
+            assert record["forms"][form] == pytest.approx(record[f"test_{form}"])
     assert len(load(tmp_path / "work" / "data" / "test-sentences.spacy")) == 10
     capsys.readouterr()
     assert recipe.main(arguments) == 0  # all done
