@@ -22,7 +22,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_luke.corpora.case import change_doc
-from spacy_luke.corpora.parts import cut
+from spacy_luke.corpora.parts import cut, join
 
 from . import results, runtime
 from .chosen import chosen_runs
@@ -50,20 +50,22 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def forms(docs: Sequence[Doc]) -> dict[str, list[Doc]]:
     """The documents in every form. Sentences need annotated sentence starts."""
     sentences = [part for doc in docs for part in cut(doc, [x.start for x in doc.sents])[0]]
+    documents = joined(sentences)
+    for part in (*sentences, *documents):
+        # Cutting and joining lose it. Words without a text are given as words in all forms.
+        part.has_unknown_spaces = any(doc.has_unknown_spaces for doc in docs)
     return {
         "as given": list(docs),
         "lower": [change_doc(doc, "lower") for doc in docs],
         "upper": [change_doc(doc, "upper") for doc in docs],
         "sentences": sentences,
-        "documents": joined(sentences),
+        "documents": documents,
     }
 
 
 def joined(docs: Sequence[Doc]) -> list[Doc]:
     """Documents of 20 neighbouring ones."""
-    groups = [docs[i : i + OF_DOCUMENT] for i in range(0, len(docs), OF_DOCUMENT)]
-    found = [Doc.from_docs(list(group), ensure_whitespace=True) for group in groups]
-    return [doc for doc in found if doc is not None]
+    return [join(docs[i : i + OF_DOCUMENT]) for i in range(0, len(docs), OF_DOCUMENT)]
 
 
 def score(nlp: Language, docs: Iterable[Doc], gold_tokens: bool = False) -> dict[str, float]:

@@ -42,8 +42,8 @@ def preset_ents_corpus(
     types_from_labels: use named entity data as typing data. In the reference, the label of each
         entity and each span of ``spans_key`` without types becomes its type.
     ents: preset the entities.
-    sents: preset the sentence starts of references in which every token has one or is known not to
-        be one. In all others a sentencizer is still needed, with ``overwrite = false``.
+    sents: preset sentence starts, for documents in which all tokens are annotated with them. For
+        all other documents use a sentencizer, with ``overwrite = false``.
 
     Types and relations of the reference are never preset, as components predict them. If
     ``gold_preproc`` or ``max_length`` cut a document into sentences, annotation within a sentence

@@ -46,6 +46,15 @@ def test_every_form_has_all_entities_and_words(docs):
     assert [len(list(doc.sents)) for doc in found["documents"]] == [20, 20, 20]
 
 
+def test_words_without_a_text_are_given_as_words_in_every_form(pipeline):
+    nlp = spacy.load(pipeline)
+    doc = Doc(nlp.vocab, words=["Ada.Rome", "Ada"], sent_starts=[True, False])
+    doc.ents = [Span(doc, 1, 2, "PER")]
+    for form, docs in forms.forms([doc] * 3).items():
+        assert all(doc.has_unknown_spaces for doc in docs)
+        assert forms.score(nlp, docs)["r"] == (0 if form in ("lower", "upper") else 100)
+
+
 @pytest.mark.parametrize("gold_tokens", [False, True])
 def test_a_saved_pipeline_is_scored_on_every_form(docs, pipeline, tmp_path, capsys, gold_tokens):
     store(tmp_path / "test.spacy", docs)
