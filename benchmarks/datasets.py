@@ -47,6 +47,18 @@ DATA_SETS = {
         "crossner/politics/test.txt",
         epochs=25,
     ),
+    "ai": DataSet(
+        "crossner/ai/train.txt",
+        "crossner/ai/dev.txt",
+        "crossner/ai/test.txt",
+        epochs=50,
+    ),
+    "literature": DataSet(
+        "crossner/literature/train.txt",
+        "crossner/literature/dev.txt",
+        "crossner/literature/test.txt",
+        epochs=50,
+    ),
 }
 
 

@@ -42,7 +42,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     runtime.add_encoder(p)
     runtime.add_device(p)
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
-    p.add_argument("--sets", nargs="+", choices=list(DATA_SETS), default=list(DATA_SETS))
+    p.add_argument("--sets", nargs="+", choices=list(DATA_SETS), default=["wnut17", "politics"])
     p.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     p.add_argument("--seeds", nargs="+", type=int, default=[0])
     p.add_argument("--steps", type=int, default=1500, help="of init-config and the loop")

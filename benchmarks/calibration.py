@@ -1,0 +1,121 @@
+"""What ``spacy luke tune`` makes of ``configs/ner.cfg``: scores, F1, and a wanted precision.
+
+    python -m benchmarks.calibration --encoder DIR --results results.jsonl
+    python -m benchmarks.calibration --table --results results.jsonl
+
+Every pipeline is trained with paths alone, tuned on development data, and scored on test data: by
+F, and for each precision that is asked for, over all labels and for each label. Pipelines in
+``--work`` and finished runs are used again.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import spacy
+from spacy.training import Corpus
+
+from spacy_luke.errors import ConfigError
+from spacy_luke.pipeline.thresholds import Goal
+from spacy_luke.pipeline.tuning import tune
+
+from . import results, runtime
+from .datasets import DATA_SETS, default_folder, prepare
+from .defaults import config_of, train_config
+from .markdown import markdown, spread
+
+COMPONENT = "luke_ner"
+PRECISIONS = (0.9, 0.95)
+FIGURES = ("ents_p", "ents_r", "ents_f", "ents_calibration_error")
+BY_CHANCE = "ents_calibration_error_by_chance"
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    p = runtime.parser("calibration", __doc__, "build/calibration", "results.jsonl")
+    runtime.add_encoder(p)
+    runtime.add_device(p)
+    p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
+    p.add_argument("--sets", nargs="+", choices=list(DATA_SETS), default=list(DATA_SETS))
+    p.add_argument("--seeds", nargs="+", type=int, default=[0])
+    p.add_argument("--limit", type=int, default=0, help="documents of each file, 0 for all")
+    p.add_argument("--words", type=int, help="of a training, instead of what the config says")
+    p.add_argument("--table", action="store_true", help="print what the results hold")
+    return runtime.parsed(p, argv)
+
+
+def goals() -> dict[str, Goal | None]:
+    """What is tuned for, by the names in the results; None: not tuned."""
+    found: dict[str, Goal | None] = {"trained": None, "best F": Goal()}
+    for precision in PRECISIONS:
+        found[f"precision {precision:g}"] = Goal(precision=precision)
+        found[f"precision {precision:g}, each label"] = Goal(precision=precision, each_label=True)
+    return found
+
+
+def run(args: argparse.Namespace, record: results.Record) -> results.Record:
+    """Train a pipeline, unless it is there, and score it tuned in every way."""
+    settings = record["settings"]
+    corpora = prepare(record["data"], args.data, args.work, limit=settings["limit"])
+    folder = args.work / f"{record['data']}.shipped.{record['seed']}"
+    if not (folder / "model-best").exists():
+        config = config_of("shipped", corpora, args.encoder, 0, record["seed"])
+        if settings["words"]:
+            config["initialize"]["after_init"]["words"] = settings["words"]
+        train_config(config, folder, args.gpu_id)
+    found: results.Record = {"device": runtime.device_name(args.gpu_id)}
+    for name, goal in goals().items():
+        nlp = spacy.load(folder / "model-best")
+        try:
+            if goal is not None:
+                list(tune(nlp, list(Corpus(corpora.dev)(nlp)), goal, [COMPONENT]))
+        except ConfigError as err:
+            found[name] = {"unreached": str(err)}
+            continue
+        scores = nlp.evaluate(list(Corpus(corpora.test)(nlp)))
+        figures = {x: None if scores[x] is None else 100 * scores[x] for x in (*FIGURES, BY_CHANCE)}
+        by_label = {x: 100 * y["p"] for x, y in scores["ents_per_type"].items()}
+        found[name] = {**figures, "p_by_label": by_label}
+    return {**record, **found}
+
+
+def table(records: Sequence[results.Record]) -> str:
+    """Test figures of every data set and goal, mean and standard deviation over seeds."""
+    rows = []
+    for data in [x for x in DATA_SETS if any(x == record["data"] for record in records)]:
+        of_data = [record for record in records if record["data"] == data]
+        for name in goals():
+            found = [x[name] for x in of_data if "ents_f" in x.get(name, ())]
+            shown = {
+                title: spread(x[figure] or 0.0 for x in found) if found else "not reached on dev"
+                for title, figure in zip(("P", "R", "F1", "calibration error"), FIGURES)
+            }
+            chance = spread(x[BY_CHANCE] or 0.0 for x in found) if found else ""
+            rows.append({"data": data, "tuned for": name, **shown, "by chance": chance})
+    return markdown(pd.DataFrame(rows))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    if args.table:
+        print(table([x for x in results.read([args.results]) if x["kind"] == "calibration"]))
+        return 0
+    runtime.start(args.gpu_id, args.threads)
+    settings = {"encoder": Path(args.encoder).name, "limit": args.limit, "words": args.words}
+    done = {results.run_key(x) for x in results.read([args.results]) if x["kind"] == "calibration"}
+    for data in args.sets:
+        for seed in args.seeds:
+            record = {
+                "kind": "calibration", "data": data, "row": "shipped", "seed": seed,
+                "settings": settings,
+            }  # fmt: skip
+            if results.run_key(record) in done:
+                continue
+            results.append(args.results, run(args, record))
+            print(f"{data}, seed {seed}: done", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

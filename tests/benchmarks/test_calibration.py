@@ -1,0 +1,37 @@
+"""The benchmark of tuning: every goal is tried on a trained pipeline, or is said to be too high."""
+
+import json
+
+import pytest
+
+from benchmarks import calibration
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data" / "crossner" / "politics"
+    folder.mkdir(parents=True)
+    lines = ["Ada\tB-person", "sang\tO", "in\tO", "Rome\tB-location", ".\tO", ""]
+    for part in ("train", "dev", "test"):
+        (folder / f"{part}.txt").write_text("\n".join([*lines * 40, ""]), "utf8")
+    return tmp_path / "data"
+
+
+def test_every_goal_is_scored_or_out_of_reach(data, bert_dir, tmp_path, capsys):
+    arguments = ["--encoder", str(bert_dir), "--data", str(data), "--sets", "politics"]
+    arguments += ["--work", str(tmp_path / "work"), "--words", "500"]
+    assert calibration.main(arguments) == 0
+    file = tmp_path / "work" / "results.jsonl"
+    (record,) = (json.loads(line) for line in file.read_text("utf8").splitlines())
+    for name, goal in calibration.goals().items():
+        found = record[name]
+        if goal is not None and goal.precision and "unreached" in found:
+            assert "cannot be reached" in found["unreached"]
+        else:
+            assert 0 <= found["ents_f"] <= 100
+    capsys.readouterr()
+    assert calibration.main(arguments) == 0  # all done
+    assert len(file.read_text("utf8").splitlines()) == 1
+    assert calibration.main([*arguments, "--table"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2 + len(calibration.goals()) and "| politics | best F |" in shown[3]
