@@ -165,9 +165,9 @@ The entities are given, not predicted.
 <div>
 {% if page.bars %}
 <section class="card">
-<h2>Probabilities of predicted entities</h2>
+<h2>Scores of predicted entities</h2>
 <svg class="histogram" viewBox="-6 -8 332 140" role="img"
-  aria-label="Histogram of probabilities; right ones, spurious ones on top">
+  aria-label="Histogram of scores; right ones, spurious ones on top">
 {% for bar in page.bars %}
 {% set n = bar.agreed + bar.spurious %}
 {% if n %}
@@ -247,7 +247,7 @@ annotated alike</span>
 spurious: only predicted</span>
 <span><mark class="missed">text</mark><span class="tag missed">LABEL</span> only annotated</span>
 </p>
-<p class="note">The number is the probability of the label. An entity agrees if both its ends
+<p class="note">The number is the score of the label. An entity agrees if both its ends
 and its label agree. A predicted entity with another label or another end is spurious, and the
 annotated one is missed.</p>
 {% endif %}

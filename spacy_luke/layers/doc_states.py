@@ -13,7 +13,9 @@ from thinc.util import torch2xp
 from ..model.network import AttentionPattern
 from ..model.packing import Array, LukeInputs
 from ..report import LOGGER
+from .encoder import module_of
 from .encoder_run import EncoderRun, place
+from .listener import encoder_node
 from .token_vectors import encoder_pooling, pool
 
 MAX_MENTION_PIECES = 30
@@ -54,7 +56,7 @@ def encode_docs(
     labels = np.concatenate([given.labels for given in entities])
     counts = [len(given.ids) for given in entities]
     placed = place(encoder, docs, spans, np.repeat(np.arange(len(docs)), counts))
-    _warn_of_unfit(placed.of_doc[~placed.fits])
+    _warn_of_unfit(encoder, placed.of_doc[~placed.fits])
     with EncoderRun(encoder, docs, is_train=False) as run:
         vectors = run.zeros(len(ids), run.encoder.hidden_size)
         words = [vectors[:0]]
@@ -78,12 +80,13 @@ def encode_docs(
     ]
 
 
-def _warn_of_unfit(of_doc: Array) -> None:
+def _warn_of_unfit(encoder: Model, of_doc: Array) -> None:
     """of_doc: (n_unfit,) the document of each entity that does not fit a window."""
-    if len(of_doc):
+    if len(of_doc) and module_of(encoder_node(encoder)).reports_first("unfit entities"):
         LOGGER.warning(
             "%d entities have no pieces or are longer than a window: their vectors are zero "
-            "(documents of this batch, counted from 0: %s).",
+            "(documents of this batch, counted from 0: %s). This warning is logged once per "
+            "encoder.",
             len(of_doc),
             ", ".join(map(str, np.unique(of_doc)[:5].tolist())),
         )

@@ -40,6 +40,15 @@ class Encoder(nn.Module):
         self.lock = ReadWriteLock()
         self.mask_id = self.entities.mask_id
         self.window = (0, 0)
+        self._reported: set[str] = set()
+
+    def reports_first(self, what: str) -> bool:
+        """True for the first call about something. What concerns most batches of a corpus is
+        logged once: a service would log it with every request."""
+        if what in self._reported:
+            return False
+        self._reported.add(what)
+        return True
 
     @contextmanager
     def changing(self) -> Iterator[None]:

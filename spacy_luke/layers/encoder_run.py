@@ -48,7 +48,7 @@ def place(
         shapes=settings.word_shapes,
         spaces=settings.spaces,
     )
-    _warn_of_cut(pieces)
+    _warn_of_cut(encoder, pieces)
     size, overlap = encoder.window
     return place_spans(
         docs,
@@ -68,11 +68,11 @@ def window(node: Model) -> int:
     return module_of(encoder_node(node)).window[0]
 
 
-def _warn_of_cut(pieces: Pieces) -> None:
-    if pieces.n_cut.any():
+def _warn_of_cut(encoder: Encoder, pieces: Pieces) -> None:
+    if pieces.n_cut.any() and encoder.reports_first("cut tokens"):
         LOGGER.warning(
             "%d tokens have more than %d pieces, of which the first are used (documents of this "
-            "batch, counted from 0: %s).",
+            "batch, counted from 0: %s). This warning is logged once per encoder.",
             pieces.n_cut.sum(),
             MAX_TOKEN_PIECES,
             ", ".join(str(i) for i in np.flatnonzero(pieces.n_cut)[:5]),
