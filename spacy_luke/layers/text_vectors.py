@@ -1,0 +1,73 @@
+"""Vectors of short texts (names, descriptions of entities), and what identifies their encoder."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+
+from ..model.packing import Array
+from .encoder import module_of
+from .encoder_run import EncoderRun
+from .listener import encoder_node
+from .token_vectors import encode_pieces
+
+_ENTITIES = "entity_embeddings."
+_MAX_WORDS = 4096
+"""Words of documents that are encoded together."""
+
+
+def text_vectors(encoder: Model, docs: Sequence[Doc]) -> Array:
+    """(n_docs, hidden) float32: the mean of each document's piece states, computed without
+    entities, of length 1. Zeros for a document without pieces.
+
+    encoder: an encoder, or a listener to one. Documents of similar length are encoded together;
+    results do not depend on it.
+    """
+    width = module_of(encoder_node(encoder)).hidden_size
+    vectors = np.zeros((len(docs), width), dtype=np.float32)
+    for rows in _batches(docs):
+        batch = [docs[i] for i in rows]
+        with EncoderRun(encoder, batch, is_train=False) as run:
+            pieces, states = encode_pieces(run)
+            offsets = torch.from_numpy(np.asarray(pieces.piece_offsets)).to(states.device)
+            of_doc = torch.repeat_interleave(
+                torch.arange(len(batch), device=states.device), offsets.diff()
+            )
+            sums = states.new_zeros((len(batch), width)).index_add(0, of_doc, states)
+            unit = torch.nn.functional.normalize(sums.float(), dim=-1)
+            vectors[rows] = unit.cpu().numpy()
+    return vectors
+
+
+def _batches(docs: Sequence[Doc]) -> Iterator[list[int]]:
+    batch: list[int] = []
+    n_words = 0
+    for i in sorted(range(len(docs)), key=lambda i: len(docs[i])):
+        if batch and n_words + len(docs[i]) > _MAX_WORDS:
+            yield batch
+            batch, n_words = [], 0
+        batch.append(i)
+        n_words += len(docs[i])
+    if batch:
+        yield batch
+
+
+def encoder_hash(encoder: Model) -> str:
+    """SHA-256 of everything that :func:`text_vectors` depends on: weights, tokenizer, and the
+    settings that change inputs. Vectors with another hash cannot be compared with those of this
+    encoder."""
+    node = encoder_node(encoder)
+    module, settings = module_of(node), node.attrs["settings"]
+    digest = hashlib.sha256()
+    for name, tensor in sorted(module.network.state_dict().items()):
+        if name.startswith(_ENTITIES):
+            continue
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    inputs = [settings.tokenization, settings.spaces, settings.word_shapes, module.window]
+    digest.update(json.dumps([module.pieces.to_dict(), inputs], sort_keys=True).encode())
+    return digest.hexdigest()
