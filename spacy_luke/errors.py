@@ -23,6 +23,10 @@ class VocabError(LukeError):
     """A piece or entity vocabulary lacks an entry that the model requires."""
 
 
+class KnowledgeBaseError(LukeError):
+    """Files of a knowledge base are missing, damaged or not of one, or its vectors do not fit."""
+
+
 class CorpusError(LukeError):
     """A corpus file cannot be read; the message names the file and the line."""
 

@@ -14,10 +14,10 @@ PACKAGE = ROOT / "spacy_luke"
 
 # A floor imports only from floors below it; rooms of one floor do not see each other.
 FLOORS = [
-    {"errors", "files", "report", "ties"},
+    {"errors", "files", "report", "sorted_hashes", "ties"},
     {"json_file", "validation"},
     {"calibration"},
-    {"annotations", "model", "vocab"},
+    {"annotations", "kb", "model", "vocab"},
     {"inputs", "checkpoint", "corpora", "metrics"},
     {"layers", "pretraining"},
     {"pipeline"},

@@ -80,9 +80,9 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
         db.execute(f"SET memory_limit = '{settings.memory}'")
         db.execute(f"SET temp_directory = '{_quote(str(spill))}'")
         db.execute("SET preserve_insertion_order = false")
-        _read(db, sources)
-        counts = _follow_redirects(db)
-        counts.update(_resolve(db))
+        read_links(db, sources)
+        counts = follow_redirects(db)
+        counts.update(resolve_links(db))
         counts.update(_read_white_list(db, settings.white_list))
         counts.update(_count(db, settings))
         counts.update(_choose(db, settings))
@@ -94,7 +94,7 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
     return counts
 
 
-def _read(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> None:
+def read_links(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> None:
     db.execute("CREATE TABLE pages (language VARCHAR, title VARCHAR, kind VARCHAR, target VARCHAR)")
     db.execute("CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR)")
     for manifest in sources:
@@ -119,7 +119,7 @@ def _read(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> None:
     )
 
 
-def _follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+def follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Create ``redirects`` (redirect -> final target) and ``loops``, redirects without an article
     at their end: loops, and redirects to a category.
 
@@ -145,7 +145,7 @@ def _follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     }
 
 
-def _resolve(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+def resolve_links(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Create ``resolved``: links to articles, with redirects resolved. Other links are counted."""
     db.execute(
         "CREATE TABLE disambiguations AS SELECT DISTINCT language, title FROM pages "

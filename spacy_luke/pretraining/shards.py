@@ -196,7 +196,7 @@ def _sentence_starts(language: str, pipeline: _Pipeline, texts: Sequence[str]) -
         raise ConfigError(f"--sentences {pipeline.name}: it sets no sentence starts.") from error
 
 
-def _blank(language: str) -> Language:
+def blank_language(language: str) -> Language:
     """The language's tokenizer. If spaCy lacks it or its package is missing, that of any language:
     the sentencizer only needs punctuation as tokens."""
     try:
@@ -228,7 +228,7 @@ def _sentence_pipe(language: str, pipeline: _Pipeline) -> Language:
     """Raises ConfigError if the pipeline cannot be loaded."""
     try:
         if pipeline.name == SENTENCIZER:
-            nlp = _blank(language)
+            nlp = blank_language(language)
             nlp.add_pipe("sentencizer")
         else:
             nlp = spacy.load(pipeline.location)

@@ -2,7 +2,6 @@
 opens immediately, and only the pages that are read take memory."""
 
 import hashlib
-import math
 import mmap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from ..errors import VocabError
 from ..files import whole_file
+from ..sorted_hashes import search
 
 Array = np.ndarray
 _DTYPES = {
@@ -80,7 +80,7 @@ class EntityIndex(Mapping[str, int]):
         except VocabError:
             raise KeyError(name) from None
         hashes, target = self.arrays["hashes"], np.uint64(_hash(key))
-        i = _search(hashes, target)
+        i = search(hashes, target)
         while i < len(hashes) and hashes[i] == target:  # names may collide
             slot = int(self.arrays["slots"][i])
             if self._key(slot) == key:
@@ -131,21 +131,6 @@ class EntityIndex(Mapping[str, int]):
 
     def _name(self, slot: int) -> str:
         return self._key(slot).decode("utf8")
-
-
-def _search(hashes: Array, target: np.uint64) -> int:
-    """``np.searchsorted`` that first searches around the expected position.
-
-    Hashes are uniformly distributed, so the deviation from it is about sqrt(n). This reads a few
-    pages of a file instead of about twenty.
-    """
-    n = len(hashes)
-    expected, width = int(target) * n >> 64, 4 * math.isqrt(n) + 1
-    low, high = max(0, expected - width), min(n, expected + width)
-    i = low + int(np.searchsorted(hashes[low:high], target))
-    if (i == low and low > 0) or (i == high and high < n):
-        return int(np.searchsorted(hashes, target))
-    return i
 
 
 def _encode(name: str) -> bytes:

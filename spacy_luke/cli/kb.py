@@ -1,0 +1,138 @@
+"""``spacy luke kb`` and ``spacy luke kb-edit``: build and change a knowledge base."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from wasabi import Printer
+
+from ..errors import ConfigError
+from ..files import beside
+from ..kb.build import MAX_MEANINGS, build_kb
+from ..kb.edit import edit_kb
+from ..kb.entity import Entity, Findings
+from ..kb.read_records import read_entities, read_ids
+from ..kb.store import META, Store, verify
+from ..kb.tables import Tables
+from . import app, exit_on_error
+from .saving import check_free
+from .stages import pretraining_extra
+
+MaxMeanings = Annotated[
+    int,
+    typer.Option(
+        help="Maximum number of entities that an alias means; the most frequent ones are kept."
+    ),
+]
+
+
+@app.command("kb")
+def kb_cli(
+    entities: Annotated[
+        Path,
+        typer.Argument(
+            metavar="ENTITIES",
+            help="JSON lines or CSV with id, name, and optionally aliases, description, type, "
+            "count; or a folder of 'spacy luke articles'; or a saved InMemoryLookupKB.",
+        ),
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the knowledge base.")],
+    lang: Annotated[
+        str,
+        typer.Option(
+            "--lang", "-l", help="Language of the names. Defaults to that of the articles."
+        ),
+    ] = "",
+    max_meanings: MaxMeanings = MAX_MEANINGS,
+) -> None:
+    """Build a knowledge base for links, to be mapped into memory. Reports what was left out."""
+    from ..kb.read_spacy import is_lookup_kb
+
+    msg = Printer()
+    with exit_on_error(msg):
+        check_free(out)
+        findings = Findings()
+        if is_lookup_kb(entities):
+            _from_lookup(entities, out, lang, max_meanings, findings)
+        elif entities.is_dir():
+            with pretraining_extra():
+                from ..pretraining.linked_entities import language_of, read_articles
+            source, lang = read_articles(entities, findings), lang or language_of(entities)
+            build_kb(source, out, lang, max_meanings, findings)
+        else:
+            build_kb(read_entities(entities, findings), out, lang, max_meanings, findings)
+        _report(findings, msg)
+    msg.good(f"Saved {out}")
+
+
+@app.command("kb-edit")
+def kb_edit_cli(
+    kb: Annotated[
+        Path,
+        typer.Argument(metavar="KB", help="A knowledge base, or a trained pipeline with one."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Folder of the result. Defaults to KB, which it replaces."
+        ),
+    ] = None,
+    add: Annotated[
+        Path | None,
+        typer.Option(
+            help="Entities to add (JSON lines or CSV). An existing id replaces its entity."
+        ),
+    ] = None,
+    remove: Annotated[Path | None, typer.Option(help="Ids to remove, one per line.")] = None,
+    max_meanings: MaxMeanings = MAX_MEANINGS,
+) -> None:
+    """Add, change and remove entities of a knowledge base, without training."""
+    msg = Printer()
+    with exit_on_error(msg):
+        if add is None and remove is None:
+            raise ConfigError("Nothing to change: use --add or --remove.")
+        folder = _kb_folder(kb)
+        if out is not None:
+            check_free(out)
+        verify(folder)
+        findings = Findings()
+        new: Iterator[Entity] = iter(()) if add is None else read_entities(add, findings)
+        ids: Iterator[str] = iter(()) if remove is None else read_ids(remove)
+        tables = Tables(Store.open(folder))
+        edit_kb(tables, new, ids, out or folder, findings, max_meanings)
+        _report(findings, msg)
+    msg.good(f"Saved {out or folder}")
+
+
+def _from_lookup(path: Path, out: Path, lang: str, max_meanings: int, findings: Findings) -> None:
+    """Priors and vectors are kept as they are. The weights that made the vectors are unknown."""
+    from ..kb.read_spacy import read_lookup_kb
+    from ..kb.store import VECTORS
+
+    entities, vectors = read_lookup_kb(path)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with beside(out) as temporary:
+        build_kb(entities, temporary, lang, max_meanings, findings, priors=True)
+        store = Store.open(temporary)
+        if vectors.any():
+            store = store.replaced(VECTORS, vectors, vectors_hash="")
+        store.save(out)
+
+
+def _kb_folder(path: Path) -> Path:
+    """The folder itself, or that of the only knowledge base in a pipeline. Raises ConfigError."""
+    if (path / META).is_file() or not (path / "meta.json").is_file():
+        return path
+    folders = sorted(x.parent for x in path.glob(f"*/kb/{META}"))
+    if len(folders) != 1:
+        names = ", ".join(map(str, folders)) or "none"
+        raise ConfigError(
+            f"KB: {path} is a pipeline, and one knowledge base is required in it; it has {names}."
+        )
+    return folders[0]
+
+
+def _report(findings: Findings, msg: Printer) -> None:
+    for line in findings.lines():
+        msg.text(line)

@@ -1,0 +1,77 @@
+"""Flat arrays in ``.npy`` files: written piece by piece, mapped into memory when they are read."""
+
+import mmap
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ..errors import KnowledgeBaseError
+
+Array = np.ndarray
+_BUFFER = 1 << 20
+
+
+class ArrayWriter:
+    """Writes a flat array of unknown length. Use it in a ``with`` block."""
+
+    def __init__(self, path: Path, dtype: type):
+        self.dtype, self.n = np.dtype(dtype), 0
+        self._path, self._buffer = path, bytearray()
+
+    def __enter__(self) -> "ArrayWriter":
+        self._file = self._path.open("wb")
+        self._write_header(self._file)
+        self._start = self._file.tell()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._file:
+            if exception[0] is None:
+                self._flush()
+                self._file.seek(0)
+                self._write_header(self._file)
+                assert self._file.tell() == self._start  # NumPy reserves space for any length
+
+    def add(self, values: bytes | Array) -> None:
+        """Append values, or the bytes of values."""
+        content = values if isinstance(values, bytes) else values.astype(self.dtype).tobytes()
+        self._buffer += content
+        self.n += len(content) // self.dtype.itemsize
+        if len(self._buffer) > _BUFFER:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._file.write(self._buffer)
+        self._buffer.clear()
+
+    def _write_header(self, file: BinaryIO) -> None:
+        description = np.lib.format.dtype_to_descr(self.dtype)
+        header = {"descr": description, "fortran_order": False, "shape": (self.n,)}
+        np.lib.format.write_array_header_1_0(file, header)
+
+
+def save_array(path: Path, array: Array) -> None:
+    with path.open("wb") as file:
+        np.save(file, array)
+
+
+def map_array(path: Path) -> Array:
+    """Memory-map a file. Raises KnowledgeBaseError, with the file, if it is missing or damaged."""
+    try:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as err:  # a damaged header may raise anything
+        raise KnowledgeBaseError(f"{path} cannot be read: {err}.") from err
+    if hasattr(mmap, "MADV_RANDOM") and mapped.size:
+        mapped._mmap.madvise(mmap.MADV_RANDOM)  # no read-ahead: lookups are scattered
+    return mapped.view(np.ndarray)
+
+
+def identity(path: Path) -> tuple[int, ...]:
+    """Tells whether a path still names the same unchanged file; empty if it is missing."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,0 +1,109 @@
+"""A knowledge base with entities added, changed and removed."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import CorpusError
+from ..files import beside
+from .arrays import Array
+from .build import MAX_MEANINGS, build_kb
+from .entity import Entity, Findings
+from .store import PRIORS, VECTORS, Store
+from .tables import Tables
+
+_BLOCK = 10_000
+
+
+def edit_kb(
+    tables: Tables,
+    add: Iterable[Entity],
+    remove: Iterable[str],
+    folder: Path,
+    findings: Findings,
+    max_meanings: int = MAX_MEANINGS,
+) -> None:
+    """Write the changed knowledge base to a folder, which it replaces when it is complete.
+
+    add: an entity with an existing id replaces it, in its place; others follow at the end. The
+    result is the same as that of building from a file with these changes, and takes as long.
+
+    Entities that were not changed keep their vectors; those of the others are zero. Raises
+    CorpusError if an id is both added and removed. Unknown ids to remove are counted.
+    """
+    changed = _by_id(add, findings)
+    removed = _known(tables, remove, findings)
+    both = sorted(removed & changed.keys())
+    if both:
+        raise CorpusError(f"The id {both[0]!r} is both to be added and to be removed.")
+    rows: list[int] = []  # the earlier row of each entity; -1 if it has changed
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with beside(folder) as scratch:
+        scratch.mkdir()
+        entities = _entities(tables, changed, removed, rows, findings)
+        priors = tables.store.meta["weights"] == PRIORS
+        build_kb(entities, scratch / "kb", tables.lang, max_meanings, findings, priors)
+        store = Store.open(scratch / "kb")
+        if tables.vectors is not None:
+            vectors = _moved(tables.vectors, np.array(rows, np.int64), scratch / "vectors.npy")
+            vectors_hash = tables.store.meta["vectors_hash"]
+            store = store.replaced(VECTORS, vectors, vectors_hash=vectors_hash)
+            findings.add("entities that have no vector yet", n=rows.count(-1))
+        store.save(folder)
+
+
+def _by_id(add: Iterable[Entity], findings: Findings) -> dict[str, Entity]:
+    changed: dict[str, Entity] = {}
+    for entity in add:
+        if entity.id in changed:
+            findings.add("entities left out because an earlier one has their id", entity.id)
+        else:
+            changed[entity.id] = entity
+    return changed
+
+
+def _known(tables: Tables, remove: Iterable[str], findings: Findings) -> set[str]:
+    known = set()
+    for entity in dict.fromkeys(remove):
+        if tables.ids.find(entity) is None:
+            findings.add("unknown ids, which were not removed", entity)
+        else:
+            known.add(entity)
+    return known
+
+
+def _entities(
+    tables: Tables,
+    changed: dict[str, Entity],
+    removed: set[str],
+    rows: list[int],
+    findings: Findings,
+) -> Iterator[Entity]:
+    for row, entity in enumerate(tables.ids):
+        if entity in removed:
+            findings.add("entities removed")
+        elif entity in changed:
+            findings.add("entities changed")
+            rows.append(-1)
+            yield changed[entity]
+        else:
+            rows.append(row)
+            yield tables.entity(row)
+    for entity in changed:
+        if tables.ids.find(entity) is None:
+            findings.add("entities added")
+            rows.append(-1)
+            yield changed[entity]
+
+
+def _moved(vectors: Array, rows: Array, path: Path) -> Array:
+    """Vectors of other rows, in a new file; zeros for the row -1."""
+    shape = (len(rows), vectors.shape[1])
+    if not len(rows):
+        return np.zeros(shape, vectors.dtype)
+    moved = np.lib.format.open_memmap(path, "w+", vectors.dtype, shape)
+    for first in range(0, len(rows), _BLOCK):
+        block = rows[first : first + _BLOCK]
+        moved[first : first + _BLOCK] = np.where((block < 0)[:, None], 0, vectors[block])
+    return moved

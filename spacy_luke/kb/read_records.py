@@ -1,0 +1,162 @@
+"""Entities from JSON lines and CSV files."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ..errors import CorpusError
+from .entity import NOT_GIVEN, Entity, Findings, check_count, check_id, check_text
+
+REQUIRED = ("id", "name")
+KEYS = (*REQUIRED, "aliases", "description", "type", "count")
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+CSV_SEPARATOR = "|"
+_REASON_NAME = "entities left out because their name is empty"
+_REASON_EMPTY = "empty aliases left out"
+_REASON_REPEATED = "aliases that an entity has twice"
+
+
+def read_entities(path: Path, findings: Findings) -> Iterator[Entity]:
+    """The entities of a file of JSON lines (``.jsonl``) or of a CSV file with a header (``.csv``).
+
+    Raises CorpusError, with the line and the field, for values that are invalid.
+    """
+    if path.suffix in JSON_SUFFIXES:
+        records = _read_json(path)
+    elif path.suffix == ".csv":
+        records = _read_csv(path)
+    else:
+        raise CorpusError(f"{path} is neither JSON lines (.jsonl) nor CSV (.csv).")
+    try:
+        for where, values in records:
+            entity = _entity(values, where, findings)
+            if entity is not None:
+                yield entity
+    except OSError as err:
+        raise CorpusError(f"{path} cannot be read: {err.strerror or err}.") from err
+
+
+def read_ids(path: Path) -> Iterator[str]:
+    """Ids, one per line. Empty lines are ignored."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as err:
+        raise CorpusError(f"{path} cannot be read as UTF-8 text: {err}.") from err
+    yield from (line.rstrip("\r") for line in text.split("\n") if line.strip())
+
+
+def _read_json(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            where = f"{path}, line {number}"
+            if not line.strip():
+                continue
+            try:
+                values = json.loads(line.decode("utf-8-sig" if number == 1 else "utf8"))
+            except (ValueError, RecursionError) as err:
+                raise CorpusError(f"{where} is not a JSON object: {err}.") from err
+            if not isinstance(values, dict):
+                raise CorpusError(f"{where} is a {type(values).__name__}, not a JSON object.")
+            yield where, values
+
+
+def _read_csv(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        header: list[str] = []
+        try:
+            for row in reader:
+                where = f"{path}, line {reader.line_num}"
+                if not header:
+                    header = _check_header([x.strip() for x in row], where)
+                elif row:
+                    yield where, _csv_values(header, row, where)
+        except (csv.Error, UnicodeDecodeError) as err:
+            raise CorpusError(f"{path}, after line {reader.line_num}: {err}.") from err
+
+
+def _check_header(header: list[str], where: str) -> list[str]:
+    _check_keys(header, where, "columns")
+    twice = [x for x in header if header.count(x) > 1]
+    if twice:
+        raise CorpusError(f"{where}: the column {twice[0]!r} occurs twice.")
+    return header
+
+
+def _csv_values(header: list[str], row: list[str], where: str) -> dict[str, object]:
+    if len(row) != len(header):
+        raise CorpusError(
+            f"{where} has {len(row)} fields, and the header has {len(header)} columns. Quote "
+            "fields that contain a comma."
+        )
+    values: dict[str, object] = dict(zip(header, row))
+    if "aliases" in values:
+        values["aliases"] = str(values["aliases"]).split(CSV_SEPARATOR) if values["aliases"] else []
+    count = str(values.pop("count", "")).strip()
+    if count:
+        try:
+            values["count"] = float(count)
+        except ValueError:
+            values["count"] = count  # not a number: reported with the others
+    return values
+
+
+def _check_keys(keys: list[str], where: str, what: str) -> None:
+    missing = [key for key in REQUIRED if key not in keys]
+    if missing:
+        raise CorpusError(
+            f"{where}: {' and '.join(missing)} missing. Required {what}: {', '.join(REQUIRED)}; "
+            f"optional: {', '.join(KEYS[2:])}. Found: {', '.join(map(repr, keys)) or 'none'}."
+        )
+
+
+def _entity(values: Mapping[str, object], where: str, findings: Findings) -> Entity | None:
+    _check_keys(list(values), where, "keys")
+    for key in values:
+        if key not in KEYS:
+            findings.add(f"values of {key!r}, which is not read", where)
+    identifier = check_id(values["id"], where)
+    name = check_text(_or_empty(values["name"]), "name", where).strip()
+    if not name:
+        findings.add(_REASON_NAME, where)
+        return None
+    return Entity(
+        identifier,
+        name,
+        _aliases(name, values.get("aliases"), where, findings),
+        check_text(_or_empty(values.get("description")), "description", where).strip(),
+        check_text(_or_empty(values.get("type")), "type", where).strip(),
+        check_count(0 if values.get("count") is None else values["count"], "count", where),
+    )
+
+
+def _or_empty(value: object) -> object:
+    return "" if value is None else value
+
+
+def _aliases(name: str, value: object, where: str, findings: Findings) -> dict[str, float]:
+    """The name and the aliases, each with its count if ``value`` is an object of counts."""
+    counts: list[tuple[object, object]]
+    if isinstance(value, dict):
+        counts = list(value.items())
+    elif isinstance(value, list):
+        counts = [(alias, None) for alias in value]
+    elif value is None:
+        counts = []
+    else:
+        raise CorpusError(
+            f"{where}: aliases is {value!r}. It must be a list of texts, or an object of texts and "
+            "their counts."
+        )
+    aliases = {name: NOT_GIVEN}
+    for alias, count in counts:
+        text = check_text(alias, "aliases", where).strip()
+        weight = NOT_GIVEN if count is None else check_count(count, f"aliases[{alias!r}]", where)
+        if not text:
+            findings.add(_REASON_EMPTY, where)
+        elif text in aliases and (text != name or aliases[name] == aliases[name]):
+            findings.add(_REASON_REPEATED, where)
+        else:
+            aliases[text] = weight
+    return aliases

@@ -1,0 +1,109 @@
+"""Articles as entities of a knowledge base: redirects and anchors are their aliases, links their
+counts, and first sentences their descriptions."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+
+from ..errors import StageError
+from ..kb.entity import NIL, Entity, Findings
+from .articles import STAGE
+from .entities import follow_redirects, read_links, resolve_links
+from .manifest import Manifest, read_manifest
+from .settings import VocabSettings
+from .shards import blank_language
+from .tables import FROM_PARQUET, literal
+
+_LEAD = 600
+"""Characters of an article in which its first sentence is searched for."""
+_BLOCK = 1_000
+
+# An article about "Mercury (planet)" is also called "Mercury".
+_ALIASES = """
+CREATE TABLE aliases AS SELECT title, alias, sum(n) AS n FROM (
+    SELECT title, trim(anchor) AS alias, count(*) AS n FROM resolved GROUP BY ALL
+    UNION ALL SELECT target, title, 0 FROM redirects
+    UNION ALL SELECT title, title, 0 FROM counted
+    UNION ALL SELECT title, regexp_replace(title, ' \\([^()]+\\)$', ''), 0 FROM counted
+) WHERE alias <> '' GROUP BY title, alias
+"""
+_ENTITIES = """
+SELECT c.title, c.n, a.aliases, a.counts, l.lead FROM counted c
+LEFT JOIN (
+    SELECT title, list(alias ORDER BY n DESC, alias) AS aliases,
+        list(n ORDER BY n DESC, alias) AS counts FROM aliases GROUP BY title
+) a USING (title)
+LEFT JOIN leads l USING (title)
+ORDER BY c.n DESC, c.title
+"""
+
+
+def language_of(folder: Path) -> str:
+    """The language of a folder of articles. Raises StageError if it is not one."""
+    return str(read_manifest(folder, STAGE).settings["language"])
+
+
+def read_articles(
+    folder: Path, findings: Findings, memory: str = VocabSettings.memory
+) -> Iterator[Entity]:
+    """The articles of a folder of ``spacy luke articles``, and titles that they link to, the most
+    linked first. The title is the id and the name.
+
+    memory: limit of the joins; more is written to a temporary folder.
+
+    Raises StageError if the folder is incomplete or damaged.
+    """
+    manifest = read_manifest(folder, STAGE)
+    manifest.verify()
+    try:
+        with TemporaryDirectory() as spill, duckdb.connect() as db:
+            db.execute(f"SET memory_limit = '{memory}'")
+            db.execute(f"SET temp_directory = '{spill}'")
+            db.execute("SET preserve_insertion_order = false")
+            _join(db, manifest, findings)
+            yield from _entities(db, str(manifest.settings["language"]), findings)
+    except duckdb.Error as error:
+        reason = str(error).partition("\n")[0]
+        raise StageError(f"The articles of {folder} cannot be read: {reason}.") from error
+
+
+def _join(db: duckdb.DuckDBPyConnection, manifest: Manifest, findings: Findings) -> None:
+    read_links(db, [manifest])
+    for counts in (follow_redirects(db), resolve_links(db)):
+        for reason, n in counts.items():
+            findings.add(reason, n=n)
+    # Annotated documents have no titles of their own.
+    is_dump = manifest.settings.get("source") != "docs"
+    pages = "SELECT title FROM pages WHERE kind = 'article'" if is_dump else "SELECT '' WHERE false"
+    db.execute(
+        "CREATE TABLE counted AS SELECT title, count(r.title) AS n FROM "
+        f"(({pages}) UNION SELECT title FROM resolved) t LEFT JOIN resolved r USING (title) "
+        "GROUP BY title"
+    )
+    db.execute("DELETE FROM redirects WHERE target NOT IN (SELECT title FROM counted)")
+    db.execute(_ALIASES)
+    db.execute("CREATE TABLE leads (title VARCHAR, lead VARCHAR)")
+    articles = [literal(x) for x in manifest.paths("articles.parquet")]
+    if articles and is_dump:
+        db.execute(
+            f"INSERT INTO leads SELECT title, min(substr(text, 1, {_LEAD})) {FROM_PARQUET} "
+            "GROUP BY title",
+            [articles],
+        )
+
+
+def _entities(db: duckdb.DuckDBPyConnection, language: str, findings: Findings) -> Iterator[Entity]:
+    nlp = blank_language(language)
+    nlp.add_pipe("sentencizer")
+    result = db.execute(_ENTITIES)
+    while rows := result.fetchmany(_BLOCK):
+        leads = [(row[4] or "").strip().partition("\n")[0] for row in rows]
+        for (title, n, aliases, counts, _), doc in zip(rows, nlp.pipe(leads)):
+            if title == NIL:
+                findings.add(f"articles left out because their title is {NIL}", title)
+                continue
+            sentence = next((sent.text.strip() for sent in doc.sents), "") if len(doc) else ""
+            weights = dict(zip(aliases, map(float, counts)))
+            yield Entity(title, title, weights, sentence, count=float(n))

@@ -1,0 +1,145 @@
+"""``spacy luke kb`` and ``spacy luke kb-edit``."""
+
+import pytest
+import spacy
+from spacy.kb import InMemoryLookupKB
+from spacy.vocab import Vocab
+from typer.testing import CliRunner
+
+from spacy_luke.cli import app
+from spacy_luke.kb.knowledge_base import MappedKB
+from tests.kb.conftest import ENTITIES, found, write_jsonl
+from tests.pretraining.articles import article, make_articles
+
+
+def run(*args, status=0) -> str:
+    result = CliRunner().invoke(app, [*map(str, args)])
+    assert result.exit_code == status, result.output
+    return " ".join(result.output.split())
+
+
+def opened(path) -> MappedKB:
+    return MappedKB.open(path, Vocab())
+
+
+@pytest.fixture
+def things(tmp_path):
+    """The file of entities, and the knowledge base that the command made of it."""
+    path = write_jsonl(tmp_path / "things.jsonl", ENTITIES)
+    run("kb", path, tmp_path / "kb", "--lang", "en")
+    return tmp_path / "kb"
+
+
+def test_a_file_becomes_a_knowledge_base(tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", [*ENTITIES, ENTITIES[0], {"id": "x", "name": ""}])
+    output = run("kb", path, tmp_path / "new" / "kb", "--lang", "en", "--max-meanings", 1)
+    assert "entities: 6" in output and "their name is empty: 1 (first:" in output
+    assert "earlier one has their id: 1 (first: Q1)" in output
+    assert "more than 1 entities: 2" in output
+    assert found(opened(tmp_path / "new" / "kb"), "parkinson diseases")[0] == ("8", "normalised")
+
+
+def test_mistakes_are_one_message(tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": "a", "label": "b"}])
+    output = run("kb", path, tmp_path / "kb", status=1)
+    assert "line 1: name missing" in output and "'label'" in output
+    assert not (tmp_path / "kb").exists()
+    run("kb", tmp_path / "none.csv", tmp_path / "kb", status=1)
+    run("kb", tmp_path, tmp_path / "kb", status=1)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a").touch()
+    assert "exists" in run("kb", path, tmp_path / "full", status=1)
+
+
+def test_a_lookup_kb_of_spacy_keeps_priors_and_vectors(tmp_path):
+    kb = InMemoryLookupKB(Vocab(), entity_vector_length=2)
+    kb.set_entities(["Q2", "Q1", "Q3"], [20, 5, 1], [[1, 2], [3, 4], [5, 6]])
+    kb.add_alias("Ada", ["Q1", "Q2"], [0.6, 0.1])
+    kb.add_alias("Ada L.", ["Q1"], [0.9])
+    kb.to_disk(tmp_path / "lookup")
+    run("kb", tmp_path / "lookup", tmp_path / "kb")
+    run("kb", tmp_path / "lookup" / "contents", tmp_path / "same")
+    for path in (tmp_path / "kb", tmp_path / "same"):
+        mapped = opened(path)
+        one, two = mapped.candidates(["Ada"])[0]
+        assert (one.id, two.id) == ("Q1", "Q2")
+        assert (one.prior_prob, two.prior_prob) == (pytest.approx(0.6), pytest.approx(0.1))
+        assert mapped.get_vector("Q1").tolist() == [3, 4] and mapped.vectors_hash == ""
+        assert (mapped.entity("Q1").name, mapped.entity("Q3").name) == ("Ada L.", "Q3")
+        assert found(mapped, "Q3") == [] and mapped.entity("Q2").count == 20
+    write_jsonl(tmp_path / "add.jsonl", [{"id": "Q4", "name": "Ada"}])
+    run("kb-edit", tmp_path / "kb", "--add", tmp_path / "add.jsonl")
+    priors = {x.id: round(x.prior, 4) for x in opened(tmp_path / "kb").candidates(["Ada"])[0]}
+    assert priors == {"Q1": 0.6, "Q4": 0.3, "Q2": 0.1}
+    assert opened(tmp_path / "kb").without_vector().tolist() == [3]
+
+
+def test_folders_of_articles(tmp_path):
+    atlas = [
+        article(1, "Japan", "Japan is a country. Tokyo and Edo, Mercury.",
+                [("Tokyo", "Tokyo"), ("Edo", "Edo"), ("Mercury", "Mercury")]),
+        article(2, "Tokyo", "In Japan, near Yokohama (port).",
+                [("Japan", "Japan"), ("Yokohama", "Yokohama (port)")]),
+        article(3, "NIL", "Nothing.", []),
+    ]  # fmt: skip
+    others = [("Edo", "redirect", "Tokyo"), ("Mercury", "disambiguation", None)]
+    make_articles(tmp_path / "articles", (atlas, others))
+    output = run("kb", tmp_path / "articles", tmp_path / "kb")
+    assert "title is NIL: 1" in output and "links to a disambiguation: 1" in output
+    kb = opened(tmp_path / "kb")
+    assert kb.tables.lang == "en" and len(kb) == 3
+    tokyo = kb.entity("Tokyo")
+    assert (tokyo.count, dict(tokyo.aliases)) == (2, {"Edo": 1, "Tokyo": 1})
+    assert kb.entity("Japan").description == "Japan is a country."
+    assert kb.entity("Yokohama (port)").description == ""
+    assert found(kb, "Yokohama") == found(kb, "Yokohama (port)") == [("Yokohama (port)", "exact")]
+    assert found(kb, "Mercury") == []
+
+
+def test_entities_are_added_changed_and_removed(things, tmp_path):
+    changes = write_jsonl(
+        tmp_path / "add.jsonl", [{"id": "new", "name": "It"}, {"id": 7, "name": "M"}]
+    )
+    (tmp_path / "ids.txt").write_text("Q3\nQ99\n")
+    output = run(
+        "kb-edit",
+        things,
+        "--add",
+        changes,
+        "--remove",
+        tmp_path / "ids.txt",
+        "--out",
+        tmp_path / "b",
+    )
+    assert "entities added: 1" in output and "were not removed: 1 (first: Q99)" in output
+    assert "Q3" in opened(things) and "new" not in opened(things)
+    run("kb-edit", things, "--add", changes, "--remove", tmp_path / "ids.txt")
+    for kb in (opened(things), opened(tmp_path / "b")):
+        assert len(kb) == 6 and "Q3" not in kb and found(kb, "It") == [("new", "exact")]
+        assert list(kb.entity("7").aliases) == ["M"]
+
+
+def test_the_knowledge_base_of_a_pipeline_is_changed_in_place(things, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_linker", config={"generate_empty_kb": {"@misc": "spacy-luke.EmptyKB.v1"}})
+    nlp.get_pipe("entity_linker").set_kb(lambda vocab: MappedKB.open(things, vocab))
+    nlp.initialize(lambda: [spacy.training.Example.from_dict(nlp.make_doc("a"), {})])
+    nlp.to_disk(tmp_path / "pipeline")
+    changes = write_jsonl(tmp_path / "add.jsonl", [{"id": "new", "name": "It"}])
+    run("kb-edit", tmp_path / "pipeline", "--add", changes)
+    assert "new" in spacy.load(tmp_path / "pipeline").get_pipe("entity_linker").kb
+    assert "new" not in opened(things)
+    spacy.blank("en").to_disk(tmp_path / "other")
+    assert "it has none" in run("kb-edit", tmp_path / "other", "--add", changes, status=1)
+
+
+def test_edits_that_cannot_be_made(things, tmp_path):
+    assert "Nothing to change" in run("kb-edit", things, status=1)
+    ids = tmp_path / "ids.txt"
+    ids.write_text("Q3\n")
+    assert "kb.json is missing" in run("kb-edit", tmp_path, "--remove", ids, status=1)
+    path = things / "names.text.npy"
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data[:-1] + b"?")
+    assert "SHA-256" in run("kb-edit", things, "--remove", ids, status=1)

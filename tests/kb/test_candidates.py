@@ -1,0 +1,109 @@
+"""Candidates: exact, normalised, fuzzy; their priors, their order."""
+
+import pytest
+from spacy.vocab import Vocab
+
+from spacy_luke.errors import ConfigError
+from spacy_luke.kb.candidates import CandidateSettings
+from spacy_luke.kb.knowledge_base import MappedKB
+from tests.kb.conftest import build, found
+
+
+def priors(kb, text):
+    return {x.id: pytest.approx(x.prior) for x in kb.candidates([text])[0]}
+
+
+def test_exact_aliases_come_before_normalised_ones_and_each_by_prior(kb):
+    assert found(kb, "Paris") == [("Q1", "exact"), ("Q2", "exact"), ("Q3", "normalised")]
+    assert found(kb, " paris ") == [
+        ("Q1", "normalised"), ("Q3", "normalised"), ("Q2", "normalised")
+    ]  # fmt: skip
+    assert found(kb, "PARIS")[0] == ("Q3", "exact")
+
+
+def test_priors_are_shares_of_the_counts_of_the_alias_or_of_the_entity(kb):
+    assert priors(kb, "Paris") == {"Q1": 0.9, "Q2": 0.1, "Q3": 30 / 130}
+    assert priors(kb, "paris") == {"Q1": 90 / 130, "Q2": 10 / 130, "Q3": 30 / 130}
+    assert priors(kb, "PARIS") == {"Q3": 1.0, "Q1": 90 / 130, "Q2": 10 / 130}
+
+
+def test_entities_without_counts_are_equally_probable_and_in_the_order_of_the_file(kb):
+    assert priors(kb, "Parkinson's disease") == {"8": 0.5, "8b": 0.5}
+    assert found(kb, "parkinson diseases") == [("8", "normalised"), ("8b", "normalised")]
+
+
+def test_names_of_any_script(kb):
+    assert found(kb, "ميونخ") == found(kb, "ミュンヘン") == [("7", "exact")]
+    assert found(kb, "MUNCHEN") == [("7", "normalised")]
+    assert found(kb, "ﾐｭﾝﾍﾝ") == [("7", "normalised")]
+
+
+def test_similar_aliases_are_found_and_say_how_similar_they_are(kb):
+    (first, *_) = kb.candidates(["Parkinsen disease"])[0]
+    assert (first.id, first.match, first.alias_) == ("8", "fuzzy", "Parkinson's disease")
+    assert 0.9 < first.likeness < 1 and first.prior == 0.5
+    assert first.prior_prob == pytest.approx(first.likeness * 0.5)
+    assert found(kb, "disease parkinson")[:2] == [("8", "fuzzy"), ("8b", "fuzzy")]
+    assert found(kb, "zzzz") == []
+
+
+def test_when_similar_aliases_are_searched(kb):
+    always = CandidateSettings(fuzzy="always", min_likeness=0.3)
+    assert found(kb, "Munich", CandidateSettings(fuzzy="never")) == [("7", "exact")]
+    assert found(kb, "Munick", CandidateSettings(fuzzy="never")) == []
+    assert ("Q2", "fuzzy") in found(kb, "Paris Texas", always)
+    assert len(found(kb, "Paris Texas", CandidateSettings(k=2, fuzzy="always"))) <= 2
+    assert found(kb, "Parkinsen", CandidateSettings(min_likeness=1.0)) == []
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\u3000\t"])
+def test_an_empty_mention_has_no_candidates(kb, text):
+    assert found(kb, text) == []
+
+
+def test_text_that_cannot_be_an_alias_has_no_candidates(kb):
+    assert found(kb, "\ud800") == [] and found(kb, "?" * 5000) == []
+
+
+def test_long_and_short_aliases(tmp_path):
+    long = "An act " + "and so on " * 20
+    build(tmp_path / "kb", [{"id": 1, "name": long[:200]}, {"id": 2, "name": "東京"}])
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
+    assert found(kb, long[:200]) == [("1", "exact")]
+    assert found(kb, long[:199] + "x") == [("1", "fuzzy")]
+    assert found(kb, "東京都") == [("2", "fuzzy")]
+
+
+def test_only_the_best_k_are_given_and_ties_are_broken_by_the_file(tmp_path):
+    build(tmp_path / "kb", [{"id": i, "name": "it", "count": i // 10} for i in range(100)])
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
+    best = [str(x) for x in (*range(90, 100), *range(80, 85))]
+    assert [x for x, _ in found(kb, "it", CandidateSettings(k=15))] == best
+    assert [x for x, _ in found(kb, "IT", CandidateSettings(k=15))] == best
+
+
+def test_a_batch_has_the_candidates_of_each_text(kb):
+    texts = ["Paris", "", "Munich", "Paris", "nothing at all"]
+    batch = kb.candidates(texts)
+    assert [[x.id for x in row] for row in batch] == [
+        [x.id for x in kb.candidates([text])[0]] for text in texts
+    ]
+
+
+@pytest.mark.parametrize("name, value", [("k", 0), ("min_likeness", 0.0), ("fuzzy", "sometimes")])
+def test_settings_are_checked(name, value):
+    with pytest.raises(ConfigError, match=f"candidates.{name} is {value!r}"):
+        CandidateSettings(**{name: value})
+
+
+def test_the_trigram_index_finds_what_a_search_of_all_names_finds(tmp_path):
+    names = [
+        f"{a} {b}{c}"
+        for a in ("north", "south", "eastern")
+        for b in ("hill", "port", "field")
+        for c in ("", "ton", "ford")
+    ]
+    build(tmp_path / "kb", [{"id": x, "name": x} for x in names], lang="")
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
+    for name in names:
+        assert found(kb, name.replace("o", "0", 1) + "s")[0][0] == name

@@ -1,0 +1,81 @@
+"""Entities added, changed and removed."""
+
+import numpy as np
+import pytest
+from spacy.vocab import Vocab
+
+from spacy_luke.errors import CorpusError
+from spacy_luke.kb.entity import NOT_GIVEN, Entity, Findings
+from spacy_luke.kb.knowledge_base import MappedKB
+from tests.kb.conftest import ENTITIES, build, found
+
+LYON = Entity("Q9", "Lyon", {"Lyon": NOT_GIVEN, "Paris": 50.0}, count=3)
+NEW_PARIS = Entity("Q1", "Paris", {"Paris": 4.0}, "Changed.")
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_an_edit_is_the_same_as_building_anew(kb, tmp_path):
+    changes = [{"id": "Q2", "name": "P. H.", "count": 2}, {"id": "new", "name": "It"}]
+    build(tmp_path / "built", [ENTITIES[0], changes[0], *ENTITIES[3:], changes[1]])
+    build(tmp_path / "changes", changes)
+    changed = list(MappedKB.open(tmp_path / "changes", Vocab()).tables.entities())
+    edited = kb.edited(changed, ["Q3"], tmp_path / "edited")
+    assert contents(tmp_path / "edited") == contents(tmp_path / "built")
+    assert found(edited, "It") == [("new", "exact")] and found(kb, "It") != found(edited, "It")
+
+
+def test_what_was_changed_is_reported(kb):
+    findings = Findings()
+    edited = kb.edited([LYON, NEW_PARIS, LYON], ["Q3", "Q7", "Q3"], findings=findings)
+    assert "Q9" in edited and "Q3" not in edited and edited.entity("Q1").description == "Changed."
+    assert found(edited, "Paris") == [("Q9", "exact"), ("Q2", "exact"), ("Q1", "exact")]
+    assert found(edited, "City of Light") == [] and "Q3" in kb
+    assert findings.counts["entities added"] == findings.counts["entities changed"] == 1
+    assert findings.counts["entities removed"] == 1
+    assert findings.first["unknown ids, which were not removed"] == "Q7"
+    assert findings.counts["entities left out because an earlier one has their id"] == 1
+
+
+def test_a_temporary_result_is_saved_like_any_other(kb, tmp_path):
+    kb.edited([LYON]).to_disk(tmp_path / "a")
+    kb.edited([LYON], folder=tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_a_folder_may_be_edited_in_place(kb_dir, tmp_path):
+    MappedKB.open(kb_dir, Vocab()).to_disk(tmp_path / "kb")
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
+    edited = kb.edited(remove=["7"], folder=tmp_path / "kb")
+    assert "7" not in edited and "7" not in MappedKB.open(tmp_path / "kb", Vocab())
+    assert found(kb, "Munich") == [("7", "exact")]
+    assert [x.name for x in tmp_path.iterdir()] == ["kb"]
+
+
+def test_all_entities_may_be_removed(kb):
+    empty = kb.edited(remove=[x["id"] for x in ENTITIES])
+    assert empty.is_empty() and found(empty, "Paris") == []
+
+
+def test_an_id_that_is_added_and_removed_is_an_error(kb, tmp_path):
+    with pytest.raises(CorpusError, match="'Q9'.*both"):
+        kb.edited([LYON], ["Q1", "8"]).edited([LYON], ["Q9"])
+
+
+def test_vectors_stay_with_their_entities_and_new_ones_are_missing(kb):
+    vectors = np.arange(1, 13, dtype=np.float16).reshape(6, 2)
+    kb.set_vectors(vectors, "w")
+    findings = Findings()
+    edited = kb.edited([LYON, NEW_PARIS], ["Q2"], findings=findings)
+    assert edited.vectors_hash == "w" and edited.without_vector().tolist() == [0, 5]
+    assert findings.counts["entities that have no vector yet"] == 2
+    for i, entity in enumerate(ENTITIES[2:], start=2):
+        assert edited.get_vector(entity["id"]).tolist() == vectors[i].tolist()
+    assert not edited.get_vector("Q1").any() and not edited.get_vector("Q9").any()
+    assert kb.edited(remove=[x["id"] for x in ENTITIES]).vectors_hash == "w"
+
+
+def test_without_vectors_all_are_missing(kb):
+    assert kb.without_vector().tolist() == list(range(6))
