@@ -12,8 +12,9 @@ from ..files import beside
 from ..kb.build import MAX_MEANINGS, build_kb
 from ..kb.edit import edit_kb
 from ..kb.entity import Entity, Findings
+from ..kb.layout import META
 from ..kb.read_records import read_entities, read_ids
-from ..kb.store import META, Store, verify
+from ..kb.store import Store, verify
 from ..kb.tables import Tables
 from . import app, exit_on_error
 from .saving import check_free
@@ -107,8 +108,8 @@ def kb_edit_cli(
 
 def _from_lookup(path: Path, out: Path, lang: str, max_meanings: int, findings: Findings) -> None:
     """Priors and vectors are kept as they are. The weights that made the vectors are unknown."""
+    from ..kb.layout import VECTORS
     from ..kb.read_spacy import read_lookup_kb
-    from ..kb.store import VECTORS
 
     entities, vectors = read_lookup_kb(path)
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -68,6 +68,17 @@ def map_array(path: Path) -> Array:
     return mapped.view(np.ndarray)
 
 
+def release(array: Array) -> None:
+    """Let the system take back the memory of a mapped array; it is read again when it is needed.
+
+    A page that is read makes its neighbours resident, so that scattered lookups would gradually
+    make whole files resident. Other threads may be reading.
+    """
+    owner = getattr(array.base, "_mmap", array.base)
+    if isinstance(owner, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        owner.madvise(mmap.MADV_DONTNEED)
+
+
 def identity(path: Path) -> tuple[int, ...]:
     """Tells whether a path still names the same unchanged file; empty if it is missing."""
     try:

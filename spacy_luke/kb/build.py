@@ -13,9 +13,10 @@ from ..files import beside, whole_folder
 from ..validation import Count, check_settings
 from .arrays import Array, ArrayWriter, map_array
 from .entity import Entity, Findings, check_id
+from .layout import COUNTS, INDEXED, PRIORS
 from .meanings import limit_meanings, share_priors
 from .normalize import normalize_name
-from .store import COUNTS, INDEXED, PRIORS, write_meta
+from .store import check_replaceable, write_meta
 from .text_table import TextTable, TextWriter, digest, hash_index
 from .trigrams import write_trigrams
 
@@ -50,10 +51,12 @@ def build_kb(
     max_meanings: an alias that means more entities is kept for the most frequent ones; counted.
     priors: weights of aliases are probabilities, not counts (``share_priors``).
 
-    Returns the findings, with what was left out. Raises CorpusError for an invalid id.
+    Returns the findings, with what was left out. Raises CorpusError for an invalid id, and
+    KnowledgeBaseError if the folder contains anything but a knowledge base.
     """
     check_settings("build_kb", build_kb, {"max_meanings": max_meanings})
     findings = Findings() if findings is None else findings
+    check_replaceable(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with whole_folder(folder) as out, beside(folder) as scratch:
         scratch.mkdir()

@@ -20,6 +20,8 @@ Likeness = Annotated[float, Field(gt=0, le=1)]
 _MOST_CHARACTERS = 1_000
 """Longer texts are not compared with aliases; they may equal one."""
 _DIGITS = 6
+_SIMILAR_COST = 50
+"""In lookups of equal aliases, by the memory that is read."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,10 @@ def find_candidates(
     Repeated texts are looked up once. Empty texts have no candidates.
     """
     texts = [text.strip() for text in mentions]
-    results = {text: _candidates(tables, text, settings) for text in dict.fromkeys(texts)}
+    results = {}
+    for text in dict.fromkeys(texts):
+        results[text] = _candidates(tables, text, settings)
+        tables.looked_up()
     return [results[text] for text in texts]
 
 
@@ -85,7 +90,7 @@ def _candidates(tables: Tables, text: str, settings: CandidateSettings) -> list[
         _add(results, tables.meanings_of_key(key), "normalised", settings.k)
     wanted = {"never": False, "fallback": not results, "always": len(results) < settings.k}
     if wanted[settings.fuzzy] and len(name) <= _MOST_CHARACTERS:
-        for found in _similar(tables, name, settings):
+        for found in _similar(tables, name, settings, settings.k + len(results)):
             results.setdefault(found.row, found)
     return list(results.values())[: settings.k]
 
@@ -102,20 +107,21 @@ def _most_probable(meanings: Meanings, k: int) -> list[int]:
     return np.lexsort((meanings.entities, -meanings.priors))[:k].tolist()
 
 
-def _similar(tables: Tables, name: str, settings: CandidateSettings) -> list[FoundEntity]:
-    """By decreasing likeness, then prior, then order of the file; enough for ``k`` candidates
-    besides those of equal aliases."""
+def _similar(tables: Tables, name: str, settings: CandidateSettings, n: int) -> list[FoundEntity]:
+    """At least the best ``n`` entities, if there are as many: by decreasing likeness, then prior,
+    then order of the file."""
+    tables.looked_up(_SIMILAR_COST)
     keys = tables.trigrams.most_similar(name, settings.shortlist, settings.budget)
     scores = likeness(name, [tables.keys[key] for key in keys.tolist()])
     best: dict[int, FoundEntity] = {}
-    enough, last = 2 * settings.k, 2.0
+    last = 2.0
     for i in np.lexsort((keys, -scores)).tolist():
         score = float(scores[i])
-        if score < settings.min_likeness or (len(best) >= enough and score < last):
+        if score < settings.min_likeness or (len(best) >= n and score < last):
             break
         last = score
         meanings = tables.meanings_of_key(int(keys[i]))
-        for j in _most_probable(meanings, enough):
+        for j in _most_probable(meanings, n):
             row, prior = int(meanings.entities[j]), float(meanings.priors[j])
             known = best.get(row)
             if known is None or (known.likeness == score and known.prior < prior):

@@ -10,7 +10,8 @@ from ..files import beside
 from .arrays import Array
 from .build import MAX_MEANINGS, build_kb
 from .entity import Entity, Findings
-from .store import PRIORS, VECTORS, Store
+from .layout import PRIORS, VECTORS
+from .store import Store
 from .tables import Tables
 
 _BLOCK = 10_000

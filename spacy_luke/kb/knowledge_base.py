@@ -2,22 +2,24 @@
 
 from collections.abc import Iterable
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from spacy.kb import Candidate, KnowledgeBase
-from spacy.strings import get_string_id
+from spacy.kb import KnowledgeBase
 from spacy.tokens import Span
 from spacy.vocab import Vocab
 
 from ..errors import InputError, KnowledgeBaseError
 from .arrays import Array
 from .build import build_kb
-from .candidates import CandidateSettings, FoundEntity, Match, find_candidates
+from .candidates import CandidateSettings, find_candidates
 from .edit import edit_kb
 from .entity import NIL, Entity, Findings
-from .store import VECTORS, Store, open_temporary, temporary_folder
+from .layout import VECTORS
+from .mapped_candidate import MappedCandidate
+from .store import Store, open_temporary, temporary_folder
 from .tables import Tables
 
 DEFAULT_LENGTH = 64
@@ -77,18 +79,18 @@ class MappedKB(KnowledgeBase):
 
     # Candidates
 
-    def get_candidates(self, mention: Span) -> list["MappedCandidate"]:
+    def get_candidates(self, mention: Span) -> list[MappedCandidate]:
         return self.get_candidates_batch([mention])[0]
 
-    def get_candidates_batch(self, mentions: Iterable[Span]) -> list[list["MappedCandidate"]]:
+    def get_candidates_batch(self, mentions: Iterable[Span]) -> list[list[MappedCandidate]]:
         return self.candidates([mention.text for mention in mentions])
 
     def candidates(
         self, mentions: Iterable[str], settings: CandidateSettings | None = None
-    ) -> list[list["MappedCandidate"]]:
+    ) -> list[list[MappedCandidate]]:
         """The candidates of each text, the best first. Repeated texts are looked up once."""
         results = find_candidates(self.tables, mentions, settings or CandidateSettings())
-        return [[MappedCandidate(self, found) for found in row] for row in results]
+        return [[MappedCandidate(self, self.tables, found) for found in row] for row in results]
 
     # Vectors
 
@@ -193,60 +195,7 @@ class MappedKB(KnowledgeBase):
         return MappedKB(deepcopy(self.vocab, memo), self.entity_vector_length, self.tables.store)
 
 
-class MappedCandidate(Candidate):
-    """A candidate that does not add its texts to the vocabulary.
-
-    match: ``exact``, ``normalised`` or ``fuzzy``. likeness: of alias and mention, from 0 to 1.
-    prior: probability of the entity, given the alias. ``prior_prob`` is its product with the
-    likeness.
-    """
-
-    def __init__(self, kb: MappedKB, found: FoundEntity):
-        tables = kb.tables
-        self.id: str = tables.ids[found.row]
-        self.match: Match = found.match
-        self.likeness, self.prior = found.likeness, found.prior
-        self.row, self._tables, self._form = found.row, tables, found.form
-        count, prior = float(tables.counts[found.row]), found.prior * found.likeness
-        super().__init__(kb, get_string_id(self.id), count, [], 0, prior)
-
-    @property
-    def entity_(self) -> str:
-        return self.id
-
-    @property
-    def alias(self) -> int:
-        return get_string_id(self.alias_)
-
-    @property
-    def alias_(self) -> str:
-        """The alias that matched, as it is written in the knowledge base."""
-        return self._tables.forms[self._form]
-
-    @property
-    def name(self) -> str:
-        return self._tables.names[self.row]
-
-    @property
-    def description(self) -> str:
-        return self._tables.descriptions[self.row]
-
-    @property
-    def type(self) -> str:
-        return self._tables.types[self.row]
-
-    @property
-    def entity_vector(self) -> Array:
-        """(width,) float32. Raises InputError if the knowledge base has no vectors: a similarity
-        with them would be meaningless."""
-        if self._tables.vectors is None:
-            raise InputError(
-                "The knowledge base has no vectors of entities. Make them, or set incl_context = "
-                "false in the settings of entity_linker."
-            )
-        return self._tables.vectors[self.row].astype(np.float32)
-
-
+@cache
 def _empty_store() -> Store:
     folder = temporary_folder() / "kb"
     build_kb((), folder)

@@ -7,9 +7,13 @@ import numpy as np
 
 from .arrays import Array
 from .entity import Entity
-from .store import PRIORS, VECTORS, Store
+from .layout import PRIORS, VECTORS
+from .store import Store
 from .text_table import TextTable
 from .trigrams import TrigramIndex
+
+_LOOKUPS = 100
+"""Between two releases of mapped memory."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,18 @@ class Tables:
         self.counts: Array = arrays["counts"]
         self.vectors: Array | None = arrays.get(VECTORS)
         self.trigrams = TrigramIndex(arrays)
+        self._n_lookups = 0
+
+    def looked_up(self, n: int = 1) -> None:
+        """Count lookups, and release mapped memory now and then. (If threads count at once, some
+        lookups are not counted.)
+
+        n: more than 1 for a lookup that reads as much as so many.
+        """
+        self._n_lookups += n
+        if self._n_lookups >= _LOOKUPS:
+            self._n_lookups = 0
+            self.store.release()
 
     def __len__(self) -> int:
         return len(self.ids)

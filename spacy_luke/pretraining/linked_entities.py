@@ -76,7 +76,7 @@ def _join(db: duckdb.DuckDBPyConnection, manifest: Manifest, findings: Findings)
             findings.add(reason, n=n)
     # Annotated documents have no titles of their own.
     is_dump = manifest.settings.get("source") != "docs"
-    pages = "SELECT title FROM pages WHERE kind = 'article'" if is_dump else "SELECT '' WHERE false"
+    pages = f"SELECT title FROM pages WHERE kind = 'article' AND {is_dump}"
     db.execute(
         "CREATE TABLE counted AS SELECT title, count(r.title) AS n FROM "
         f"(({pages}) UNION SELECT title FROM resolved) t LEFT JOIN resolved r USING (title) "

@@ -3,6 +3,7 @@
 import pytest
 import spacy
 from spacy.kb import InMemoryLookupKB
+from spacy.tokens import DocBin, Span
 from spacy.vocab import Vocab
 from typer.testing import CliRunner
 
@@ -94,6 +95,16 @@ def test_folders_of_articles(tmp_path):
     assert kb.entity("Yokohama (port)").description == ""
     assert found(kb, "Yokohama") == found(kb, "Yokohama (port)") == [("Yokohama (port)", "exact")]
     assert found(kb, "Mercury") == []
+
+
+def test_annotated_documents_have_the_entities_that_they_link_to(tmp_path):
+    doc = spacy.blank("en")("Ada met Bo and Ada.")
+    doc.ents = [Span(doc, i, i + 1, "P", kb_id=x) for i, x in ((0, "Q1"), (2, "NIL"), (4, "Q1"))]
+    DocBin(docs=[doc]).to_disk(tmp_path / "a.spacy")
+    run("articles", tmp_path / "a.spacy", "--out", tmp_path / "articles", "--language", "en")
+    run("kb", tmp_path / "articles", tmp_path / "kb")
+    kb = opened(tmp_path / "kb")
+    assert len(kb) == 1 and kb.entity("Q1").aliases == {"Ada": 2, "Q1": 0}
 
 
 def test_entities_are_added_changed_and_removed(things, tmp_path):

@@ -102,6 +102,14 @@ def test_threads_get_the_same_candidates(kb):
         assert list(pool.map(lambda text: found(kb, text), texts)) == expected
 
 
+def test_memory_is_released_while_other_threads_read(kb, monkeypatch):
+    monkeypatch.setattr("spacy_luke.kb.tables._LOOKUPS", 2)
+    texts = ["Paris", "Munick"] * 100
+    expected = [found(kb, text) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda text: found(kb, text), texts)) == expected
+
+
 def _in_process(kb, queue):
     queue.put(found(kb, "Munick"))
 

@@ -67,6 +67,19 @@ def test_another_knowledge_base_in_its_place_is_not_taken_for_it(folder, tmp_pat
     assert contents(tmp_path / "saved again") == before
 
 
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_nothing_but_a_knowledge_base_is_replaced(kb, tmp_path, kind):
+    path = tmp_path / "mine"
+    if kind == "folder":
+        path.mkdir()
+    (path / "notes.txt" if kind == "folder" else path).touch()
+    with pytest.raises(KnowledgeBaseError, match="is not a knowledge base"):
+        kb.to_disk(path)
+    with pytest.raises(KnowledgeBaseError, match="is not a knowledge base"):
+        build(path, [])
+    assert len(list(tmp_path.rglob("notes.txt"))) == (kind == "folder")
+
+
 def test_bytes_have_everything(kb, tmp_path):
     again = MappedKB(Vocab()).from_bytes(kb.to_bytes())
     assert again.entity("Q1") == kb.entity("Q1") and found(again, "Paris") == found(kb, "Paris")

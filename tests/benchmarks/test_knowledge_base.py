@@ -1,0 +1,30 @@
+"""The benchmark of the knowledge base, with few names."""
+
+from benchmarks import knowledge_base, linking_data, results
+
+
+def test_both_kinds_are_measured_and_shown(tmp_path, capsys):
+    work = ["--work", str(tmp_path)]
+    knowledge_base.main([*work, "--entities", "1500"])
+    records = results.read([tmp_path / "results.jsonl"])
+    assert [x["row"] for x in records] == ["MappedKB", "InMemoryLookupKB"]
+    assert all(x["exact_recall_30"] == 1 for x in records)
+    assert records[0]["similar_recall_30"] > 0.95
+    knowledge_base.main([*work, "--table"])
+    assert "misspelt names per second" in capsys.readouterr().out
+
+
+def test_recall_counts_mentions_of_known_entities_only():
+    mention = linking_data.LinkedMention
+    ids = {"a": "x", "b": "yz", "c": ""}
+    mentions = [mention(text, frozenset(x)) for text, x in ids.items()]
+    answers = {"a": ["x", "y"], "b": ["x", "z"], "c": ["x"]}
+    measured = knowledge_base.scores(mentions, lambda texts: [answers[x] for x in texts])
+    assert (measured["recall_1"], measured["recall_30"]) == (0.5, 1.0)
+    assert (measured["mentions"], measured["nil_candidates"]) == (2, 1.0)
+
+
+def test_invented_names_are_the_same_every_time():
+    first, again = (list(linking_data.invented(50)) for _ in range(2))
+    assert [x.name for x in first] == [x.name for x in again]
+    assert all(len(x.aliases) == 3 for x in first)
