@@ -1,6 +1,7 @@
 """Entities to the files of a knowledge base. Texts are streamed to files; per entity and alias only
 numbers are in memory."""
 
+import math
 from array import array
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ import numpy as np
 from ..files import beside, whole_folder
 from ..validation import Count, check_settings
 from .arrays import Array, ArrayWriter, map_array
-from .entity import Entity, Findings, check_id
+from .entity import Entity, Findings, check_count, check_id, check_text
 from .layout import COUNTS, INDEXED, PRIORS
 from .meanings import limit_meanings, share_priors
 from .normalize import normalize_name
@@ -51,7 +52,7 @@ def build_kb(
     max_meanings: an alias that means more entities is kept for the most frequent ones; counted.
     priors: weights of aliases are probabilities, not counts (``share_priors``).
 
-    Returns the findings, with what was left out. Raises CorpusError for an invalid id, and
+    Returns the findings, with what was left out. Raises CorpusError for invalid values, and
     KnowledgeBaseError if the folder contains anything but a knowledge base.
     """
     check_settings("build_kb", build_kb, {"max_meanings": max_meanings})
@@ -87,12 +88,15 @@ def _write_entities(
             if hashed in known:
                 findings.add("entities left out because an earlier one has their id", entity.id)
                 continue
+            where = f"The entity {entity.id!r}"
             ids.add(np.array([hashed[0]], np.uint64))
-            counts.add(np.array([entity.count]))
+            counts.add(np.array([check_count(entity.count, "count", where)]))
             for table, name in zip(tables, _FIELDS):
-                table.add(getattr(entity, name).encode("utf8"))
+                table.add(check_text(getattr(entity, name), name, where).encode("utf8"))
             for alias, weight in entity.aliases.items():
-                key = alias.encode("utf8")
+                key = check_text(alias, "aliases", where).encode("utf8")
+                if not math.isnan(weight):
+                    check_count(weight, f"aliases[{alias!r}]", where)
                 low, high = digest(key)
                 aliases.add(key)
                 pairs.entities.append(len(known))
@@ -126,17 +130,13 @@ def _write_aliases(
     order = np.argsort(keys, kind="stable")  # forms by key
     _write_texts(texts, firsts[order], out, scratch, "forms")
     _write_texts(_table(scratch, "normalized"), key_firsts, out, scratch, "keys")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    entities, weights, forms = entities[kept], weights[kept], place[forms[kept]]
+    entities, weights, forms = entities[kept], weights[kept], _places(order)[forms[kept]]
     by_form = np.argsort(forms, kind="stable")  # pairs by form
-    place = np.empty(len(by_form), np.int64)
-    place[by_form] = np.arange(len(by_form))
     arrays = {
         "key_forms": _bounds(keys, len(key_firsts)),
         "form_pairs": _bounds(forms, len(firsts)),
         "pair_entities": entities[by_form],
-        "pairs_of_entities": place.astype(np.int32),
+        "pairs_of_entities": _places(by_form),
         "entity_pairs": _bounds(entities, len(counts)),
     }
     for name, values in arrays.items():
@@ -188,6 +188,13 @@ def _grouped(low: Array, high: Array) -> tuple[Array, Array]:
     groups = np.empty(len(order), np.int64)
     groups[order] = rank[np.cumsum(new) - 1]
     return groups, np.sort(firsts)
+
+
+def _places(order: Array) -> Array:
+    """The inverse of a permutation (n,): the place of each row in ``order``."""
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places
 
 
 def _bounds(groups: Array, n_groups: int) -> Array:

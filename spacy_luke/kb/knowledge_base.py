@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from copy import deepcopy
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from .edit import edit_kb
 from .entity import NIL, Entity, Findings
 from .layout import VECTORS
 from .mapped_candidate import MappedCandidate
-from .store import Store, open_temporary, temporary_folder
+from .store import Store, open_temporary
 from .tables import Tables
 
 DEFAULT_LENGTH = 64
@@ -164,10 +164,13 @@ class MappedKB(KnowledgeBase):
         folder: where to write it; defaults to temporary files, which exist as long as it is open.
         findings: gets what was changed and left out.
         """
-        path = temporary_folder() / "kb" if folder is None else Path(folder)
         findings = Findings() if findings is None else findings
-        edit_kb(self.tables, add, remove, path, findings)
-        store = open_temporary(path) if folder is None else Store.open(path)
+        write = partial(edit_kb, self.tables, add, remove, findings=findings)
+        if folder is None:
+            store = open_temporary(write)
+        else:
+            write(Path(folder))
+            store = Store.open(Path(folder))
         return MappedKB(self.vocab, self.entity_vector_length, store)
 
     # Saving
@@ -197,9 +200,7 @@ class MappedKB(KnowledgeBase):
 
 @cache
 def _empty_store() -> Store:
-    folder = temporary_folder() / "kb"
-    build_kb((), folder)
-    return open_temporary(folder)
+    return open_temporary(partial(build_kb, ()))
 
 
 def _from_bytes(vocab: Vocab, length: int, data: bytes) -> MappedKB:

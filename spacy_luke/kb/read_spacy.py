@@ -15,7 +15,7 @@ _CONTENTS = "contents"
 
 def is_lookup_kb(path: Path) -> bool:
     """Whether a path is the folder of an ``InMemoryLookupKB``, or its file of contents."""
-    return (_folder(path) / _CONTENTS).is_file() and path.name in (_CONTENTS, _folder(path).name)
+    return (_folder(path) / _CONTENTS).is_file()
 
 
 def read_lookup_kb(path: Path) -> tuple[list[Entity], Array]:

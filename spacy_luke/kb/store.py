@@ -2,10 +2,9 @@
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -47,6 +46,8 @@ class Store:
             before = identity(path)
             arrays[name] = map_array(path)
             paths[name] = path, before
+        if read_meta(folder) != meta:
+            return cls.open(folder)  # it was replaced in between
         return cls(meta, arrays, str(folder), paths)
 
     @classmethod
@@ -90,9 +91,9 @@ class Store:
         return identity(target)[:3] == opened[:3]
 
     def release(self) -> None:
-        """Let the system take back the memory of all mapped arrays."""
-        for array in self.arrays.values():
-            release(array)
+        """Let the system take back the memory of the files that were mapped by :meth:`open`."""
+        for name in self._paths:
+            release(self.arrays[name])
 
     def replaced(self, name: str, array: Array, **meta: Any) -> "Store":
         """The same store with one array, and values of the meta data, replaced."""
@@ -102,15 +103,12 @@ class Store:
         return Store(changed, {**self.arrays, name: array}, self.source, paths)
 
 
-def open_temporary(folder: Path) -> Store:
-    """Open a folder and remove it. The mapped files exist until the store is closed."""
-    store = Store.open(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-    return store
-
-
-def temporary_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="spacy-luke-kb-"))
+def open_temporary(write: Callable[[Path], object]) -> Store:
+    """Open a folder that ``write`` writes, and remove it. The mapped files exist as long as they
+    are mapped."""
+    with TemporaryDirectory(prefix="spacy-luke-kb-", ignore_cleanup_errors=True) as name:
+        write(Path(name) / "kb")
+        return Store.open(Path(name) / "kb")
 
 
 def check_replaceable(folder: Path) -> None:

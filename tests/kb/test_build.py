@@ -69,6 +69,20 @@ def test_a_nil_id_of_another_source_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "entity, message",
+    [
+        (Entity("a", "\ud800", {}), "'a': name is not valid text"),
+        (Entity("a", "n", {"\ud800": 1}), "'a': aliases is not valid text"),
+        (Entity("a", "n", {"n": -1.0}), r"'a': aliases\['n'\] is -1"),
+        (Entity("a", "n", {}, count=float("inf")), "'a': count is inf"),
+    ],
+)
+def test_wrong_values_of_another_source_are_named(tmp_path, entity, message):
+    with pytest.raises(CorpusError, match=message):
+        build_kb([entity], tmp_path / "kb")
+
+
 def test_many_entities_are_all_found(tmp_path):
     records = [
         {

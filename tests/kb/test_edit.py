@@ -45,6 +45,12 @@ def test_a_temporary_result_is_saved_like_any_other(kb, tmp_path):
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
+def test_temporary_files_are_removed(kb, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    edited = kb.edited([LYON])
+    assert list(tmp_path.iterdir()) == [] and found(edited, "Lyon") == [("Q9", "exact")]
+
+
 def test_a_folder_may_be_edited_in_place(kb_dir, tmp_path):
     MappedKB.open(kb_dir, Vocab()).to_disk(tmp_path / "kb")
     kb = MappedKB.open(tmp_path / "kb", Vocab())
