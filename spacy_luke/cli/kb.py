@@ -17,6 +17,7 @@ from ..kb.read_records import read_entities, read_ids
 from ..kb.store import Store, verify
 from ..kb.tables import Tables
 from . import app, exit_on_error
+from .loading import load_pipeline
 from .saving import check_free
 from .stages import pretraining_extra
 
@@ -26,6 +27,15 @@ MaxMeanings = Annotated[
         help="Maximum number of entities that an alias means; the most frequent ones are kept."
     ),
 ]
+
+PipelineOption = Annotated[
+    Path | None,
+    typer.Option("--pipeline", help="Make the vectors of entities with this pipeline's encoder."),
+]
+TextOption = Annotated[
+    str, typer.Option("--text", help="Text of a vector: 'name', or 'description' (both).")
+]
+HalfOption = Annotated[bool, typer.Option("--half", help="Vectors in half precision.")]
 
 
 @app.command("kb")
@@ -46,8 +56,14 @@ def kb_cli(
         ),
     ] = "",
     max_meanings: MaxMeanings = MAX_MEANINGS,
+    pipeline: PipelineOption = None,
+    text: TextOption = "description",
+    half: HalfOption = False,
 ) -> None:
-    """Build a knowledge base for links, to be mapped into memory. Reports what was left out."""
+    """Build a knowledge base for links, to be mapped into memory. Reports what was left out.
+
+    Example: spacy luke kb products.csv kb --pipeline model-best
+    """
     from ..kb.read_spacy import is_lookup_kb
 
     msg = Printer()
@@ -64,6 +80,7 @@ def kb_cli(
         else:
             build_kb(read_entities(entities, findings), out, lang, max_meanings, findings)
         _report(findings, msg)
+        _make_vectors(out, pipeline, text, half, msg)
     msg.good(f"Saved {out}")
 
 
@@ -87,12 +104,16 @@ def kb_edit_cli(
     ] = None,
     remove: Annotated[Path | None, typer.Option(help="Ids to remove, one per line.")] = None,
     max_meanings: MaxMeanings = MAX_MEANINGS,
+    pipeline: PipelineOption = None,
+    text: TextOption = "description",
+    half: HalfOption = False,
 ) -> None:
-    """Add, change and remove entities of a knowledge base, without training."""
+    """Add, change and remove entities of a knowledge base, without training. With --pipeline also
+    make missing vectors or, if another encoder made them, all."""
     msg = Printer()
     with exit_on_error(msg):
-        if add is None and remove is None:
-            raise ConfigError("Nothing to change: use --add or --remove.")
+        if add is None and remove is None and pipeline is None:
+            raise ConfigError("Nothing to change: use --add, --remove or --pipeline.")
         folder = _kb_folder(kb)
         if out is not None:
             check_free(out)
@@ -103,7 +124,24 @@ def kb_edit_cli(
         tables = Tables(Store.open(folder))
         edit_kb(tables, new, ids, out or folder, findings, max_meanings)
         _report(findings, msg)
+        _make_vectors(out or folder, pipeline, text, half, msg)
     msg.good(f"Saved {out or folder}")
+
+
+def _make_vectors(folder: Path, pipeline: Path | None, text: str, half: bool, msg: Printer) -> None:
+    """Add vectors to a knowledge base that was just written, if a pipeline is given."""
+    if pipeline is None:
+        return
+    from ..kb.knowledge_base import MappedKB
+    from ..pipeline.entity_vectors import make_vectors
+
+    if text not in ("name", "description"):
+        raise ConfigError(f"--text is {text!r}; use 'name' or 'description'.")
+    nlp = load_pipeline(pipeline)
+    kb = MappedKB.open(folder, nlp.vocab)
+    n_made = make_vectors(nlp, kb, text, half)  # type: ignore[arg-type]
+    kb.to_disk(folder)
+    msg.text(f"vectors made: {n_made:,} of {len(kb):,}")
 
 
 def _from_lookup(path: Path, out: Path, lang: str, max_meanings: int, findings: Findings) -> None:

@@ -154,3 +154,18 @@ def test_edits_that_cannot_be_made(things, tmp_path):
     path.unlink()
     path.write_bytes(data[:-1] + b"?")
     assert "SHA-256" in run("kb-edit", things, "--remove", ids, status=1)
+
+
+def test_vectors_are_made_by_a_pipeline_s_encoder(bert_dir, things, tmp_path):
+    nlp = spacy.blank("en")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    nlp.add_pipe("luke", config={"model": encoder})
+    nlp.initialize()
+    nlp.to_disk(tmp_path / "model")
+    model = ["--pipeline", tmp_path / "model"]
+    output = run("kb-edit", things, *model, "--text", "name", "--half")
+    kb = opened(things)
+    assert f"vectors made: {len(kb)} of {len(kb)}" in output
+    assert kb.has_vectors and kb.vectors_hash.endswith(" name")
+    assert "vectors made: 0 of" in run("kb-edit", things, *model, "--text", "name", "--half")
+    assert "--text is 'title'" in run("kb-edit", things, *model, "--text", "title", status=1)
