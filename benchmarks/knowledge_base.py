@@ -5,15 +5,15 @@ python -m benchmarks.knowledge_base --entities 1000000
 python -m benchmarks.knowledge_base --table
 
 The first command looks up the mentions of GeoVirus and of the NCBI disease corpus. The second
-builds a knowledge base of so many entities with three aliases each, and ``InMemoryLookupKB`` beside
-it; every figure is of a process of its own. Both append to ``results.jsonl`` in ``--work``.
+builds a knowledge base of so many entities with three aliases each, and beside it
+``InMemoryLookupKB`` and an index of SQLite; every figure is of a process of its own. Both append to
+``results.jsonl`` in ``--work``.
 """
 
 import json
 import random
 import time
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,22 +24,23 @@ from spacy.vocab import Vocab
 
 from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.candidates import CandidateSettings
-from spacy_luke.kb.entity import Entity
 from spacy_luke.kb.knowledge_base import MappedKB
 
 from . import linking_data, results, runtime
 from .datasets import default_folder
 from .linking_data import LinkedMention
 from .markdown import markdown
+from .other_indices import Lookup, SqliteLookup, build_sqlite, lookup_in, lookup_kb
 
 N_MENTIONS = 1_000
-ROWS = {"mapped": "MappedKB", "lookup": "InMemoryLookupKB"}
+N_SLOW = 50
+"""Mentions that are looked up by SQLite."""
+ROWS = {"mapped": "MappedKB", "lookup": "InMemoryLookupKB", "sqlite": "SQLite, FTS5 with trigrams"}
 SETTINGS = {
     "normalised": CandidateSettings(fuzzy="never"),
     "similar (default)": CandidateSettings(),
     "similar (always, any likeness)": CandidateSettings(fuzzy="always", min_likeness=0.01),
 }
-_Lookup = Callable[[list[str]], list[list[str]]]
 
 
 def look_up_data(folder: Path, work: Path) -> list[results.Record]:
@@ -49,7 +50,7 @@ def look_up_data(folder: Path, work: Path) -> list[results.Record]:
         entities, parts = read(folder, work)
         build_kb(entities, work / name, "en")
         kb = MappedKB.open(work / name, Vocab())
-        lookups = {"exact (InMemoryLookupKB)": _lookup_in(lookup_kb(entities))}
+        lookups = {"exact (InMemoryLookupKB)": lookup_in(lookup_kb(entities))}
         lookups |= {x: mapped_lookup(kb, settings) for x, settings in SETTINGS.items()}
         for part, mentions in parts.items():
             for row, lookup in lookups.items():
@@ -59,7 +60,7 @@ def look_up_data(folder: Path, work: Path) -> list[results.Record]:
     return records
 
 
-def scores(mentions: Sequence[LinkedMention], lookup: _Lookup) -> dict[str, float]:
+def scores(mentions: Sequence[LinkedMention], lookup: Lookup) -> dict[str, float]:
     """recall_1, recall_30: of mentions whose entity is in the knowledge base. nil_candidates: share
     of the others that have a candidate. ms: per mention, each looked up alone."""
     start = time.perf_counter()
@@ -77,36 +78,8 @@ def scores(mentions: Sequence[LinkedMention], lookup: _Lookup) -> dict[str, floa
     }
 
 
-def mapped_lookup(kb: MappedKB, settings: CandidateSettings) -> _Lookup:
+def mapped_lookup(kb: MappedKB, settings: CandidateSettings) -> Lookup:
     return lambda texts: [[x.id for x in row] for row in kb.candidates(texts, settings)]
-
-
-def _lookup_in(kb: InMemoryLookupKB) -> _Lookup:
-    def lookup(texts: list[str]) -> list[list[str]]:
-        known = [
-            kb.get_alias_candidates(text) if text in kb.vocab.strings else [] for text in texts
-        ]
-        return [[x.entity_ for x in sorted(row, key=lambda x: -x.prior_prob)] for row in known]
-
-    return lookup
-
-
-def lookup_kb(entities: Sequence[Entity]) -> InMemoryLookupKB:
-    """spaCy's knowledge base with the same aliases; priors are shares of the entities' counts."""
-    kb = InMemoryLookupKB(Vocab(), entity_vector_length=1)
-    first = {x.id: x for x in reversed(entities)}
-    ids = list(dict.fromkeys(x.id for x in entities))
-    kb.set_entities(ids, [first[x].count for x in ids], [[0.0]] * len(ids))
-    meanings: dict[str, list[str]] = defaultdict(list)
-    for x in ids:
-        for alias in first[x].aliases:
-            meanings[alias].append(x)
-    for alias, members in meanings.items():
-        counts = [first[x].count for x in members]
-        total = sum(counts)
-        shares = [x / total if total else 1 / len(members) for x in counts]
-        kb.add_alias(alias, members, [x * 0.9999 for x in shares])  # single precision may exceed 1
-    return kb
 
 
 def build(n: int, work: Path, kind: str) -> results.Record:
@@ -117,8 +90,10 @@ def build(n: int, work: Path, kind: str) -> results.Record:
     if kind == "mapped":
         findings = build_kb(linking_data.invented(n), folder, "en")
         record["findings"] = dict(findings.counts)
-    else:
+    elif kind == "lookup":
         lookup_kb(list(linking_data.invented(n))).to_disk(folder)
+    else:
+        build_sqlite(linking_data.invented(n), folder)
     record["build_seconds"] = time.perf_counter() - start
     record["build_mib"] = runtime.peak_memory(-1) - before
     record["disk_mib"] = sum(x.stat().st_size for x in folder.iterdir()) / 2**20
@@ -131,17 +106,21 @@ def look_up(n: int, work: Path, kind: str) -> results.Record:
     if kind == "mapped":
         mapped = MappedKB.open(folder, Vocab())
         lookup = mapped_lookup(mapped, CandidateSettings())
-    else:
+    elif kind == "lookup":
         stock = InMemoryLookupKB(Vocab(), 1)
         stock.from_disk(folder)
-        lookup = _lookup_in(stock)
+        lookup = lookup_in(stock)
+    else:
+        lookup = SqliteLookup(folder)
     record: results.Record = {"open_seconds": time.perf_counter() - start}
     record["open_mib"] = runtime.resident_trimmed() - before
     rng = random.Random(1)
-    step = n // N_MENTIONS
-    entities = list(islice(linking_data.invented(n), 0, None, step))[:N_MENTIONS]
-    texts = {"exact": [x.name for x in entities]}
-    if kind == "mapped":
+    n_mentions = N_SLOW if kind == "sqlite" else N_MENTIONS
+    entities = list(islice(linking_data.invented(n), 0, None, n // n_mentions))[:n_mentions]
+    texts = {}
+    if kind != "sqlite":
+        texts["exact"] = [x.name for x in entities]
+    if kind != "lookup":
         texts["similar"] = [linking_data.misspelt(x.name, rng) for x in entities]
     for name, mentions in texts.items():
         rows, seconds, most = _timed(lookup, mentions)
@@ -156,7 +135,7 @@ def look_up(n: int, work: Path, kind: str) -> results.Record:
     return record
 
 
-def _timed(lookup: _Lookup, mentions: Sequence[str]) -> tuple[list[list[str]], float, float]:
+def _timed(lookup: Lookup, mentions: Sequence[str]) -> tuple[list[list[str]], float, float]:
     """The ids of each mention, looked up alone; seconds, and the most resident MiB."""
     rows, seconds, most = [], 0.0, 0.0
     for text in mentions:
@@ -210,9 +189,10 @@ def _look_up_rows(record: results.Record, name: str) -> dict[str, str]:
     if f"{name}_mib" not in record:
         return {}
     kind = "names" if name == "exact" else "misspelt names"
+    speed = record[f"{name}_per_second"]
     return {
-        f"{kind} per second": f"{record[f'{name}_per_second']:,.0f}",
-        f"most memory during {N_MENTIONS:,} {kind}, MiB": f"{record[f'{name}_mib']:.0f}",
+        f"{kind} per second": f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}",
+        f"most memory during look-ups of {kind}, MiB": f"{record[f'{name}_mib']:.0f}",
         f"{kind}: recall at 1 / 30": f"{record[f'{name}_recall_1']:.3f} / "
         f"{record[f'{name}_recall_30']:.3f}",
     }
@@ -222,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     p = runtime.parser("knowledge_base", __doc__, "build/kb", "results.jsonl")
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the data sets")
     p.add_argument("--entities", type=int, nargs="+", help="numbers of invented entities")
-    p.add_argument("--kinds", nargs="+", choices=ROWS, default=["mapped", "lookup"])
+    p.add_argument("--kinds", nargs="+", choices=ROWS, default=list(ROWS))
     p.add_argument("--table", action="store_true", help="print the results")
     p.add_argument("--step", choices=("build", "look_up"), help="what one process does")
     args = runtime.parsed(p, argv)
