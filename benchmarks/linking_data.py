@@ -1,15 +1,18 @@
 """Mentions with ids of public data sets, knowledge bases for them, and invented names."""
 
+import csv
 import json
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from spacy_luke.kb.entity import NOT_GIVEN, Entity, Findings
+from spacy_luke.kb.entity import NIL, NOT_GIVEN, Entity, Findings
 from spacy_luke.kb.read_records import read_entities
 
+N_FOLDS = 10
 _N_WORDS = 300_000
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
@@ -61,6 +64,91 @@ def places(folder: Path, work: Path) -> tuple[list[Entity], dict[str, list[Linke
         for x in doc["mentions"]
     ]
     return list(read_entities(path, Findings())), {"GeoVirus": mentions}
+
+
+class LinkedDoc(NamedTuple):
+    """mentions: (start, end, id), by characters; those without an id are left out."""
+
+    text: str
+    mentions: list[tuple[int, int, str]]
+
+
+class LinkedSet(NamedTuple):
+    """Documents with links, and all entities that they may be linked to."""
+
+    lang: str
+    entities: list[Entity]
+    docs: list[LinkedDoc]
+
+
+def geovirus(folder: Path, work: Path, fold: int) -> LinkedSet:
+    """Places in Wikinews, of GeoNames, counted by population."""
+    entities, _ = places(folder, work)
+    docs = [
+        LinkedDoc(
+            doc["text"], [(x["start"], x["end"], x["id"]) for x in doc["mentions"] if x["id"]]
+        )
+        for doc in _records(folder / "geovirus-linking" / "docs-a.jsonl")
+    ]
+    return LinkedSet("en", entities, docs)
+
+
+def emerson(folder: Path, work: Path, fold: int) -> LinkedSet:
+    """Three persons called Emerson."""
+    folder = folder / "nel-emerson"
+    with (folder / "entities.csv").open(encoding="utf8", newline="") as file:
+        entities = [
+            Entity(id, name, {"Emerson": NOT_GIVEN}, description)
+            for id, name, description in filter(None, csv.reader(file))
+        ]
+    docs = [
+        LinkedDoc(task["text"], [(span["start"], span["end"], task["accept"][0])])
+        for task in _records(folder / "emerson_annotated_text.jsonl")
+        if task["answer"] == "accept" and task.get("accept")
+        for span in task["spans"]
+    ]
+    return LinkedSet("en", entities, docs)
+
+
+def italian(folder: Path, work: Path, fold: int) -> LinkedSet:
+    """Links of every tenth article; the entities are the link targets of the others, which are
+    their titles, with the texts of the links as aliases. Articles are read from the dump once."""
+    import pyarrow.parquet as pq
+
+    from spacy_luke.pretraining.articles import read_dump
+    from spacy_luke.pretraining.engine import Engine
+
+    articles = work / "italian.articles"
+    if not (articles / "manifest.json").exists():
+        dump = folder / "wikipedia" / "itwiki-small-dump.xml.gz"
+        read_dump([dump], articles, Engine(workers=1), "it", show_progress=False)
+    rows = [
+        row
+        for path in sorted(articles.rglob("articles.parquet"))
+        for row in pq.read_table(path).to_pylist()
+    ]
+    aliases: dict[str, Counter[str]] = {}
+    docs = []
+    for number, row in enumerate(rows):
+        if number % N_FOLDS == fold:
+            places = zip(row["link_starts"], row["link_ends"], row["link_targets"])
+            docs.append(LinkedDoc(row["text"], list(places)))
+            continue
+        for target, anchor in zip(row["link_targets"], row["link_anchors"]):
+            aliases.setdefault(target, Counter())[anchor] += 1
+    entities = [
+        Entity(title, title, {title: 0.0, **found}, count=float(found.total()))
+        for title, found in sorted(aliases.items())
+        if title != NIL
+    ]
+    return LinkedSet("it", entities, docs)
+
+
+LINKED_SETS: dict[str, Callable[[Path, Path, int], LinkedSet]] = {
+    "geovirus": geovirus,
+    "emerson": emerson,
+    "italian": italian,
+}
 
 
 def _records(path: Path) -> Iterator[dict]:

@@ -1,0 +1,205 @@
+"""Choosing among candidates with an untrained encoder: which vectors tell them apart.
+
+    python -m benchmarks.linking --encoder DIR --data FOLDER --results results.jsonl
+    python -m benchmarks.linking --table --results results.jsonl
+
+Only *ambiguous* mentions count: with several candidates by equal aliases, the right one among them.
+An entity is the vector of its name and description, a mention one or the sum of these:
+
+- ``mention``: the mean of its words' states;
+- ``sentence``: that of its sentence; ``document``: that of its document;
+- ``mask``: the state of the entity [MASK] at its place.
+
+Cosines are compared alone, and divided by a temperature and added to the logarithm of the prior.
+Folds of a wiki are by article: mentions are the links of one fold, and the counts of aliases those
+of the others, where an entity is its title.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import spacy
+from spacy.language import Language
+from spacy.tokens import Span
+
+from spacy_luke.kb.build import build_kb
+from spacy_luke.kb.candidates import CandidateSettings
+from spacy_luke.kb.entity import Entity, Findings
+from spacy_luke.kb.knowledge_base import MappedKB
+from spacy_luke.layers.doc_states import GivenEntities, encode_docs
+from spacy_luke.layers.encoder import module_of
+from spacy_luke.pipeline.entity_vectors import make_vectors
+
+from . import results, runtime
+from .datasets import default_folder
+from .linking_data import LINKED_SETS, LinkedDoc, LinkedSet
+from .markdown import markdown
+
+VECTORS = ("mention", "sentence", "document", "mask")
+SUMS = (("mention", "sentence"), ("mention", "mask"), ("mention", "sentence", "mask"))
+TEMPERATURES = (0.02, 0.03, 0.05, 0.1)
+_LEAST_PRIOR = 1e-3
+_SAMPLES = 2000
+Array = np.ndarray
+
+
+class Case(NamedTuple):
+    """An ambiguous mention. priors: (n,) of its candidates; cosines: vector -> (n,); right: the
+    number of the right candidate; doc: of its document."""
+
+    priors: Array
+    cosines: dict[str, Array]
+    right: int
+    doc: int
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    p = runtime.parser("linking", __doc__, "build/linking", "linking.jsonl")
+    runtime.add_encoder(p)
+    runtime.add_device(p)
+    p.add_argument("--data", type=Path, default=default_folder(), help="folder of the data sets")
+    p.add_argument("--sets", nargs="+", choices=list(LINKED_SETS), default=list(LINKED_SETS))
+    p.add_argument("--fold", type=int, default=0, help="of the wiki, 0 to 9")
+    p.add_argument("--table", action="store_true", help="print what the results hold")
+    return runtime.parsed(p, argv)
+
+
+def make_encoder(lang: str, directory: str) -> Language:
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("sentencizer")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": directory}
+    nlp.add_pipe("luke", config={"model": encoder})
+    nlp.initialize()
+    return nlp
+
+
+def open_kb(nlp: Language, lang: str, entities: Sequence[Entity], folder: Path) -> MappedKB:
+    """The knowledge base of a set, with vectors."""
+    build_kb(iter(entities), folder, lang, findings=Findings())
+    kb = MappedKB.open(folder, nlp.vocab)
+    make_vectors(nlp, kb)
+    return kb
+
+
+def cases(nlp: Language, kb: MappedKB, docs: Sequence[LinkedDoc]) -> Iterator[Case]:
+    settings = CandidateSettings(fuzzy="never")
+    for number, linked in enumerate(docs):
+        doc = nlp.get_pipe("sentencizer")(nlp.make_doc(linked.text))  # type: ignore[operator]
+        places = [doc.char_span(a, b, alignment_mode="expand") for a, b, _ in linked.mentions]
+        found = kb.candidates([linked.text[a:b] for a, b, _ in linked.mentions], settings)
+        asked = [
+            (span, [x.id for x in candidates], np.asarray([x.prior for x in candidates]), right)
+            for span, candidates, (_, _, right) in zip(places, found, linked.mentions)
+            if span is not None and len(candidates) > 1 and right in [x.id for x in candidates]
+        ]
+        if not asked:
+            continue
+        vectors = mention_vectors(nlp, [span for span, *_ in asked])
+        for i, (_, ids, priors, right) in enumerate(asked):
+            entities = np.stack([kb.get_vector(x) for x in ids])
+            cosines = {name: entities @ _unit(table[i]) for name, table in vectors.items()}
+            yield Case(priors, cosines, ids.index(right), number)
+
+
+def mention_vectors(nlp: Language, spans: Sequence[Span]) -> dict[str, Array]:
+    """Vector -> (n_spans, hidden), of spans of one document."""
+    encoder, doc = nlp.get_pipe("luke").model, spans[0].doc  # type: ignore[attr-defined]
+    table = np.asarray([(span.start, span.end) for span in spans])
+    ids = np.full(len(spans), module_of(encoder).mask_id)
+    given = GivenEntities(table, ids, np.zeros(len(spans), dtype=np.int64))
+    (states,) = encode_docs(encoder, [doc], [given], "probe")
+    words = encoder.ops.to_numpy(states.token_vectors)
+    return {
+        "mention": np.stack([words[x.start : x.end].mean(0) for x in spans]),
+        "sentence": np.stack([words[x.sent.start : x.sent.end].mean(0) for x in spans]),
+        "document": np.repeat(words.mean(0)[None], len(spans), axis=0),
+        "mask": encoder.ops.to_numpy(states.entity_vectors),
+    }
+
+
+def _unit(vector: Array) -> Array:
+    return vector / max(float(np.linalg.norm(vector)), 1e-9)
+
+
+def right_answers(found: Sequence[Case], names: Sequence[str], temperature: float) -> Array:
+    """(n,) whether the best candidate is right. temperature: 0: without the prior."""
+    chosen = []
+    for case in found:
+        score = np.sum([case.cosines[name] for name in names], axis=0) if names else 0.0
+        if temperature or not names:
+            prior = np.log(np.maximum(case.priors, _LEAST_PRIOR))
+            score = prior + (score / temperature if names else 0.0)
+        chosen.append(int(np.argmax(score)) == case.right)
+    return np.asarray(chosen)
+
+
+def interval(difference: Array, of_doc: Array, seed: int = 0) -> tuple[float, float]:
+    """95 % of the mean over samples of documents with replacement."""
+    rng = np.random.default_rng(seed)
+    docs, numbers = np.unique(of_doc, return_inverse=True)
+    sums, sizes = np.bincount(numbers, difference), np.bincount(numbers)
+    drawn = rng.integers(0, len(docs), (_SAMPLES, len(docs)))
+    means = sums[drawn].sum(1) / sizes[drawn].sum(1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def run(args: argparse.Namespace, name: str) -> results.Record:
+    data: LinkedSet = LINKED_SETS[name](args.data, args.work, args.fold)
+    nlp = make_encoder(data.lang, args.encoder)
+    kb = open_kb(nlp, data.lang, data.entities, args.work / f"{name}.kb")
+    found = list(cases(nlp, kb, data.docs))
+    of_doc = np.asarray([case.doc for case in found])
+    prior = right_answers(found, (), 0.0)
+    rows = []
+    for names in (*((x,) for x in VECTORS), *SUMS):
+        for temperature in (0.0, *TEMPERATURES):
+            right = right_answers(found, names, temperature)
+            gain = interval(right.astype(float) - prior, of_doc)
+            rows.append([list(names), temperature, float(right.mean()), *gain])
+    return {"n": len(found), "docs": len(set(of_doc)), "prior": float(prior.mean()), "rows": rows}
+
+
+def table(records: Sequence[results.Record]) -> str:
+    """Accuracy of each vector alone, and with the prior at each temperature."""
+    lines = []
+    for record in records:
+        of_names: dict[str, dict[float, list]] = {}
+        for names, temperature, *figures in record["rows"]:
+            of_names.setdefault(" + ".join(names), {})[temperature] = figures
+        for shown, by_temperature in of_names.items():
+            line = {
+                "set": f"{record['data']} ({record['n']} of {record['docs']} documents)",
+                "prior": f"{record['prior']:.3f}",
+                "vector": shown,
+                "alone": f"{by_temperature[0.0][0]:.3f}",
+            }
+            for t in TEMPERATURES:
+                accuracy, low, high = by_temperature[t]
+                line[f"/ {t:g} + prior"] = f"{accuracy:.3f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+            lines.append(line)
+    return markdown(pd.DataFrame(lines))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    if args.table:
+        found = [x for x in results.read([args.results]) if x["kind"] == "linking"]
+        print(table(list({x["data"]: x for x in found}.values())))
+        return 0
+    runtime.start(args.gpu_id, args.threads)
+    args.work.mkdir(parents=True, exist_ok=True)
+    for name in args.sets:
+        record = {"kind": "linking", "data": name, "encoder": Path(args.encoder).name}
+        results.append(args.results, {**record, "fold": args.fold, **run(args, name)})
+        print(f"{name}: done", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

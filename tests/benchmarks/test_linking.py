@@ -1,0 +1,58 @@
+"""The benchmark of choosing among candidates: ambiguous mentions alone, and the prior in the sum."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import linking
+from benchmarks.linking import Case, interval, right_answers
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data" / "nel-emerson"
+    folder.mkdir(parents=True)
+    (folder / "entities.csv").write_text(
+        '"Q1","Ralph","poet"\n"Q2","Roy","tennis player"\n', "utf8"
+    )
+    tasks = [
+        {"text": "Emerson wrote.", "spans": [{"start": 0, "end": 7}], "answer": "accept", "accept": ["Q1"]},
+        {"text": "So did Emerson.", "spans": [{"start": 7, "end": 14}], "answer": "accept", "accept": ["Q2"]},
+        {"text": "Emerson?", "spans": [{"start": 0, "end": 7}], "answer": "reject", "accept": []},
+        {"text": "Emerson!", "spans": [{"start": 0, "end": 7}], "answer": "accept", "accept": ["NIL_x"]},
+    ]  # fmt: skip
+    lines = "".join(json.dumps(task) + "\n" for task in tasks)
+    (folder / "emerson_annotated_text.jsonl").write_text(lines, "utf8")
+    return tmp_path / "data"
+
+
+def test_a_set_is_scored_and_shown(data, bert_dir, tmp_path, capsys):
+    arguments = ["--encoder", str(bert_dir), "--data", str(data), "--sets", "emerson"]
+    arguments += ["--work", str(tmp_path / "work")]
+    assert linking.main(arguments) == 0
+    (line,) = (tmp_path / "work" / "linking.jsonl").read_text("utf8").splitlines()
+    record = json.loads(line)
+    assert record["n"] == record["docs"] == 2 and record["prior"] == 0.5
+    n_vectors = len(linking.VECTORS) + len(linking.SUMS)
+    assert len(record["rows"]) == n_vectors * (1 + len(linking.TEMPERATURES))
+    capsys.readouterr()
+    assert linking.main([*arguments, "--table"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2 + n_vectors and "emerson (2 of 2 documents)" in shown[2]
+
+
+def test_the_prior_counts_less_at_a_low_temperature():
+    case = Case(np.asarray([0.9, 0.1]), {"mention": np.asarray([0.1, 0.2])}, 1, 0)
+    assert not right_answers([case], (), 0.0)[0]
+    assert right_answers([case], ["mention"], 0.0)[0]
+    assert right_answers([case], ["mention"], 0.03)[0]  # 0.1 / 0.03 is more than log 9
+    assert not right_answers([case], ["mention"], 0.1)[0]
+
+
+def test_intervals_are_over_documents():
+    gain = np.asarray([1.0] * 50 + [0.0] * 50)
+    low, high = interval(gain, np.repeat([0, 1], 50))
+    assert (low, high) == (0.0, 1.0)
+    low, high = interval(gain, np.arange(100))
+    assert 0.38 < low < 0.45 and 0.55 < high < 0.62
