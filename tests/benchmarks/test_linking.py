@@ -1,4 +1,4 @@
-"""The benchmark of choosing among candidates: ambiguous mentions alone, and the prior in the sum."""
+"""The benchmark of choosing among candidates counts ambiguous mentions alone."""
 
 import json
 
@@ -9,19 +9,23 @@ from benchmarks import linking
 from benchmarks.linking import Case, interval, right_answers
 
 
+def task(text, start, answer, accept):
+    spans = [{"start": start, "end": start + len("Emerson")}]
+    return {"text": text, "spans": spans, "answer": answer, "accept": accept}
+
+
 @pytest.fixture
 def data(tmp_path):
     folder = tmp_path / "data" / "nel-emerson"
     folder.mkdir(parents=True)
-    (folder / "entities.csv").write_text(
-        '"Q1","Ralph","poet"\n"Q2","Roy","tennis player"\n', "utf8"
-    )
+    entities = '"Q1","Ralph","poet"\n"Q2","Roy","tennis player"\n'
+    (folder / "entities.csv").write_text(entities, "utf8")
     tasks = [
-        {"text": "Emerson wrote.", "spans": [{"start": 0, "end": 7}], "answer": "accept", "accept": ["Q1"]},
-        {"text": "So did Emerson.", "spans": [{"start": 7, "end": 14}], "answer": "accept", "accept": ["Q2"]},
-        {"text": "Emerson?", "spans": [{"start": 0, "end": 7}], "answer": "reject", "accept": []},
-        {"text": "Emerson!", "spans": [{"start": 0, "end": 7}], "answer": "accept", "accept": ["NIL_x"]},
-    ]  # fmt: skip
+        task("Emerson wrote.", 0, "accept", ["Q1"]),
+        task("So did Emerson.", 7, "accept", ["Q2"]),
+        task("Emerson?", 0, "reject", []),
+        task("Emerson!", 0, "accept", ["NIL_x"]),
+    ]
     lines = "".join(json.dumps(task) + "\n" for task in tasks)
     (folder / "emerson_annotated_text.jsonl").write_text(lines, "utf8")
     return tmp_path / "data"
