@@ -1,15 +1,13 @@
 """Choose how many candidates the filter of a two-stage ``luke_ner`` lets through."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..calibration import logit
 from ..layers.span_network import SpanQuery, SpanScores, to_numpy
 from ..layers.task_layer import scorer_of
-
-if TYPE_CHECKING:
-    from .tuning import Trial
+from .trial import Trial
 
 CANDIDATES_PER_WORD = (0.5, 1.0, 2.0)
 THRESHOLDS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2)
@@ -29,7 +27,7 @@ class FilterChoice(NamedTuple):
     f: float
 
 
-def choose_filter(trial: "Trial") -> FilterChoice | None:
+def choose_filter(trial: Trial) -> FilterChoice | None:
     """Set, in two-stage mode, the settings that ask about the fewest candidates without loss of F;
     the trial's predictions are those of these settings then."""
     scorer = scorer_of(trial.pipe.model)

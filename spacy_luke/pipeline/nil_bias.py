@@ -1,14 +1,12 @@
 """Choose the NIL bias of ``luke_ner`` on development data."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tqdm import tqdm
 
 from .thresholds import Goal
-
-if TYPE_CHECKING:
-    from .tuning import Trial
+from .trial import Trial
 
 _STEP = 0.25
 _WIDTH, _MOST = 3.0, 48.0
@@ -24,7 +22,7 @@ class Score(NamedTuple):
     f: float
 
 
-def choose_bias(trial: "Trial", goal: Goal) -> None:
+def choose_bias(trial: Trial, goal: Goal) -> None:
     """Set the bias with the best F or, if a recall is wanted, the best F of those that reach it."""
     scores: list[Score] = []
     low, high = -_WIDTH, _WIDTH

@@ -6,14 +6,12 @@ network runs a few times over the data; the rest is decoding.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry, resolve_dot_names
-from tqdm import tqdm
 
 from ..calibration import (
     LEAST_ANSWERS,
@@ -23,7 +21,6 @@ from ..calibration import (
     held_out_error,
 )
 from ..errors import ConfigError, CorpusError
-from ..layers.task_layer import scorer_of
 from ..metrics.answers import Answers
 from ..report import LOGGER
 from .classifier_pipe import ClassifierPipe
@@ -31,8 +28,7 @@ from .filter_tuning import FilterChoice, choose_filter
 from .model_card import refresh
 from .nil_bias import choose_bias
 from .thresholds import Goal, Thresholds, choose_thresholds
-
-_ENTITY_ATTRIBUTES: list[int | str] = ["ENT_IOB", "ENT_TYPE", "ENT_KB_ID", "ENT_ID"]
+from .trial import Trial
 
 
 @dataclass(frozen=True)
@@ -125,58 +121,8 @@ def tune(
     for name in tunable(nlp, names):
         trial = Trial(nlp, name, examples)
         with trial.kept_if_it_fails():
-            yield _tune(trial, goal)
-
-
-class Trial:
-    """A component, and predictions on development data that are decoded with other settings."""
-
-    def __init__(self, nlp: Language, name: str, examples: Sequence[Example]) -> None:
-        self.nlp, self.name = nlp, name
-        self.pipe: Any = nlp.get_pipe(name)
-        self.references = [eg.reference for eg in examples]
-        earlier = nlp.pipe_names[: nlp.pipe_names.index(name)]
-        with nlp.select_pipes(enable=earlier):
-            docs = list(nlp.pipe([eg.predicted.copy() for eg in examples]))
-        size = nlp.batch_size
-        self.batches = [docs[i : i + size] for i in range(0, len(docs), size)]
-        self.predictions = self.predict()
-
-    def predict(self) -> list[Any]:
-        bar = tqdm(self.batches, f"{self.name}: predict", leave=False, disable=None)
-        return [self.pipe.predict(batch) for batch in bar]
-
-    def answers(self, predictions: Sequence[Any] | None = None) -> Answers:
-        """Decode with the present settings. predictions: those of the trial by default."""
-        docs = [doc for batch in self.batches for doc in batch]
-        before = [doc.to_array(_ENTITY_ATTRIBUTES) for doc in docs]
-        try:
-            for batch, prediction in zip(self.batches, predictions or self.predictions):
-                self.pipe.set_annotations(batch, prediction)
-            return self.pipe.answers([Example(x, y) for x, y in zip(docs, self.references)])
-        finally:
-            # The entities of one trial would change the results of the next.
-            for doc, values in zip(docs, before):
-                doc.from_array(_ENTITY_ATTRIBUTES, values)  # type: ignore[arg-type]
-
-    def set(self, **settings: Any) -> None:
-        """Set the component's settings, and those of its config that have them."""
-        self.pipe.cfg.update(settings)
-        config = self.nlp.get_pipe_config(self.name)
-        config.update({x: value for x, value in settings.items() if x in config})
-
-    @contextmanager
-    def kept_if_it_fails(self) -> Iterator[None]:
-        before, scorer = dict(self.pipe.cfg), scorer_of(self.pipe.model)
-        config, model = self.nlp.get_pipe_config(self.name)["model"], dict(vars(scorer))
-        model_config = dict(config)
-        try:
-            yield
-        except Exception:
-            self.set(**before)
-            vars(scorer).update(model)
-            config.update(model_config)
-            raise
+            tuned = _tune(trial, goal)
+        yield tuned
 
 
 def _tune(trial: Trial, goal: Goal) -> Tuned:

@@ -10,7 +10,8 @@ from spacy_luke.errors import ConfigError, CorpusError
 from spacy_luke.layers.task_layer import head_of, scorer_of
 from spacy_luke.pipeline.nil_bias import Score, choose
 from spacy_luke.pipeline.thresholds import Goal
-from spacy_luke.pipeline.tuning import Trial, tunable, tune
+from spacy_luke.pipeline.trial import Trial
+from spacy_luke.pipeline.tuning import tunable, tune
 from tests.pipeline.conftest import fit, make_examples, make_ner
 
 

@@ -1,0 +1,67 @@
+"""A component that answers development data with one setting after the other."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from spacy.language import Language
+from spacy.training import Example
+from tqdm import tqdm
+
+from ..layers.task_layer import scorer_of
+from ..metrics.answers import Answers
+
+_ENTITY_ATTRIBUTES: list[int | str] = ["ENT_IOB", "ENT_TYPE", "ENT_KB_ID", "ENT_ID"]
+
+
+class Trial:
+    """A component, and predictions on development data that are decoded with other settings."""
+
+    def __init__(self, nlp: Language, name: str, examples: Sequence[Example]) -> None:
+        self.nlp, self.name = nlp, name
+        self.pipe: Any = nlp.get_pipe(name)
+        self.references = [eg.reference for eg in examples]
+        earlier = nlp.pipe_names[: nlp.pipe_names.index(name)]
+        with nlp.select_pipes(enable=earlier):
+            docs = list(nlp.pipe([eg.predicted.copy() for eg in examples]))
+        size = nlp.batch_size
+        self.batches = [docs[i : i + size] for i in range(0, len(docs), size)]
+        self.predictions = self.predict()
+
+    def predict(self) -> list[Any]:
+        bar = tqdm(self.batches, f"{self.name}: predict", leave=False, disable=None)
+        return [self.pipe.predict(batch) for batch in bar]
+
+    def answers(self, predictions: Sequence[Any] | None = None) -> Answers:
+        """Decode with the present settings. predictions: those of the trial by default."""
+        docs = [doc for batch in self.batches for doc in batch]
+        before = [doc.to_array(_ENTITY_ATTRIBUTES) for doc in docs]
+        try:
+            for batch, prediction in zip(self.batches, predictions or self.predictions):
+                self.pipe.set_annotations(batch, prediction)
+            return self.pipe.answers([Example(x, y) for x, y in zip(docs, self.references)])
+        finally:
+            # The entities of one trial would change the results of the next.
+            for doc, values in zip(docs, before):
+                doc.from_array(_ENTITY_ATTRIBUTES, values)  # type: ignore[arg-type]
+
+    def set(self, **settings: Any) -> None:
+        """Set the component's settings, and those of its config that have them."""
+        self.pipe.cfg.update(settings)
+        config = self.nlp.get_pipe_config(self.name)
+        config.update({x: value for x, value in settings.items() if x in config})
+
+    @contextmanager
+    def kept_if_it_fails(self) -> Iterator[None]:
+        """A context after which, if it ends in an error or is interrupted, the component's settings
+        are what they were."""
+        before, scorer = dict(self.pipe.cfg), scorer_of(self.pipe.model)
+        config, model = self.nlp.get_pipe_config(self.name)["model"], dict(vars(scorer))
+        model_config = dict(config)
+        try:
+            yield
+        except BaseException:
+            self.set(**before)
+            vars(scorer).update(model)
+            config.update(model_config)
+            raise
