@@ -20,7 +20,7 @@ Case = Literal["lower", "upper"]
 
 
 @registry.batchers("spacy-luke.vary_case.v1")
-def vary_case(batcher: Batcher, lower: Probability = 0.1, upper: Probability = 0.05) -> Batcher:
+def vary_case(batcher: Batcher, lower: Probability = 0.2, upper: Probability = 0.1) -> Batcher:
     """Make a batcher that shows some examples all lower-cased or all upper-cased.
 
     batcher: makes batches of the resulting examples, e.g. ``spacy.batch_by_words.v1``.
