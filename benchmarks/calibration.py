@@ -58,7 +58,8 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
     """Train a pipeline, unless it is there, and score it tuned in every way."""
     settings = record["settings"]
     corpora = prepare(record["data"], args.data, args.work, limit=settings["limit"])
-    folder = args.work / f"{record['data']}.shipped.{record['seed']}"
+    named = f"{settings['encoder']}.limit{settings['limit']}.words{settings['words'] or 0}"
+    folder = args.work / f"{record['data']}.{named}.{record['seed']}"
     if not (folder / "model-best").exists():
         config = config_of("shipped", corpora, args.encoder, 0, record["seed"])
         if settings["words"]:

@@ -29,8 +29,11 @@ _PRIOR = 2.0
 """Answers with the average share of right ones that are added to every point."""
 _RIDGE = 5.0
 """Strength that pulls the shift of a label to 0: a label with few answers has nearly none."""
-_SLOPE = 0.05
-"""Beyond the first and the last point, so that the order of the scores is kept there, too."""
+_SLOPES = (0.05, 1.0)
+"""Least and largest slope beyond the first and the last point, where it is that between them: the
+order of the scores is kept there, too."""
+_DISTANCE = 1e-3
+"""Least distance of two points in both directions; closer ones are merged."""
 _LARGEST_LOGIT = 16.0
 _DIGITS = 6
 
@@ -81,8 +84,9 @@ def calibrate(
 
 
 def _along(x: Array, y: Array, logits: Array) -> Array:
+    slope = (y[-1] - y[0]) / (x[-1] - x[0]) if len(x) > 1 else _SLOPES[0]
     beyond = logits - np.clip(logits, x[0], x[-1])
-    return np.interp(logits, x, y) + _SLOPE * beyond
+    return np.interp(logits, x, y) + np.clip(slope, *_SLOPES) * beyond
 
 
 def fit_calibration(
@@ -114,22 +118,36 @@ class _Pool(NamedTuple):
 
 
 def _fit_points(x: Array, right: Array) -> tuple[Array, Array]:
-    """Logits of probabilities and of shares of right answers, (n_points,) each: means of as many
-    answers each, of which neighbours are merged until the shares ascend ("pool adjacent
-    violators")."""
-    n_points = int(np.clip(len(x) // _PER_POINT, 2, _MOST_POINTS))
-    mean = (right.sum() + 0.5) / (len(right) + 1)
+    """Logits of probabilities and of shares of right answers, (n_points,) each: means of pools of
+    answers, of which neighbours are merged until both ascend ("pool adjacent violators").
+
+    Every pool has as large a part of the right answers and of the wrong ones together: if one kind
+    is rare, pools are small where it is.
+    """
+    order = np.argsort(x, kind="stable")
+    x, right = x[order], right[order]
+    n, n_right = len(x), right.sum()
+    n_wrong = n - n_right
+    mean = (n_right + 0.5) / (n + 1)
+    mass = np.cumsum(right / max(n_right, 1) + (1 - right) / max(n_wrong, 1))
+    # As many answers as there would be with half of them right.
+    n_points = int(np.clip(4 * n_right * n_wrong / n // _PER_POINT, 2, _MOST_POINTS))
+    bounds = np.searchsorted(mass, mass[-1] * np.arange(1, n_points) / n_points)
 
     def share(pool: _Pool) -> float:
         return (pool.right + _PRIOR * mean) / (pool.n + _PRIOR)
 
+    def ascend(one: _Pool, two: _Pool) -> bool:
+        dx = two.logits / two.n - one.logits / one.n
+        dy = logit(np.asarray(share(two))) - logit(np.asarray(share(one)))
+        return bool(dx >= _DISTANCE and dy >= _DISTANCE)
+
     pools: list[_Pool] = []
-    for part in np.array_split(np.argsort(x, kind="stable"), n_points):
-        pools.append(_Pool(len(part), float(x[part].sum()), float(right[part].sum())))
-        while len(pools) > 1 and not (
-            share(pools[-2]) < share(pools[-1])
-            and pools[-2].logits / pools[-2].n < pools[-1].logits / pools[-1].n
-        ):
+    for part, of_part in zip(np.split(x, bounds), np.split(right, bounds)):
+        if not len(part):
+            continue
+        pools.append(_Pool(len(part), float(part.sum()), float(of_part.sum())))
+        while len(pools) > 1 and not ascend(*pools[-2:]):
             last, before = pools.pop(), pools.pop()
             pools.append(_Pool(*(a + b for a, b in zip(before, last))))
     knots = np.asarray([pool.logits / pool.n for pool in pools])

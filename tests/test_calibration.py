@@ -100,6 +100,32 @@ def test_the_held_out_error_is_that_on_other_answers():
     assert held_out_error(names, rng.random(60), (rng.random(60) < 0.5).tolist()) is None
 
 
+@pytest.mark.parametrize("rare", [0.5, 0.1, 0.02])
+def test_exact_probabilities_stay_nearly_what_they_are_if_right_answers_are_rare(rare):
+    rng = np.random.default_rng(0)
+    true = rng.beta(0.05 * rare, 0.05 * (1 - rare), 40_000)
+    true = true[true > 0.01]  # as in tuning
+    right = rng.random(len(true)) < true
+    table = fit_calibration(["A"] * len(true), true, right.tolist())
+    scores = calibrate(table, ["A"], np.zeros(len(true), dtype=int), true)
+    assert np.abs(scores - true).mean() < 0.03
+    high = calibrate(table, ["A"], np.zeros(1, dtype=int), np.asarray([0.99]))
+    assert high[0] > 0.9
+    assert calibration_error(scores, right) < 0.02 + 2 * error_by_chance(scores)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-9, 1e-7, 1e-5])
+def test_nearly_equal_probabilities_make_valid_points(spread):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(50, 700))
+        p = 0.9 + spread * rng.random(n)
+        labels = [NAMES[i] for i in rng.integers(0, 2, n)]
+        table = fit_calibration(labels, p, (rng.random(n) < 0.7).tolist())
+        scores = calibrate(table, NAMES, np.zeros(n, dtype=int), p)
+        assert np.abs(scores - 0.7).max() < 0.35
+
+
 @pytest.mark.parametrize(
     "points", [([], []), ([1.0, 1.0], [0.0, 1.0]), ([0.0, 1.0], [1.0, 0.0]), ([0.0], [0.0, 1.0])]
 )

@@ -27,7 +27,8 @@ from .loading import (
 
 GOLD = "gold_"
 _N_CHECKED = 8
-_SHOWN = ("_p", "_r", "_f", "_acc", "_calibration_error")
+_CALIBRATION = "_calibration_error"
+_SHOWN = ("_p", "_r", "_f", "_acc", _CALIBRATION)
 
 
 @app.command("evaluate")
@@ -139,6 +140,7 @@ def print_scores(scores: dict[str, Any], msg: Printer) -> None:
         if isinstance(value, float) and key.endswith(_SHOWN)
     ]
     msg.table(rows, header=("score", ""), aligns=("l", "r"))
-    missing = [key for key, value in scores.items() if value is None and key.endswith(_SHOWN)]
+    annotated = tuple(x for x in _SHOWN if x != _CALIBRATION)
+    missing = [key for key, value in scores.items() if value is None and key.endswith(annotated)]
     if missing:
         msg.warn("No score, because the documents lack its annotation:", ", ".join(missing))

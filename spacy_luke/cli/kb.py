@@ -1,6 +1,6 @@
 """``spacy luke kb`` and ``spacy luke kb-edit``: build and change a knowledge base."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -69,6 +69,7 @@ def kb_cli(
     msg = Printer()
     with exit_on_error(msg):
         check_free(out)
+        add_vectors = _vector_maker(pipeline, text, half)
         findings = Findings()
         if is_lookup_kb(entities):
             _from_lookup(entities, out, lang, max_meanings, findings)
@@ -80,7 +81,7 @@ def kb_cli(
         else:
             build_kb(read_entities(entities, findings), out, lang, max_meanings, findings)
         _report(findings, msg)
-        _make_vectors(out, pipeline, text, half, msg)
+        add_vectors(out, msg)
     msg.good(f"Saved {out}")
 
 
@@ -114,6 +115,7 @@ def kb_edit_cli(
     with exit_on_error(msg):
         if add is None and remove is None and pipeline is None:
             raise ConfigError("Nothing to change: use --add, --remove or --pipeline.")
+        add_vectors = _vector_maker(pipeline, text, half)
         folder = _kb_folder(kb)
         if out is not None:
             check_free(out)
@@ -124,24 +126,32 @@ def kb_edit_cli(
         tables = Tables(Store.open(folder))
         edit_kb(tables, new, ids, out or folder, findings, max_meanings)
         _report(findings, msg)
-        _make_vectors(out or folder, pipeline, text, half, msg)
+        add_vectors(out or folder, msg)
     msg.good(f"Saved {out or folder}")
 
 
-def _make_vectors(folder: Path, pipeline: Path | None, text: str, half: bool, msg: Printer) -> None:
-    """Add vectors to a knowledge base that was just written, if a pipeline is given."""
-    if pipeline is None:
-        return
-    from ..kb.knowledge_base import MappedKB
-    from ..pipeline.entity_vectors import make_vectors
-
+def _vector_maker(pipeline: Path | None, text: str, half: bool) -> Callable[[Path, Printer], None]:
+    """A function that adds vectors to a knowledge base. Everything is checked before one is
+    built."""
     if text not in ("name", "description"):
         raise ConfigError(f"--text is {text!r}; use 'name' or 'description'.")
+    if pipeline is None:
+        if half or text != "description":
+            raise ConfigError("--text and --half are about vectors: they need --pipeline.")
+        return lambda folder, msg: None
+    from ..kb.knowledge_base import MappedKB
+    from ..pipeline.entity_vectors import find_encoder, make_vectors
+
     nlp = load_pipeline(pipeline)
-    kb = MappedKB.open(folder, nlp.vocab)
-    n_made = make_vectors(nlp, kb, text, half)  # type: ignore[arg-type]
-    kb.to_disk(folder)
-    msg.text(f"vectors made: {n_made:,} of {len(kb):,}")
+    find_encoder(nlp)
+
+    def make(folder: Path, msg: Printer) -> None:
+        kb = MappedKB.open(folder, nlp.vocab)
+        n_made = make_vectors(nlp, kb, text, half)  # type: ignore[arg-type]
+        kb.to_disk(folder)
+        msg.text(f"vectors made: {n_made:,} of {len(kb):,}")
+
+    return make
 
 
 def _from_lookup(path: Path, out: Path, lang: str, max_meanings: int, findings: Findings) -> None:

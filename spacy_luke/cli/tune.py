@@ -65,11 +65,12 @@ def tune_cli(
         for tuned in tune(nlp, examples, goal, component):
             print_tuned(tuned, msg)
             results.append(tuned)
+        nlp.meta["performance"] = {}  # that of other settings
         refresh(nlp)
-        update_pipeline(nlp, out or pipeline)
         if report is not None:
             report.parent.mkdir(parents=True, exist_ok=True)
             srsly.write_json(report, [asdict(x) for x in results])
+        update_pipeline(nlp, out or pipeline)
     msg.good(f"Saved {out or pipeline}")
 
 
@@ -88,8 +89,11 @@ def print_tuned(tuned: "Tuned", msg: Printer) -> None:
             f"{tuned.filter.filter_threshold:g}: {tuned.filter.asked:.2f} candidates per word"
         )
     for name, value in tuned.settings.items():
+        if name == "calibration":
+            continue
         if isinstance(value, dict):
-            value = ", ".join(f"{label} {x:.3f}" for label, x in value.items()) or "none"
+            shown = {x: "never" if y is None else f"{y:.3f}" for x, y in value.items()}
+            value = ", ".join(f"{label} {x}" for label, x in shown.items()) or "none"
         msg.text(f"{name} {value if isinstance(value, str) else format(value, '.4g')}")
 
 

@@ -177,6 +177,13 @@ class LukeShim(PyTorchShim):
         threads use). Thinc changes weights through NumPy or CuPy, which torch does not notice."""
         return getattr(self._model, "changing", nullcontext)()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Used by copies and pickle. Tensors that were made in ``torch.inference_mode`` could not
+        be trained later."""
+        self.__dict__.update(state)
+        if self._model is not None:
+            _without_inference_tensors(self._model)
+
     def copy(self) -> "LukeShim":
         """A copy with a new id, by which optimizers store moments."""
         result = copy.deepcopy(self)
@@ -191,6 +198,27 @@ class LukeShim(PyTorchShim):
         if bytes_data:
             self.set(self.format.load(bytes_data))
         return self
+
+
+@torch.inference_mode(False)
+def _without_inference_tensors(model: torch.nn.Module) -> None:
+    """Replace inference tensors by normal ones; what was tied stays tied."""
+    replaced: dict[int, torch.Tensor] = {}
+
+    def normal(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) not in replaced:
+            copied = tensor.detach().clone()
+            if isinstance(tensor, torch.nn.Parameter):
+                copied = torch.nn.Parameter(copied, tensor.requires_grad)
+            replaced[id(tensor)] = copied
+        return replaced[id(tensor)]
+
+    for module in model.modules():
+        tables: Any = (module._parameters, module._buffers)
+        for table in tables:
+            for name, tensor in table.items():
+                if tensor is not None and tensor.is_inference():
+                    table[name] = normal(tensor)
 
 
 @contextmanager

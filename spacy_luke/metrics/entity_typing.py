@@ -1,5 +1,6 @@
 """Scores of ``Span._.types``."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ def typing_score(
     examples: Iterable[Example],
     *,
     threshold: float | None = None,
-    thresholds: Mapping[str, float] = MappingProxyType({}),
+    thresholds: Mapping[str, float | None] = MappingProxyType({}),
     multi_label: bool = True,
     ancestors: bool = False,
     labels: Iterable[str] = (),
@@ -124,7 +125,7 @@ def count_types(
     examples: Iterable[Example],
     *,
     threshold: float | None = None,
-    thresholds: Mapping[str, float] = MappingProxyType({}),
+    thresholds: Mapping[str, float | None] = MappingProxyType({}),
     multi_label: bool = True,
     ancestors: bool = False,
     spans_key: str | None = None,
@@ -134,9 +135,16 @@ def count_types(
     return _count(_all_mentions(examples, least, ancestors, spans_key))
 
 
-def _least(threshold: float | None, thresholds: Mapping[str, float]) -> Callable[[str], float]:
-    """The minimum score of a type."""
-    return lambda name: thresholds.get(name, threshold or 0.0)
+def _least(
+    threshold: float | None, thresholds: Mapping[str, float | None]
+) -> Callable[[str], float]:
+    """The minimum score of a type; infinite if it is never written."""
+
+    def least(name: str) -> float:
+        value = thresholds.get(name, threshold or 0.0)
+        return math.inf if value is None else value
+
+    return least
 
 
 def _any_score(name: str) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 
 from spacy.pipeline.spancat import spancat_score
 from spacy.scorer import get_ner_prf
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
@@ -29,7 +29,8 @@ def luke_ner_score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]
 
 def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = False) -> Answers:
     """The spans of the group with their scores. An answer is right if its tokens and label are
-    gold; in flat mode, a span with tokens of unknown annotation is left out, as spaCy does."""
+    gold. In flat mode a span with tokens of unknown annotation is left out, as spaCy does, and gold
+    entities that another component has found are not asked for."""
     answers = Answers()
     for eg in examples:
         doc = eg.reference
@@ -37,19 +38,23 @@ def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = F
             continue
         spans = doc.spans[spans_key] if nested else doc.ents
         gold = {(span.label_, span.start, span.end) for span in spans}
-        answers.n_gold.update(label for label, *_ in gold)
         group = eg.predicted.spans.get(spans_key, ())
+        found = [(span.label_, _aligned(eg, span)) for span in group]
+        others = {(ent.label_, *(_aligned(eg, ent) or (0, 0))) for ent in eg.predicted.ents}
+        own = {(label, *place) for label, place in found if place is not None}
+        asked = gold if nested else gold - (others - own)
+        answers.n_gold.update(label for label, *_ in asked)
         scores = group.attrs.get("scores") if group else None
-        if scores is None:
-            continue
-        x2y = eg.alignment.x2y
-        for span, score in zip(group, scores):
-            tokens = x2y[span.start : span.end]
-            place = (int(tokens[0]), int(tokens[-1]) + 1) if len(tokens) else (0, 0)
-            if nested or all(token.ent_iob for token in doc[slice(*place)]):
-                right = (span.label_, *place) in gold
-                answers.found.append(Answer(span.label_, float(score), right))
+        for (label, place), score in zip(found, () if scores is None else scores):
+            if place is not None and (nested or all(x.ent_iob for x in doc[slice(*place)])):
+                answers.found.append(Answer(label, float(score), (label, *place) in gold))
     return answers
+
+
+def _aligned(eg: Example, span: Span) -> tuple[int, int] | None:
+    """The reference's tokens of a predicted span; None if it has none (white space)."""
+    tokens = eg.alignment.x2y[span.start : span.end]
+    return (int(tokens[0]), int(tokens[-1]) + 1) if len(tokens) else None
 
 
 def _has_gold(doc: Doc, spans_key: str, nested: bool) -> bool:

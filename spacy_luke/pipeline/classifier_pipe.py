@@ -45,7 +45,7 @@ class ClassifierSettings(TypedDict):
     labels: list[Name]
     spans_key: Name | None
     threshold: Probability
-    thresholds: dict[Name, Probability]
+    thresholds: dict[Name, Probability | None]
     calibration: CalibrationTable | None
 
 
@@ -132,6 +132,18 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     @property
     def _confidence(self) -> Confidence:
         return Confidence.of(self.name, self.cfg)
+
+    def _forget_tuning(self) -> None:
+        """Remove calibration and thresholds, which are those of weights that are now changed."""
+        if self.cfg["calibration"] is None and not self.cfg["thresholds"]:
+            return
+        self.cfg.update(thresholds={}, calibration=None)
+        LOGGER.warning(
+            "%s: calibration and thresholds of labels are removed, because the weights that they "
+            "were chosen for are changed. threshold is still %g: tune again after training.",
+            self.name,
+            self.cfg["threshold"],
+        )
 
     # Labels
 
@@ -222,6 +234,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         if not any(len(doc) for doc in docs):
             return losses
         self._check_classes()
+        self._forget_tuning()
         set_dropout_rate(self.model, drop)
         self._n_updates += 1
         try:
@@ -278,8 +291,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
             for eg in self._annotated(get_examples()):
                 names.update(self._labels_of(eg.reference))
         encoder_below(self.model).initialize()
-        # They are those of the weights before.
-        self.cfg.update(thresholds={}, calibration=None)
+        self._forget_tuning()
         self._initialize_classes(names)
         self.limits = self._find_limits(nlp, get_examples)
         self._check_reach()
@@ -352,14 +364,21 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
 
         Raises ConfigError if its model has learned other classes than its settings name.
         """
+        self._before_loading(exclude)
         super().from_disk(path, exclude=exclude)
         self._check_loaded(exclude)
         return self
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":
+        self._before_loading(exclude)
         super().from_bytes(data, exclude=exclude)
         self._check_loaded(exclude)
         return self
+
+    def _before_loading(self, exclude: Iterable[str]) -> None:
+        """Older files have no calibration; the present one is not theirs."""
+        if "cfg" not in exclude:
+            self.cfg.update(thresholds={}, calibration=None)
 
     def _check_loaded(self, exclude: Iterable[str]) -> None:
         if not {"cfg", "model"} & set(exclude):

@@ -11,22 +11,27 @@ from ..ties import TOLERANCE
 
 Array = np.ndarray
 
+SCORE_TOLERANCE = TOLERANCE / 4
+"""The most that a score changes if a logit changes by ``TOLERANCE``."""
+
 
 class Confidence:
     """Scores are calibrated probabilities (:mod:`spacy_luke.calibration`), or the network's.
 
-    thresholds: label -> least score; ``threshold`` for all other labels.
+    thresholds: label -> least score, or None if it is never written; ``threshold`` for all other
+        labels.
     """
 
     def __init__(
         self,
         labels: Sequence[str],
         threshold: float,
-        thresholds: Mapping[str, float],
+        thresholds: Mapping[str, float | None],
         calibration: CalibrationTable | None,
     ) -> None:
         self.labels, self.calibration = labels, calibration
-        self.least = np.asarray([thresholds.get(x, threshold) for x in labels], dtype=np.float64)
+        least = [thresholds.get(x, threshold) for x in labels]
+        self.least = np.asarray([np.inf if x is None else x for x in least], dtype=np.float64)
 
     @classmethod
     def of(cls, name: str, cfg: Mapping[str, Any]) -> "Confidence":
@@ -45,4 +50,4 @@ class Confidence:
 
     def accepts(self, of_label: Array, scores: Array) -> Array:
         """Whether each answer is written."""
-        return scores >= self.least[of_label] - TOLERANCE
+        return scores >= self.least[of_label] - SCORE_TOLERANCE

@@ -165,7 +165,19 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
             chosen = of_label == best[:, None]
         for row, score, is_chosen in zip(values.rows.tolist(), of_types, chosen):
             types = {self.labels[i]: float(score[i]) for i in np.flatnonzero(is_chosen)}
-            set_types(all_spans[row], with_ancestors(types) if self.cfg["ancestors"] else types)
+            set_types(all_spans[row], self._with_implied(types))
+
+    def _with_implied(self, types: dict[str, float]) -> dict[str, float]:
+        """With ``ancestors``, the types and those that they imply, if these are written."""
+        if not self.cfg["ancestors"]:
+            return types
+        least = self.cfg["thresholds"]
+        written = {
+            x: score
+            for x, score in with_ancestors(types).items()
+            if x in types or x not in least or (least[x] is not None and score >= least[x])
+        }
+        return written
 
     def _probabilities(self, values: ClassScores) -> Array:
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)

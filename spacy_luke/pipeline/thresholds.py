@@ -8,14 +8,13 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..metrics.answers import Answer, Answers
+from .confidence import SCORE_TOLERANCE
 
 Array = np.ndarray
 
 _PRIOR = 10.0
 """Answers that are right as often as their scores say, added to those that were counted: the
 precision of a few answers is mostly chance."""
-NEVER = 1.0
-"""The threshold of labels that do not reach the wanted precision with any answer."""
 
 
 @dataclass(frozen=True)
@@ -40,28 +39,36 @@ class Goal:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """threshold: for all labels that are not in by_label. unreached: labels, or [""] for all of
-    them together, for which the goal cannot be reached on the data."""
+    """threshold: for all labels that are not in by_label. by_label: None for a label that is never
+    written. unreached: the labels for which the goal cannot be reached on the data."""
 
     threshold: float
-    by_label: dict[str, float]
+    by_label: dict[str, float | None]
     unreached: list[str]
 
 
-def choose_thresholds(answers: Answers, goal: Goal) -> Thresholds:
-    """answers: with calibrated scores, without any threshold."""
+def choose_thresholds(answers: Answers, goal: Goal, labels: Sequence[str]) -> Thresholds | None:
+    """None if the goal cannot be reached for all labels together or, with ``each_label``, for any.
+
+    answers: with calibrated scores, without any threshold. labels: of the component.
+    """
     if not goal.each_label:
         value = _choose(answers.found, answers.n_gold.total(), goal)
-        return Thresholds(NEVER if value is None else value, {}, [""] if value is None else [])
+        return None if value is None else Thresholds(value, {}, [])
     of_label: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers.found:
         of_label[answer.label].append(answer)
-    chosen = {x: _choose(of_label[x], answers.n_gold[x], goal) for x in sorted(of_label)}
-    unreached = [label for label, value in chosen.items() if value is None]
-    missed = 0.0 if goal.recall is not None else NEVER
-    return Thresholds(
-        0.0, {label: missed if x is None else x for label, x in chosen.items()}, unreached
-    )
+    chosen = {x: _choose(of_label[x], answers.n_gold[x], goal) for x in labels}
+    # Nothing is missed of a label without gold.
+    unreached = [
+        x
+        for x, value in chosen.items()
+        if value is None and (goal.precision is not None or answers.n_gold[x])
+    ]
+    if len(unreached) == len(chosen):
+        return None
+    missed = 0.0 if goal.recall is not None else None
+    return Thresholds(0.0, {x: missed if y is None else y for x, y in chosen.items()}, unreached)
 
 
 def _choose(answers: Sequence[Answer], n_gold: int, goal: Goal) -> float | None:
@@ -74,7 +81,8 @@ def _choose(answers: Sequence[Answer], n_gold: int, goal: Goal) -> float | None:
     right = np.cumsum(np.asarray([x.right for x in answers], dtype=np.float64)[order])
     n = np.arange(1, len(scores) + 1)
     # A threshold separates answers only if their scores differ: [.9, .9, .4] -> [F, T, T].
-    separates = np.append(scores[:-1] - scores[1:] > 1e-6, True) if len(scores) else n > 0
+    apart = scores[:-1] - scores[1:] > 2 * SCORE_TOLERANCE
+    separates = np.append(apart, True) if len(scores) else n > 0
     if goal.precision is not None:
         smoothed = (right + _PRIOR * np.cumsum(scores) / n) / (n + _PRIOR)
         possible = np.flatnonzero((smoothed >= goal.precision) & separates)

@@ -1,5 +1,6 @@
 """A component that answers development data with one setting after the other."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -39,11 +40,24 @@ class Trial:
         try:
             for batch, prediction in zip(self.batches, predictions or self.predictions):
                 self.pipe.set_annotations(batch, prediction)
-            return self.pipe.answers([Example(x, y) for x, y in zip(docs, self.references)])
+            answers = self.pipe.answers([Example(x, y) for x, y in zip(docs, self.references)])
         finally:
             # The entities of one trial would change the results of the next.
             for doc, values in zip(docs, before):
                 doc.from_array(_ENTITY_ATTRIBUTES, values)  # type: ignore[arg-type]
+        # Other labels are those of other components, or implied (ancestors of types).
+        labels = set(self.pipe.labels)
+        return Answers(
+            [answer for answer in answers.found if answer.label in labels],
+            Counter({x: n for x, n in answers.n_gold.items() if x in labels}),
+        )
+
+    def filter_settings(self) -> tuple[float, float]:
+        """Candidates per word and threshold of a two-stage filter; zeros without one."""
+        scorer = scorer_of(self.pipe.model)
+        names = ("candidates_per_word", "filter_threshold")
+        k, threshold = (float(getattr(scorer, name, 0.0)) for name in names)
+        return k, threshold
 
     def set(self, **settings: Any) -> None:
         """Set the component's settings, and those of its config that have them."""

@@ -6,6 +6,7 @@ network runs a few times over the data; the rest is decoding.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +25,15 @@ from ..errors import ConfigError, CorpusError
 from ..metrics.answers import Answers
 from ..report import LOGGER
 from .classifier_pipe import ClassifierPipe
-from .filter_tuning import FilterChoice, choose_filter
+from .filter_tuning import FilterChoice, choose_filter, open_filter
 from .model_card import refresh
 from .nil_bias import choose_bias
 from .thresholds import Goal, Thresholds, choose_thresholds
 from .trial import Trial
+
+_LEAST_SCORE = 0.01
+"""If a row may have several labels, most are very unlikely, and say nothing about the scores of
+those that could be written."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +55,9 @@ class Tuned:
     """What was chosen for a component.
 
     before, after: figures with the old and the new settings. held_out_error: the calibration error
-    if the calibration of every fifth of the documents is fitted on the others; None without
-    calibration. error_by_chance: the error to expect from exact scores. thresholds: None if
-    the component has none (exactly one type per span).
+    of answers that were not used to fit it; None without calibration. error_by_chance: the error to
+    expect from exact scores. thresholds: None if the component has none (exactly one type per
+    span).
     """
 
     component: str
@@ -76,18 +81,26 @@ def make_tune(
     """For ``[training.before_to_disk]``: tune every pipeline that training saves.
 
     corpus: the section of the config with the reader of the development data.
-    components: all that can be tuned by default. precision, recall, each_label: :class:`.Goal`.
+    components: by default all that can be tuned and are not frozen. precision, recall, each_label:
+        :class:`.Goal`. If it cannot be reached (yet), this is logged.
 
-    Later evaluations of the same training use these settings until the next pipeline is saved.
+    A copy is tuned and saved: training, and its scores, stay as they are.
     """
     goal = Goal(precision, recall, each_label)
 
     def callback(nlp: Language) -> Language:
+        tuned = deepcopy(nlp)
         (reader,) = resolve_dot_names(nlp.config.interpolate(), [corpus])
-        for tuned in tune(nlp, list(reader(nlp)), goal, components):
-            LOGGER.info("%s: %s", tuned.component, tuned.settings)
-        refresh(nlp)
-        return nlp
+        frozen = nlp.config["training"]["frozen_components"]
+        names = components or [name for name in tunable(nlp) if name not in frozen]
+        try:
+            for result in tune(tuned, list(reader(tuned)), goal, names):
+                LOGGER.info("%s: %s", result.component, result.settings)
+        except (ConfigError, CorpusError) as err:
+            LOGGER.warning("A component of the saved pipeline is not tuned. %s", err)
+        tuned.meta["performance"] = {}  # that of other settings
+        refresh(tuned)
+        return tuned
 
     return callback
 
@@ -114,46 +127,74 @@ def tune(
 ) -> Iterator[Tuned]:
     """Tune components one after the other, in the pipeline and in its config.
 
-    The components before each annotate the documents, as in the pipeline. Raises CorpusError if the
-    examples have no gold annotation, ConfigError if the goal cannot be reached; the component keeps
-    its settings then.
+    The components before each annotate the documents, as in the pipeline. A component without gold
+    annotation is skipped with a warning, unless it is named. Raises CorpusError if no component has
+    any, ConfigError if the goal cannot be reached; the component keeps its settings then.
     """
+    n_tuned = 0
     for name in tunable(nlp, names):
         trial = Trial(nlp, name, examples)
+        if not trial.answers().n_gold.total():
+            message = f"{name}: the development data has no annotation to tune on."
+            if names is not None:
+                raise CorpusError(message)
+            LOGGER.warning(message)
+            continue
         with trial.kept_if_it_fails():
             tuned = _tune(trial, goal)
+        n_tuned += 1
         yield tuned
+    if not n_tuned:
+        raise CorpusError("The development data has no annotation to tune on.")
 
 
 def _tune(trial: Trial, goal: Goal) -> Tuned:
-    cfg = trial.pipe.cfg
-    answers = trial.answers()
-    if not answers.n_gold.total():
-        raise CorpusError(f"{trial.name}: the development data has no annotation to tune on.")
-    tuned = Tuned(trial.name, Figures.of(answers), Figures.of(answers))
-    trial.set(calibration=None, thresholds={}, threshold=0.0)
-    tuned.filter = choose_filter(trial)
+    cfg, before = trial.pipe.cfg, trial.filter_settings()
+    figures = Figures.of(trial.answers())
+    tuned = Tuned(trial.name, figures, figures)
+    # Exactly one type per span is written, whatever its score.
+    has_threshold = trial.pipe.layer != "types" or cfg["multi_label"]
+    if not has_threshold and goal != Goal():
+        raise ConfigError(
+            f"{trial.name} writes exactly one type per span, so no precision or recall can be "
+            "chosen. Tune the other components with --component."
+        )
+    trial.set(calibration=None, thresholds={})
+    if has_threshold:
+        trial.set(threshold=_LEAST_SCORE if cfg.get("multi_label") else 0.0)
     if "nil_bias" in cfg:
+        open_filter(trial)
         choose_bias(trial, goal)
-    answers = trial.answers()
-    _calibrate(trial, tuned, answers)
-    if cfg.get("multi_label", True) or trial.pipe.layer != "types":
-        tuned.thresholds = choose_thresholds(trial.answers(), goal)
-        _check_goal(trial.name, tuned.thresholds, goal)
-        trial.set(threshold=tuned.thresholds.threshold, thresholds=tuned.thresholds.by_label)
+        tuned.filter = choose_filter(trial, goal, before)
+    _calibrate(trial, tuned)
+    if has_threshold:
+        chosen = choose_thresholds(trial.answers(), goal, trial.pipe.labels)
+        if chosen is None:
+            raise ConfigError(
+                f"{trial.name}: {_shown(goal)} cannot be reached on the development data with any "
+                "threshold. Its settings are as they were."
+            )
+        _warn_of_unreached(trial.name, chosen, goal)
+        trial.set(threshold=chosen.threshold, thresholds=chosen.by_label)
+        tuned.thresholds = chosen
     answers = trial.answers()
     tuned.after = Figures.of(answers)
     tuned.error_by_chance = error_by_chance(answers.scores) if answers.found else None
-    names = ("nil_bias", "threshold", "thresholds")
+    names = ("nil_bias", "threshold", "thresholds", "calibration")
     tuned.settings = {name: cfg[name] for name in names if name in cfg}
     return tuned
 
 
-def _calibrate(trial: Trial, tuned: Tuned, answers: Answers) -> None:
+def _calibrate(trial: Trial, tuned: Tuned) -> None:
+    ancestors = trial.pipe.cfg.get("ancestors")
+    if ancestors and not trial.pipe.cfg["multi_label"]:
+        trial.set(ancestors=False)  # implied types have the score of the type that was chosen
+    answers = trial.answers()
+    if ancestors is not None:
+        trial.set(ancestors=ancestors)
     found = answers.labels, answers.scores, answers.right
     table = fit_calibration(*found)
     trial.set(calibration=table)
-    tuned.held_out_error = held_out_error(*found) if table else None
     if table is None:
         LOGGER.warning(
             "%s: %d answers on the development data are too few for calibration (%d are needed); "
@@ -162,22 +203,20 @@ def _calibrate(trial: Trial, tuned: Tuned, answers: Answers) -> None:
             len(answers.found),
             LEAST_ANSWERS,
         )
+    else:
+        tuned.held_out_error = held_out_error(*found)
 
 
-def _check_goal(name: str, chosen: Thresholds, goal: Goal) -> None:
-    """Raise ConfigError if no label reaches the goal, and log those that do not."""
-    if not chosen.unreached:
-        return
-    wanted = f"precision {goal.precision:g}" if goal.precision else f"recall {goal.recall:g}"
-    if chosen.unreached == [""] or len(chosen.unreached) == len(chosen.by_label):
-        raise ConfigError(
-            f"{name}: {wanted} cannot be reached on the development data with any threshold. Its "
-            "settings are as they were."
+def _warn_of_unreached(name: str, chosen: Thresholds, goal: Goal) -> None:
+    if chosen.unreached:
+        LOGGER.warning(
+            "%s: %s cannot be reached for the labels %s. Of these, %s.",
+            name,
+            _shown(goal),
+            ", ".join(chosen.unreached),
+            "nothing is written" if goal.precision else "everything is written",
         )
-    LOGGER.warning(
-        "%s: %s cannot be reached for the labels %s. Of these, %s.",
-        name,
-        wanted,
-        ", ".join(chosen.unreached),
-        "nothing is written" if goal.precision else "everything is written",
-    )
+
+
+def _shown(goal: Goal) -> str:
+    return f"precision {goal.precision:g}" if goal.precision else f"recall {goal.recall}"

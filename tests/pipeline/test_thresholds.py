@@ -4,11 +4,15 @@ import pytest
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.metrics.answers import Answer, Answers
-from spacy_luke.pipeline.thresholds import NEVER, Goal, choose_thresholds
+from spacy_luke.pipeline.thresholds import Goal, choose_thresholds
 
 
 def answers(rows, n_gold):
     return Answers([Answer(*row) for row in rows], Counter(n_gold))
+
+
+def choose(found, goal, labels=("A", "B")):
+    return choose_thresholds(found, goal, labels)
 
 
 def above(found, threshold):
@@ -25,32 +29,32 @@ MIXED = answers(
 
 
 def test_by_default_the_threshold_has_the_best_f():
-    chosen = choose_thresholds(MIXED, Goal())
+    chosen = choose(MIXED, Goal())
     assert chosen.by_label == {} and chosen.unreached == []
     assert chosen.threshold == pytest.approx(0.65)  # 2 * 70 / (70 + 120); with all, 2 * 80 / 230
     all_right = answers([("A", 0.2, True)] * 5, {"A": 5})
-    assert choose_thresholds(all_right, Goal()).threshold == 0.0
+    assert choose(all_right, Goal()).threshold == 0.0
 
 
 def test_a_wanted_precision_has_the_most_recall_and_a_wanted_recall_the_most_precision():
-    chosen = choose_thresholds(MIXED, Goal(precision=0.95))
+    chosen = choose(MIXED, Goal(precision=0.95))
     assert len(above(MIXED, chosen.threshold)) == 70
-    chosen = choose_thresholds(MIXED, Goal(recall=0.3))
+    chosen = choose(MIXED, Goal(recall=0.3))
     assert len(above(MIXED, chosen.threshold)) == 40
-    chosen = choose_thresholds(MIXED, Goal(recall=0.6))
+    chosen = choose(MIXED, Goal(recall=0.6))
     assert chosen.threshold == 0.0
 
 
 def test_few_right_answers_do_not_promise_a_precision_that_their_scores_deny():
     lucky = answers([("A", 0.5, True)] * 3, {"A": 3})
-    assert choose_thresholds(lucky, Goal(precision=0.9)).unreached == [""]
+    assert choose(lucky, Goal(precision=0.9)) is None
     sure = answers([("A", 0.95, True)] * 3, {"A": 3})
-    assert choose_thresholds(sure, Goal(precision=0.9)).threshold == 0.0
+    assert choose(sure, Goal(precision=0.9)).threshold == 0.0
 
 
 def test_equal_scores_are_not_separated():
     tied = answers([("A", 0.8, True), ("A", 0.8, False)] * 50, {"A": 50})
-    assert choose_thresholds(tied, Goal(precision=0.9)).unreached == [""]
+    assert choose(tied, Goal(precision=0.9)) is None
 
 
 def test_every_label_has_its_own_threshold_and_labels_that_cannot_reach_it_are_named():
@@ -58,11 +62,22 @@ def test_every_label_has_its_own_threshold_and_labels_that_cannot_reach_it_are_n
         [("A", 0.9, True)] * 50 + [("A", 0.4, False)] * 50 + [("B", 0.9, False)] * 50,
         {"A": 50, "B": 9},
     )
-    chosen = choose_thresholds(found, Goal(precision=0.9, each_label=True))
-    assert chosen.by_label == {"A": pytest.approx(0.65), "B": NEVER}
+    chosen = choose(found, Goal(precision=0.9, each_label=True))
+    assert chosen.by_label == {"A": pytest.approx(0.65), "B": None}
     assert chosen.unreached == ["B"]
-    chosen = choose_thresholds(found, Goal(recall=0.9, each_label=True))
+    chosen = choose(found, Goal(recall=0.9, each_label=True))
     assert chosen.by_label == {"A": pytest.approx(0.65), "B": 0.0}
+
+
+def test_labels_without_answers_are_not_forgotten():
+    found = answers([("A", 0.9, True)] * 50, {"A": 50, "B": 5})
+    chosen = choose(found, Goal(precision=0.9, each_label=True), ["A", "B", "C"])
+    assert chosen.by_label == {"A": 0.0, "B": None, "C": None}
+    assert chosen.unreached == ["B", "C"]
+    chosen = choose(found, Goal(recall=0.9, each_label=True), ["A", "B", "C"])
+    assert chosen.by_label == {"A": 0.0, "B": 0.0, "C": 0.0} and chosen.unreached == ["B"]
+    assert choose(answers([], {"A": 1}), Goal(recall=0.9, each_label=True), ["A"]) is None
+    assert choose(answers([], {"A": 1}), Goal()).threshold == 0.0
 
 
 @pytest.mark.parametrize(

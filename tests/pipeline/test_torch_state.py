@@ -1,6 +1,8 @@
 """What a host process has set in torch changes no answer, and breaks no training."""
 
 import os
+import pickle
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -60,6 +62,22 @@ def test_what_was_loaded_or_made_without_gradients_can_be_trained(bert_dir, tmp_
     learns(made)
     with context():
         learns(made)
+
+
+def test_what_was_copied_without_gradients_can_be_trained(bert_dir):
+    nlp, _ = initialized(bert_dir)
+    expected = answers(nlp)
+    with torch.inference_mode():
+        copied = deepcopy(nlp)
+        pickled = pickle.loads(pickle.dumps(nlp))
+        alone = deepcopy(nlp)
+        for name in alone.pipe_names[1:]:
+            alone.replace_listeners("luke", name, ["model.encoder"])
+    for each in (copied, pickled):
+        assert answers(each) == expected
+        learns(each)
+    assert answers(alone) == expected
+    alone.update(make_examples(alone), sgd=sgd())  # each component has its own encoder
 
 
 def test_a_path_that_is_not_utf8_can_be_loaded(bert_dir, tmp_path):

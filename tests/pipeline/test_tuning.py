@@ -136,6 +136,8 @@ def test_no_annotation_and_unknown_components_are_errors(nlp):
     docs = [nlp.make_doc("Nothing here.")]
     with pytest.raises(CorpusError, match="no annotation"):
         list(tune(nlp, [Example(x, x.copy()) for x in docs], Goal()))
+    with pytest.raises(CorpusError, match="luke_ner: the development data has no annotation"):
+        list(tune(nlp, [Example(x, x.copy()) for x in docs], Goal(), ["luke_ner"]))
     nlp.add_pipe("sentencizer", first=True)
     assert tunable(nlp) == ["luke_ner"]
     with pytest.raises(ConfigError, match="sentencizer"):
@@ -145,15 +147,53 @@ def test_no_annotation_and_unknown_components_are_errors(nlp):
         tunable(nlp)
 
 
-def test_the_callback_tunes_a_pipeline_that_training_saves(nlp, tmp_path):
+def with_dev(nlp, tmp_path):
     path = tmp_path / "dev.spacy"
     DocBin(docs=[eg.reference for eg in many(nlp)]).to_disk(path)
     reader = {"@readers": "spacy.Corpus.v1", "path": str(path), "gold_preproc": False}
     nlp.config["corpora"] = {"dev": reader}
-    callback = registry.callbacks.get("spacy-luke.tune.v1")()
-    assert callback(nlp) is nlp
-    assert nlp.evaluate(make_examples(nlp))["ents_f"] == 1.0
-    assert nlp.get_pipe_config("luke_ner")["nil_bias"] == nlp.get_pipe("luke_ner").cfg["nil_bias"]
+
+
+def test_the_callback_tunes_a_copy_that_training_saves(nlp, tmp_path):
+    with_dev(nlp, tmp_path)
+    nlp.meta["performance"] = {"ents_f": 0.1}
+    before, scorer = dict(nlp.get_pipe("luke_ner").cfg), scorer_of(nlp.get_pipe("luke_ner").model)
+    settings = dict(vars(scorer))
+    saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
+    assert saved is not nlp
+    assert saved.evaluate(make_examples(saved))["ents_f"] == 1.0
+    assert saved.get_pipe("luke_ner").cfg["calibration"] is not None
+    assert saved.meta["performance"] == {}
+    assert dict(nlp.get_pipe("luke_ner").cfg) == before and vars(scorer) == settings
+    saved.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    assert loaded.evaluate(make_examples(loaded))["ents_f"] == 1.0
+
+
+def test_what_the_callback_cannot_tune_is_logged_and_saved_as_it_is(nlp, tmp_path, caplog):
+    with_dev(nlp, tmp_path)
+    head_of(nlp.get_pipe("luke_ner").model).head.classifier.weight.data.zero_()  # knows nothing
+    head_of(nlp.get_pipe("luke_ner").model).head.classifier.bias.data.zero_()
+    saved = registry.callbacks.get("spacy-luke.tune.v1")(precision=0.99)(nlp)
+    assert "is not tuned" in caplog.text and "precision 0.99 cannot be reached" in caplog.text
+    assert dict(saved.get_pipe("luke_ner").cfg) == dict(nlp.get_pipe("luke_ner").cfg)
+
+
+def test_recall_is_of_what_the_component_could_find(nlp):
+    """Gold entities of other labels, and those that another component has found, are not."""
+    examples = many(nlp)
+    for eg in examples:
+        gold = eg.reference
+        gold.set_ents([x for x in gold.ents if x.label_ != "PER"], default="unmodified")
+        known = [spacy.tokens.Span(gold, x.start, x.end, label="OTHER") for x in gold.ents[:1]]
+        gold.set_ents([*known, *gold.ents[1:]])
+    trial = Trial(nlp, "luke_ner", examples)
+    assert set(trial.answers().n_gold) == {"LOC"}
+    ruler = nlp.add_pipe("entity_ruler", before="luke_ner")
+    ruler.add_patterns([{"label": "LOC", "pattern": "Tokyo"}])
+    nlp.get_pipe("luke_ner").cfg.update(overwrite=False, nil_bias=0.0)
+    n_gold = Trial(nlp, "luke_ner", many(nlp, 1)).answers().n_gold
+    assert n_gold["LOC"] == 5  # of 6, one of which is found by the ruler
 
 
 def test_training_again_forgets_what_was_tuned_and_thresholds_name_labels(nlp):
@@ -167,6 +207,17 @@ def test_training_again_forgets_what_was_tuned_and_thresholds_name_labels(nlp):
         cfg["thresholds"] = {"LOC": 1.5}
     nlp.initialize(lambda: make_examples(nlp))
     assert cfg["thresholds"] == {} and cfg["calibration"] is None
+
+
+def test_other_weights_have_no_old_calibration(nlp, saved, caplog):
+    list(tune(nlp, many(nlp), Goal()))
+    cfg = nlp.get_pipe("luke_ner").cfg
+    assert cfg["calibration"] is not None
+    nlp.update(make_examples(nlp), sgd=nlp.create_optimizer())
+    assert cfg["calibration"] is None and "tune again after training" in caplog.text
+    list(tune(nlp, many(nlp), Goal()))
+    nlp.from_disk(saved)  # was saved before tuning
+    assert nlp.get_pipe("luke_ner").cfg["calibration"] is None
 
 
 @pytest.mark.parametrize(
