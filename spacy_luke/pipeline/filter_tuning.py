@@ -42,7 +42,8 @@ def open_filter(trial: Trial) -> None:
 
 def choose_filter(trial: Trial, goal: Goal, before: tuple[float, float]) -> FilterChoice | None:
     """Set, in two-stage mode, the settings that ask about the fewest candidates without loss of F
-    or, if a recall is wanted, of recall. The trial's predictions are those of these settings then.
+    or, if a recall is wanted, of recall. The trial's predictions are those of :func:`open_filter`,
+    and afterwards those of these settings.
 
     before: the settings that are kept if the component finds nothing that is right.
     """
@@ -51,9 +52,10 @@ def choose_filter(trial: Trial, goal: Goal, before: tuple[float, float]) -> Filt
         return None
     n_words = max(sum(len(doc) for batch in trial.batches for doc in batch), 1)
     tried: list[tuple[FilterChoice, list[Prediction]]] = []
+    most, of_most = scorer.candidates_per_word, trial.predictions
     for k in sorted({*CANDIDATES_PER_WORD, before[0]}):
         scorer.candidates_per_word, scorer.filter_threshold = k, 0.0
-        predictions = trial.predict()
+        predictions = of_most if k == most else trial.predict()
         for threshold in THRESHOLDS:
             kept = [(query, _passing(query, scores, threshold)) for query, scores in predictions]
             asked = sum(len(scores.rows) for _, scores in kept) / n_words

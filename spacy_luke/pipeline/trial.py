@@ -21,10 +21,11 @@ class Trial:
     def __init__(self, nlp: Language, name: str, examples: Sequence[Example]) -> None:
         self.nlp, self.name = nlp, name
         self.pipe: Any = nlp.get_pipe(name)
-        self.references = [eg.reference for eg in examples]
         earlier = nlp.pipe_names[: nlp.pipe_names.index(name)]
         with nlp.select_pipes(enable=earlier):
             docs = list(nlp.pipe([eg.predicted.copy() for eg in examples]))
+        # Made once, because they keep their alignment.
+        self.examples = [Example(doc, eg.reference) for doc, eg in zip(docs, examples)]
         size = nlp.batch_size
         self.batches = [docs[i : i + size] for i in range(0, len(docs), size)]
         self.predictions = self.predict()
@@ -40,7 +41,7 @@ class Trial:
         try:
             for batch, prediction in zip(self.batches, predictions or self.predictions):
                 self.pipe.set_annotations(batch, prediction)
-            answers = self.pipe.answers([Example(x, y) for x, y in zip(docs, self.references)])
+            answers = self.pipe.answers(self.examples)
         finally:
             # The entities of one trial would change the results of the next.
             for doc, values in zip(docs, before):
