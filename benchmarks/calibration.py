@@ -18,6 +18,7 @@ import spacy
 from spacy.training import Corpus
 
 from spacy_luke.errors import ConfigError
+from spacy_luke.files import whole_folder
 from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.tuning import tune
 
@@ -64,7 +65,8 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
         config = config_of("shipped", corpora, args.encoder, 0, record["seed"])
         if settings["words"]:
             config["initialize"]["after_init"]["words"] = settings["words"]
-        train_config(config, folder, args.gpu_id)
+        with whole_folder(folder) as unfinished:  # a killed training has a model-best, too
+            train_config(config, unfinished, args.gpu_id)
     found: results.Record = {"device": runtime.device_name(args.gpu_id)}
     for name, goal in goals().items():
         nlp = spacy.load(folder / "model-best")
