@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, paths: dict[str, Path], record: results.Record
     overrides = {
         "paths.train": str(paths[f"train-{settings['size']}-{given}"]),
         "paths.dev": str(paths[f"dev-{given}"]),
-        "paths.encoder": settings["encoder"],
+        "paths.encoder": args.encoder,
         "system.seed": record["seed"],
         **{f"training.batcher.{name}": value for name, value in ROWS[row].items()},
         **{name: json.loads(text) for name, text in settings["set"]},
@@ -146,7 +146,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for given in args.given:
                 for row in args.rows:
                     settings = {
-                        "given": given, "size": size, "encoder": args.encoder, "set": args.set
+                        "given": given, "size": size, "encoder": Path(args.encoder).name,
+                        "set": args.set,
                     }  # fmt: skip
                     record = {
                         "kind": "recipe", "data": "few-nerd", "row": row, "seed": seed,

@@ -172,12 +172,11 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         if not self.cfg["ancestors"]:
             return types
         least = self.cfg["thresholds"]
-        written = {
+        return {
             x: score
             for x, score in with_ancestors(types).items()
             if x in types or x not in least or (least[x] is not None and score >= least[x])
         }
-        return written
 
     def _probabilities(self, values: ClassScores) -> Array:
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
