@@ -105,11 +105,15 @@ def typing_score(
 def typing_answers(
     examples: Iterable[Example],
     *,
+    threshold: float | None = None,
+    thresholds: Mapping[str, float | None] = MappingProxyType({}),
+    multi_label: bool = True,
     ancestors: bool = False,
     spans_key: str | None = None,
 ) -> Answers:
     """Predicted types with their scores; see :func:`typing_score`."""
-    return _answers(_all_mentions(examples, _any_score, ancestors, spans_key))
+    least = _least(threshold, thresholds) if multi_label else _any_score
+    return _answers(_all_mentions(examples, least, ancestors, spans_key))
 
 
 def _answers(mentions: Iterable[TypedMention]) -> Answers:

@@ -186,7 +186,7 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         return exp / exp.sum(-1, keepdims=True)
 
     def answers(self, examples: Iterable[Example]) -> Answers:
-        names = ("ancestors", "spans_key")
+        names = ("threshold", "thresholds", "multi_label", "ancestors", "spans_key")
         return typing_answers(examples, **{name: self.cfg[name] for name in names})
 
     # Training

@@ -6,7 +6,11 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_luke.annotations.types import install_types
-from spacy_luke.metrics.entity_typing import make_luke_entity_typing_scorer, typing_score
+from spacy_luke.metrics.entity_typing import (
+    make_luke_entity_typing_scorer,
+    typing_answers,
+    typing_score,
+)
 
 install_types()
 NLP = spacy.blank("en")
@@ -136,3 +140,11 @@ def test_scorers_take_the_settings_of_a_component_and_another_prefix() -> None:
     assert scores["kinds_per_type"]["q"] == {"p": None, "r": None, "f": None}
     name = "spacy-luke.luke_entity_typing_scorer.v1"
     assert callable(spacy.registry.scorers.get(name)())
+
+
+def test_answers_are_those_that_the_score_counts_also_with_thresholds_of_implied_types() -> None:
+    examples = [example({ADA: {"/a/b": 0.9}, LONDON: {"/a": 0.4}}, {ADA: {"/a/b": 1.0}})]
+    for thresholds in ({}, {"/a": 0.95}, {"/a": None}, {"/a/b": 0.95}):
+        settings = {"threshold": 0.3, "thresholds": thresholds, "ancestors": True}
+        scores = typing_score(examples, **settings)
+        assert typing_answers(examples, **settings).prf() == prf(scores, "micro")
