@@ -1,4 +1,4 @@
-"""Annotation of a ``Doc`` that spaCy does not have: relations and entity types.
+"""Annotation of a ``Doc`` that spaCy does not have: relations, entity types, candidates of links.
 
 They are stored as plain numbers and strings in ``Doc.user_data``, under the keys that spaCy uses
 for custom attributes of spans (character offsets). So they survive ``DocBin`` (with

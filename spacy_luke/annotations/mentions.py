@@ -8,7 +8,9 @@ from spacy.tokens import Doc, Span
 
 Place = tuple[int, int]
 
-UNLINKED = ("", EntityLinker.NIL)
+NIL = EntityLinker.NIL
+"""The ``kb_id_`` of a mention that is annotated or predicted to be none of the entities."""
+UNLINKED = ("", NIL)
 """Values of ``kb_id_`` that mean: not linked to a knowledge base."""
 
 

@@ -1,15 +1,15 @@
 """``Doc._.relations``: labelled pairs of spans."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
 from ..errors import InputError
 from .extension import install_extension
+from .span_values import Key, data_of, key_of, keys_of, remove_values
 
 ATTRIBUTE = "luke_relations"
-Key = tuple[str, str, int, int]
 
 
 class Relation(NamedTuple):
@@ -68,15 +68,12 @@ def set_relations(doc: Doc, relations: Iterable[Relation | tuple]) -> None:
         if not relation.label:
             raise InputError("The label of a relation is empty.")
         head, tail = relation.head, relation.tail
-        key = ("._.", ATTRIBUTE, head.start_char, head.end_char)
         # The tail relative to the head: Doc.from_docs shifts offsets in keys, but not in values.
         start, end = tail.start_char - head.start_char, tail.end_char - head.start_char
-        rows = stored.setdefault(key, [])
+        rows = stored.setdefault(key_of(head, ATTRIBUTE), [])
         rows.append([start, end, relation.label, float(relation.score)])
-    data: dict[Any, Any] = doc.user_data
-    for key in list(_keys(doc)):
-        del data[key]
-    data.update(stored)
+    remove_values(doc, ATTRIBUTE)
+    data_of(doc).update(stored)
 
 
 def relation_offsets(doc: Doc) -> list[Offsets]:
@@ -86,10 +83,9 @@ def relation_offsets(doc: Doc) -> list[Offsets]:
     """
     relations = []
     length = len(doc.text)
-    data: dict[Any, Any] = doc.user_data
-    for key in _keys(doc):
+    for key in keys_of(doc, ATTRIBUTE):
         _, _, start, end = key
-        for tail_start, tail_end, label, score in data[key]:
+        for tail_start, tail_end, label, score in data_of(doc)[key]:
             tail = (start + tail_start, start + tail_end)
             if min(start, tail[0]) >= 0 and max(end, tail[1]) <= length:
                 relations.append(Offsets((start, end), tail, label, score))
@@ -111,13 +107,6 @@ def relations_as_dict(
         )
         scores[relation.label] = max(relation.score, scores.get(relation.label, 0.0))
     return pairs
-
-
-def _keys(doc: Doc) -> Iterator[Key]:
-    data: dict[Any, Any] = doc.user_data
-    for key in data:
-        if isinstance(key, tuple) and len(key) == 4 and key[:2] == ("._.", ATTRIBUTE):
-            yield key
 
 
 def _spans_by_place(doc: Doc) -> dict[tuple[int, int], Span]:

@@ -1,14 +1,13 @@
 """``Span._.types``: the types of a span, each with a score."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from spacy.tokens import Doc, Span
 
 from .extension import install_extension
+from .span_values import get_value, has_value, remove_values, set_value
 
 ATTRIBUTE = "types"
-Key = tuple[str, str, int, int]
 
 
 def install_types() -> None:
@@ -18,18 +17,18 @@ def install_types() -> None:
 
 def get_types(span: Span) -> dict[str, float]:
     """Type -> score, by descending score. Spans with the same characters share their types."""
-    types = _data(span.doc).get(_key(span), {})
+    types = get_value(span, ATTRIBUTE, {})
     return dict(sorted(types.items(), key=lambda item: (-item[1], item[0])))
 
 
 def set_types(span: Span, types: Mapping[str, float]) -> None:
     """Replace the types of a span. An empty mapping means that the span has no type."""
-    _data(span.doc)[_key(span)] = {str(name): float(score) for name, score in types.items()}
+    set_value(span, ATTRIBUTE, {str(name): float(score) for name, score in types.items()})
 
 
 def has_types(span: Span) -> bool:
     """Whether the types of the span were set, including to an empty mapping."""
-    return _key(span) in _data(span.doc)
+    return has_value(span, ATTRIBUTE)
 
 
 def with_ancestors(types: Mapping[str, float]) -> dict[str, float]:
@@ -55,15 +54,4 @@ def _ancestors(name: str) -> list[str]:
 
 def clear_types(doc: Doc) -> None:
     """Remove all types from a document."""
-    data = _data(doc)
-    for key in list(data):
-        if isinstance(key, tuple) and len(key) == 4 and key[:2] == ("._.", ATTRIBUTE):
-            del data[key]
-
-
-def _data(doc: Doc) -> dict[Any, Any]:
-    return doc.user_data  # spaCy's type annotation says str keys, but its own keys are tuples
-
-
-def _key(span: Span) -> Key:
-    return ("._.", ATTRIBUTE, span.start_char, span.end_char)
+    remove_values(doc, ATTRIBUTE)

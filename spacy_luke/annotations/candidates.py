@@ -1,0 +1,97 @@
+"""``Span._.candidates``: ids that a span may be linked to, with scores; ``Span._.allowed_ids``: ids
+to which the user restricts its links."""
+
+import math
+from collections.abc import Iterable
+from numbers import Real
+
+from spacy.tokens import Doc, Span
+
+from ..errors import InputError
+from .extension import install_extension
+from .mentions import NIL
+from .span_values import get_value, has_value, remove_value, remove_values, set_value
+
+CANDIDATES = "candidates"
+ALLOWED_IDS = "allowed_ids"
+
+
+def install_candidates() -> None:
+    """Add ``Span._.candidates`` and ``Span._.allowed_ids``. All code that writes or reads them
+    calls this."""
+    install_extension(Span, CANDIDATES, get_candidates, set_candidates)
+    install_extension(Span, ALLOWED_IDS, get_allowed_ids, set_allowed_ids)
+
+
+def get_candidates(span: Span) -> list[tuple[str, float]]:
+    """(id, score) of each candidate, best first; empty if there are none or they were not set.
+
+    "NIL" may be one of them, with the score of "none of the others". Spans with the same characters
+    share their candidates.
+    """
+    return [(name, score) for name, score in get_value(span, CANDIDATES, ())]
+
+
+def set_candidates(span: Span, candidates: Iterable[tuple[str, float]]) -> None:
+    """Replace the candidates of a span. Their order is kept: give the best first. An empty list
+    means that there are none.
+
+    Raises InputError for an id that is empty, not a string or repeated, and for a score that is not
+    a finite number.
+    """
+    given = [(name, score) for name, score in candidates]
+    names = _checked([name for name, _ in given], CANDIDATES)
+    for _, score in given:
+        if not isinstance(score, Real) or not math.isfinite(score):
+            raise InputError(f"A score of Span._.candidates is {score!r}, not a finite number.")
+    # Lists, because DocBin and bytes do not keep tuples.
+    rows = [[name, float(score)] for name, (_, score) in zip(names, given)]
+    set_value(span, CANDIDATES, rows)
+
+
+def has_candidates(span: Span) -> bool:
+    """Whether the candidates of the span were set, including to an empty list."""
+    return has_value(span, CANDIDATES)
+
+
+def clear_candidates(doc: Doc) -> None:
+    """Remove all candidates from a document. Allowed ids remain."""
+    remove_values(doc, CANDIDATES)
+
+
+def get_allowed_ids(span: Span) -> list[str] | None:
+    """The only ids that the span may be linked to; None if all are allowed. Spans with the same
+    characters share their allowed ids."""
+    names = get_value(span, ALLOWED_IDS)
+    return None if names is None else list(names)
+
+
+def set_allowed_ids(span: Span, ids: Iterable[str] | None) -> None:
+    """Restrict the links of a span. An empty list allows none, so the link is "NIL"; None removes
+    the restriction.
+
+    Raises InputError for an id that is empty, not a string, repeated or "NIL", and for one string
+    instead of a list. "NIL" is always allowed and is not an id.
+    """
+    if ids is None:
+        remove_value(span, ALLOWED_IDS)
+        return
+    if isinstance(ids, str):
+        raise InputError(f"Span._.allowed_ids is the string {ids!r}; give a list of ids.")
+    names = _checked(list(ids), ALLOWED_IDS)
+    if NIL in names:
+        raise InputError(
+            f'Span._.allowed_ids contains "{NIL}", which is always allowed. To allow nothing else, '
+            "give an empty list."
+        )
+    set_value(span, ALLOWED_IDS, names)
+
+
+def _checked(ids: list[str], attribute: str) -> list[str]:
+    for name in ids:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"An id of Span._.{attribute} is {name!r}, not a non-empty string.")
+    if len(set(ids)) < len(ids):
+        repeated = next(name for i, name in enumerate(ids) if name in ids[:i])
+        raise InputError(f"Span._.{attribute} contains the id {repeated!r} twice.")
+    return [str(name) for name in ids]
