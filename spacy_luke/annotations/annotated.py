@@ -55,6 +55,14 @@ def is_annotated(doc: Doc, layer: Layer) -> bool:
     return labels is None or len(labels) > 0
 
 
+def spans_annotated(doc: Doc, spans_key: str | None) -> bool:
+    """Whether the spans of ``Doc.ents`` or of a spans group are annotated. If so, other spans are
+    not mentions."""
+    if not is_annotated(doc, "ents"):
+        return False
+    return spans_key in doc.spans if spans_key else doc.has_annotation("ENT_IOB")
+
+
 def copy_annotated(source: Doc, target: Doc) -> None:
     """Copy the status of all layers."""
     data: dict[Any, Any] = source.user_data

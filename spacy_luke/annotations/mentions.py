@@ -14,14 +14,24 @@ UNLINKED = ("", NIL)
 """Values of ``kb_id_`` that mean: not linked to a knowledge base."""
 
 
+def all_spans(doc: Doc, spans_key: str | None) -> list[Span]:
+    """The spans of ``Doc.ents`` or of a spans group, which may repeat spans; empty without such a
+    group."""
+    return list(doc.spans.get(spans_key, ()) if spans_key else doc.ents)
+
+
 def spans_of(doc: Doc, spans_key: str | None) -> list[Span]:
     """``Doc.ents`` or a spans group in text order; of spans with equal tokens, the first."""
-    group = doc.spans.get(spans_key, ()) if spans_key else doc.ents
     by_place: dict[Place, Span] = {}
-    for span in group:
+    for span in all_spans(doc, spans_key):
         if len(span):
             by_place.setdefault((span.start, span.end), span)
     return [by_place[place] for place in sorted(by_place)]
+
+
+def characters(span: Span) -> Place:
+    """The character offsets [start, end) of a span."""
+    return span.start_char, span.end_char
 
 
 def entities_of(spans: Sequence[Span], merged: bool) -> list[list[Span]]:
@@ -39,7 +49,7 @@ def entities_of(spans: Sequence[Span], merged: bool) -> list[list[Span]]:
 def first_mentions(doc: Doc, spans_key: str | None) -> dict[Place, Place]:
     """Character offsets of each mention -> those of the first mention of its (merged) entity."""
     return {
-        (span.start_char, span.end_char): (mentions[0].start_char, mentions[0].end_char)
+        characters(span): characters(mentions[0])
         for mentions in entities_of(spans_of(doc, spans_key), merged=True)
         for span in mentions
     }

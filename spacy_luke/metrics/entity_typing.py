@@ -1,17 +1,17 @@
 """Scores of ``Span._.types``."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spacy.scorer import PRFScore
-from spacy.tokens import Doc, Span
+from spacy.tokens import Span
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations.annotated import is_annotated
-from ..annotations.mentions import Place
+from ..annotations.annotated import is_annotated, spans_annotated
+from ..annotations.mentions import Place, all_spans, characters
 from ..annotations.types import get_types, has_types, with_ancestors
 from .answers import Answer, Answers, calibration_scores
 from .relations import FIGURES, by_type, common_places
@@ -178,36 +178,22 @@ def _mentions(
         return with_ancestors(get_types(span)) if ancestors else get_types(span)
 
     common = common_places(example, example.reference)
-    spans = [(common(_place(span)), span) for span in _spans(example.reference, spans_key)]
+    spans = [(common(characters(span)), span) for span in all_spans(example.reference, spans_key)]
     gold = {place: frozenset(types_of(span)) for place, span in spans if has_types(span)}
     common = common_places(example, example.predicted)
     predicted: dict[Place, dict[str, float]] = {}
-    for span in _spans(example.predicted, spans_key):
+    for span in all_spans(example.predicted, spans_key):
         scores = types_of(span).items()
         kept = {name: score for name, score in scores if score >= least(name)}
-        predicted[common(_place(span))] = kept
+        predicted[common(characters(span))] = kept
     for place, types in gold.items():
         yield TypedMention(predicted.get(place, {}), types)
-    if not is_annotated(example.reference, "ents"):
-        spans_annotated = False
-    elif spans_key is None:
-        spans_annotated = example.reference.has_annotation("ENT_IOB")
-    else:
-        spans_annotated = spans_key in example.reference.spans
+    if not spans_annotated(example.reference, spans_key):
+        return
     reference_places = {place for place, _ in spans}
     for place, scored in predicted.items():
-        if spans_annotated and scored and place not in reference_places:
+        if scored and place not in reference_places:
             yield TypedMention(scored, None)
-
-
-def _spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
-    if spans_key is None:
-        return doc.ents
-    return list(doc.spans[spans_key]) if spans_key in doc.spans else []
-
-
-def _place(span: Span) -> Place:
-    return span.start_char, span.end_char
 
 
 def _count(mentions: Iterable[TypedMention]) -> dict[str, PRFScore]:
