@@ -1,6 +1,7 @@
 """``luke``: contextual vectors of words and entities, and an encoder that listeners share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -11,6 +12,7 @@ from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer, set_dropout_rate
 
+from ..annotations.mentions import UNLINKED
 from ..errors import ConfigError
 from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import ENCODER, module_of
@@ -18,6 +20,7 @@ from ..layers.phrases import encode_phrases
 from ..layers.transformer_data import WordStates
 from ..layers.upstream import Upstream
 from ..model.network import AttentionPattern
+from ..report import LOGGER
 from ..validation import ComponentSettings
 from .doc_data import (
     LukeDocData,
@@ -152,19 +155,23 @@ class Luke(SavesEncoderApart):
     def _encode(self, docs: Sequence[Doc], ents: Sequence[list[Span]]) -> list[LukeDocData]:
         if not docs:
             return []
-        given = [self._given(doc_ents) for doc_ents in ents]
+        found = [[self._find(ent) for ent in doc_ents] for doc_ents in ents]
+        given = [self._given(*of_doc) for of_doc in zip(ents, found)]
         if self.cfg["phrases"]:
             states = encode_phrases(self.model, docs, given)
         else:
+            self._warn_of_unknown(ents, found)
             states = encode_docs(self.model, docs, given, self.cfg["attention"])
         return [LukeDocData(state.token_vectors, state.entity_vectors) for state in states]
 
-    def _given(self, ents: list[Span]) -> GivenEntities:
+    def _given(self, ents: list[Span], found: list[int | None]) -> GivenEntities:
+        """found: the row of each entity's link; None if it is unknown."""
+        rows = [self._unknown_id if row is None else row for row in found]
         table = module_of(self.model).network.config.entity_labels
         classes = {label: i + 1 for i, label in enumerate(table)}
         return GivenEntities(
             np.asarray([(ent.start, ent.end) for ent in ents], dtype=np.int64).reshape(-1, 2),
-            np.asarray([self.entity_id(ent) for ent in ents], dtype=np.int64),
+            np.asarray(rows, dtype=np.int64),
             np.asarray([classes.get(ent.label_, 0) for ent in ents], dtype=np.int64),
         )
 
@@ -173,20 +180,54 @@ class Luke(SavesEncoderApart):
 
         The row of its ``kb_id_``, else of the title that ``titles`` has for it, else (if
         ``link_by_text`` is set and it has no ``kb_id_``) of its text. If none of these is in the
-        entity vocabulary, the row of [MASK] or [UNK], as ``unknown_entity`` says.
+        entity vocabulary, the row of [MASK] or [UNK], as ``unknown_entity`` says. A ``kb_id_``
+        "NIL" means that the entity is unknown: neither it nor the text is looked up.
         """
+        row = self._find(span)
+        return self._unknown_id if row is None else row
+
+    @property
+    def _unknown_id(self) -> int:
+        vocab = module_of(self.model).entities
+        return vocab.unk_id if self.cfg["unknown_entity"] == "[UNK]" else vocab.mask_id
+
+    def _find(self, span: Span) -> int | None:
+        """See :meth:`entity_id`; None if the entity is unknown."""
         vocab = module_of(self.model).entities
         # The document's language goes first: this component may be sourced from a pipeline of
         # another language.
         language = span.doc.vocab.lang or self.vocab.lang or None
-        names = [span.kb_id_, self.cfg["titles"].get(span.kb_id_, "")]
+        names = []
+        if span.kb_id_ not in UNLINKED:
+            names = [span.kb_id_, self.cfg["titles"].get(span.kb_id_, "")]
         if self.cfg["link_by_text"] and not span.kb_id_:
             names.append(span.text)
         for name in names:
             row = vocab.find(name, language)
             if row is not None:
                 return row
-        return vocab.unk_id if self.cfg["unknown_entity"] == "[UNK]" else vocab.mask_id
+        return None
+
+    def _warn_of_unknown(
+        self, ents: Sequence[list[Span]], found: Sequence[list[int | None]]
+    ) -> None:
+        """Log once how many ``kb_id_`` of a batch are unknown. found: the row of each entity."""
+        links = [
+            (ent.kb_id_, row)
+            for ent, row in zip(chain(*ents), chain(*found))
+            if ent.kb_id_ not in UNLINKED
+        ]
+        unknown = [name for name, row in links if row is None]
+        if unknown and module_of(self.model).reports_first("unknown entities"):
+            LOGGER.warning(
+                "%s: %d of the %d kb_id_ of this batch are not in the entity vocabulary (such as "
+                "%r); the input for these entities is %s. This warning is logged once per encoder.",
+                self.name,
+                len(unknown),
+                len(links),
+                unknown[0],
+                self.cfg["unknown_entity"],
+            )
 
     def masked_entities(self, mentions: Sequence[Span], n: int = 10) -> list[Ranked]:
         """For each mention the ``n`` most probable entities of the vocabulary, by the masked-entity

@@ -104,6 +104,34 @@ def test_what_an_unknown_entity_enters_as_is_a_setting(luke_dir):
     assert luke.entity_id(another.ents[0]) == luke.model.shims[0].module.entities.names["[UNK]"]
 
 
+@pytest.mark.parametrize("unknown", ["[MASK]", "[UNK]"])
+def test_an_entity_linked_to_nil_is_unknown_and_its_text_is_not_looked_up(luke_dir, unknown):
+    nlp = make_luke(luke_dir, unknown_entity=unknown, link_by_text=True)
+    luke = nlp.get_pipe("luke")
+    names = luke.model.shims[0].module.entities.names
+    luke.cfg["titles"] = {"NIL": "Tokyo"}
+    doc = with_entities(nlp, (0, 2, "PER", "London"), (5, 6, "LOC", "NIL"))
+    assert [luke.entity_id(ent) for ent in doc.ents] == [names["London"], names[unknown]]
+    doc = with_entities(nlp, (5, 6, "LOC", ""))
+    assert luke.entity_id(doc.ents[0]) == names["London"]
+
+
+def test_links_that_are_not_in_the_vocabulary_are_counted_once(luke_dir, caplog):
+    nlp = make_luke(luke_dir, eager=True)
+    nlp.get_pipe("luke").cfg["titles"] = {"Q84": "London"}
+    spacy.util.logger.propagate = True
+    linked = [(0, 2, "PER", "Ada_Lovelace"), (5, 6, "LOC", "Q84")]
+    not_linked = [(0, 2, "PER", "NIL"), (5, 6, "LOC", "")]
+    list(nlp.pipe([with_entities(nlp, *linked), with_entities(nlp, *not_linked)]))
+    assert not caplog.records
+    unknown = [(0, 2, "PER", "Q7259"), (3, 4, "PER", "Q46633"), (5, 6, "LOC", "Q84")]
+    list(nlp.pipe([with_entities(nlp, *unknown), with_entities(nlp, *linked[:1])]))
+    assert "luke: 2 of the 4 kb_id_ of this batch" in caplog.text and "'Q7259'" in caplog.text
+    assert len(caplog.records) == 1
+    nlp(with_entities(nlp, *unknown))
+    assert len(caplog.records) == 1
+
+
 def test_the_title_table_is_given_at_initialisation_and_saved(luke_dir, tmp_path):
     nlp = make_luke(luke_dir)
     nlp.config["initialize"]["components"]["luke"] = {"titles": {"Q84": "London"}}
