@@ -11,6 +11,7 @@ import srsly
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
+from ..annotations.mentions import UNLINKED
 from ..errors import ConfigError, CorpusError
 from ..vocab.entity_vocab import SPECIALS
 from .disk import write_json
@@ -27,8 +28,6 @@ from .wiki.sites import Site
 
 STAGE, TEMPLATES = "articles", "templates"
 _NAMES = "templates.json"
-_NO_ENTITY = ("", "NIL")
-"""Values of ``kb_id_`` that mean "not linked"; the second is set by ``entity_linker``."""
 
 
 def read_dump(
@@ -208,7 +207,7 @@ def _read_docbin(path: Path, folder: Path) -> dict[str, int]:
 
 def _unusable(ent: Span) -> str:
     """Why an entity cannot be a link; empty if it can."""
-    if ent.kb_id_.replace("_", " ").strip() in _NO_ENTITY:
+    if ent.kb_id_.replace("_", " ").strip() in UNLINKED:
         return "entity without kb_id"
     if any(character in ent.kb_id_ for character in "\t\n\r"):
         return "kb_id with a tab or a line break"
