@@ -51,9 +51,9 @@ def convert_cli(
     alignment: Annotated[
         str,
         typer.Option(
-            help=f"jsonl, semeval, openentity: {', '.join(ALIGNMENTS)}. A span that cuts a token "
-            "is left out, shrunk or extended, or the token is split. auto is strict for jsonl, "
-            "else split."
+            help=f"Formats with character offsets: {', '.join(ALIGNMENTS)}. A span that cuts a "
+            "token is left out, shrunk or extended, or the token is split. auto is strict for "
+            "jsonl and prodigy-links, else split."
         ),
     ] = _DEFAULTS.alignment,
     spans_key: Annotated[
@@ -81,6 +81,9 @@ def convert_cli(
 
     Relations: semeval (SemEval-2010 Task 8), tacred (also Re-TACRED), docred (also Re-DocRED),
     conll04 (the JSON of SpERT).
+
+    Links to a knowledge base: jsonl ("kb_id" of spans), prodigy-links (one mention per line, with
+    "options" and "accept"), pubtator (abstracts, mentions with ids, relations between ids).
 
     Types of mentions: ufet (Ultra-Fine Entity Typing), openentity (a JSON list of sentences with
     "start", "end" and "labels"), figer (a JSON object per line with "tokens" and "mentions").
@@ -193,6 +196,9 @@ def print_report(path: Path, out_path: Path, report: Report, msg: Printer) -> No
         if counter or name == "Entities":
             rows.append((name, f"{sum(counter.values()):,}"))
         rows.extend((f"  {label}", f"{n:,}") for label, n in counter.most_common())
+    if report.links or report.nil:
+        rows.append(("Spans with a kb_id", f"{report.links:,}"))
+        rows.append(("Spans with NIL", f"{report.nil:,}"))
     if report.typed_spans:
         rows.append(("Spans with types", f"{report.typed_spans:,}"))
         rows.append(("Different types", f"{len(report.types):,}"))

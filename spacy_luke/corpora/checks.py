@@ -16,10 +16,22 @@ def errors_at(location: str) -> Iterator[None]:
         raise CorpusError(f"{location}: {err}") from err
 
 
+def require_key(data: dict[str, Any], key: str, owner: str) -> None:
+    """Raise CorpusError, with the keys that there are, if a key is absent."""
+    if key not in data:
+        raise CorpusError(f"{owner} has no key {key!r}; {keys_of(data)}.")
+
+
+def keys_of(data: dict[str, Any]) -> str:
+    """The keys of an object, for messages."""
+    keys = [repr(key[:40]) for key in list(data)[:12]]
+    more = ", ..." if len(data) > len(keys) else ""
+    return f"its keys are {', '.join(keys)}{more}" if keys else "it is empty"
+
+
 def get_value(data: dict[str, Any], key: str, kind: type, owner: str) -> Any:
     """A required string or integer. Raises CorpusError if it is absent or of another type."""
-    if key not in data:
-        raise CorpusError(f"{owner} has no key {key!r}.")
+    require_key(data, key, owner)
     value = data[key]
     if type(value) is not kind:  # isinstance(True, int) is true
         expected = {str: "a string", int: "a whole number"}[kind]
@@ -46,8 +58,7 @@ def get_names(data: dict[str, Any], key: str, owner: str) -> tuple[str, ...]:
 
 def get_strings(data: dict[str, Any], key: str, owner: str) -> list[str]:
     """A required list of strings. Raises CorpusError if it is absent or of another type."""
-    if key not in data:
-        raise CorpusError(f"{owner} has no key {key!r}.")
+    require_key(data, key, owner)
     return check_strings(data[key], f"{key} of {owner}")
 
 
@@ -74,8 +85,7 @@ def get_items(data: dict[str, Any], key: str) -> list[Any]:
 
 def require_items(data: dict[str, Any], key: str) -> list[Any]:
     """A required list."""
-    if key not in data:
-        raise CorpusError(f"the record has no key {key!r}.")
+    require_key(data, key, "the record")
     if data[key] is None:
         raise CorpusError(f"{key} is null, not a list.")
     return get_items(data, key)

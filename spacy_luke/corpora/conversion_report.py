@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from spacy.tokens import Doc, Span
 
+from ..kb.entity import NIL
+
 
 @dataclass
 class Event:
@@ -23,6 +25,7 @@ class Report:
     sentences: 0 if the format has none.
     scheme: of column files, else empty.
     labels, relations, types: spans per label, relations per label, spans per type.
+    links: spans with an id of a knowledge base. nil: spans known to mean none of its entities.
     typed_spans: spans with known types, including those known to have none.
     events: description of what was skipped or repaired -> its count.
     notes: further sentences for the user.
@@ -36,6 +39,8 @@ class Report:
     labels: CounterType[str] = field(default_factory=Counter)
     relations: CounterType[str] = field(default_factory=Counter)
     types: CounterType[str] = field(default_factory=Counter)
+    links: int = 0
+    nil: int = 0
     typed_spans: int = 0
     events: dict[str, Event] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -45,7 +50,10 @@ class Report:
         self.documents += 1
         self.tokens += len(doc)
         self.sentences += sentences
-        self.labels.update(span.label_ for span in spans)
+        for span in spans:
+            self.labels[span.label_] += 1
+            self.nil += span.kb_id_ == NIL
+            self.links += span.kb_id_ not in ("", NIL)
 
     def count(self, what: str, location: str, times: int = 1) -> None:
         """Count something skipped or repaired; only the first ``location`` is kept."""

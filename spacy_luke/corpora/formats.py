@@ -15,6 +15,8 @@ from .docred import read_docred
 from .jsonl import read_jsonl
 from .lines import Advance
 from .options import ConvertOptions
+from .prodigy_links import read_prodigy_links
+from .pubtator import read_pubtator
 from .semeval import read_semeval
 from .spert import read_conll04
 from .tacred import read_tacred
@@ -70,6 +72,8 @@ FORMATS: tuple[CorpusFormat, ...] = (
         aliases=("conll", "iob"),
     ),
     CorpusFormat("jsonl", read_jsonl, CHARACTERS, JSON_LINES),
+    CorpusFormat("prodigy-links", read_prodigy_links, CHARACTERS, JSON_LINES),
+    CorpusFormat("pubtator", read_pubtator, CHARACTERS, frozenset({".txt", ".pubtator"})),
     CorpusFormat("semeval", read_semeval, CHARACTERS, frozenset({".txt"})),
     CorpusFormat("tacred", read_tacred, WORDS | BRACKETS, JSON),
     CorpusFormat("docred", read_docred, WORDS, JSON),

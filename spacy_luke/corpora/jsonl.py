@@ -42,7 +42,7 @@ def read_jsonl(
             report.count("records skipped: empty text", record.location)
             continue
         with errors_at(f"{path}, {record.location}"):
-            parsed = _parse(_make_doc(nlp, record), record, options.alignment_or("strict"), report)
+            parsed = parse_record(nlp, record, options.alignment_or("strict"), report)
         yield writer.write(parsed, record.location)
     writer.finish()
 
@@ -61,8 +61,11 @@ def _make_doc(nlp: Language, record: Record) -> Doc:
     return doc
 
 
-def _parse(doc: Doc, record: Record, alignment: str, report: Report) -> ParsedDoc:
-    doc, spans, unknown = align_spans(doc, record.spans, alignment, report, record.location)
+def parse_record(nlp: Language, record: Record, alignment: str, report: Report) -> ParsedDoc:
+    """A record's document with its annotation. Raises CorpusError if tokens and text differ."""
+    doc, spans, unknown = align_spans(
+        _make_doc(nlp, record), record.spans, alignment, report, record.location
+    )
     if record.meta is not None:
         doc.user_data[META] = record.meta
     types = [

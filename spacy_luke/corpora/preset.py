@@ -27,6 +27,7 @@ def preset_ents_corpus(
     types_from_labels: bool = False,
     ents: bool = True,
     sents: bool = False,
+    links: bool = False,
 ) -> ExampleReader:
     """Make a reader of ``.spacy`` files that sets gold annotation on the predicted documents.
 
@@ -44,6 +45,9 @@ def preset_ents_corpus(
     ents: preset the entities.
     sents: preset sentence starts, for documents in which all tokens are annotated with them. For
         all other documents use a sentencizer, with ``overwrite = false``.
+    links: preset the ``kb_id_`` of entities and spans, too. Only for components that need gold
+        links: ``luke_relation`` with ``merge_entities``. A component that predicts links, and an
+        encoder that reads them, would otherwise see the answers.
 
     Types and relations of the reference are never preset, as components predict them. If
     ``gold_preproc`` or ``max_length`` cut a document into sentences, annotation within a sentence
@@ -58,7 +62,7 @@ def preset_ents_corpus(
     corpus = CutCorpus(
         path, gold_preproc=gold_preproc, max_length=max_length, limit=limit, augmenter=augmenter
     )
-    return PresetEntsCorpus(corpus, spans_key, types_from_labels, ents, sents)
+    return PresetEntsCorpus(corpus, spans_key, types_from_labels, ents, sents, links)
 
 
 class PresetEntsCorpus:
@@ -77,12 +81,14 @@ class PresetEntsCorpus:
         types_from_labels: bool = False,
         ents: bool = True,
         sents: bool = False,
+        links: bool = False,
     ) -> None:
         self.corpus = corpus
         self.spans_key = spans_key
         self.types_from_labels = types_from_labels
         self.ents = ents
         self.sents = sents
+        self.links = links
         self._reported = False
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
@@ -97,9 +103,9 @@ class PresetEntsCorpus:
                 ):
                     preset_sents(example)
                 if self.ents:
-                    preset_entities(example, counts)
+                    preset_entities(example, counts, self.links)
                 if self.spans_key is not None:
-                    preset_spans(example, self.spans_key, counts)
+                    preset_spans(example, self.spans_key, counts, self.links)
                 if self.types_from_labels:
                     add_types_from_labels(example.reference, self.spans_key)
                 yield example
@@ -138,9 +144,11 @@ class PresetCounts:
         return bool(self.misaligned or self.docs_without_group)
 
 
-def preset_entities(example: Example, counts: PresetCounts) -> None:
-    """Copy the reference's entities, with label, kb id and entity id, to ``predicted.ents``."""
-    ents = _align(example, example.reference.ents, counts)
+def preset_entities(example: Example, counts: PresetCounts, links: bool = True) -> None:
+    """Copy the reference's entities, with label and entity id, to ``predicted.ents``.
+
+    links: also copy their ``kb_id_``."""
+    ents = _align(example, example.reference.ents, counts, links)
     example.predicted.set_ents(ents, default="outside")
 
 
@@ -150,13 +158,15 @@ def preset_sents(example: Example) -> None:
         token.is_sent_start = is_start
 
 
-def preset_spans(example: Example, key: str, counts: PresetCounts) -> None:
-    """Copy the reference's spans group ``key``; a missing group is copied as an empty one."""
+def preset_spans(example: Example, key: str, counts: PresetCounts, links: bool = True) -> None:
+    """Copy the reference's spans group ``key``; a missing group is copied as an empty one.
+
+    links: also copy the ``kb_id_`` of its spans."""
     if key not in example.reference.spans:
         counts.docs_without_group += 1
         example.predicted.spans[key] = []
         return
-    example.predicted.spans[key] = _align(example, example.reference.spans[key], counts)
+    example.predicted.spans[key] = _align(example, example.reference.spans[key], counts, links)
 
 
 def add_types_from_labels(doc: Doc, key: str | None) -> None:
@@ -170,7 +180,9 @@ def add_types_from_labels(doc: Doc, key: str | None) -> None:
         set_types(span, {**get_types(span), span.label_: 1.0})
 
 
-def _align(example: Example, spans: Iterable[Span], counts: PresetCounts) -> list[Span]:
+def _align(
+    example: Example, spans: Iterable[Span], counts: PresetCounts, links: bool
+) -> list[Span]:
     aligned: list[Span] = []
     for span in spans:
         counts.spans += 1
@@ -178,8 +190,9 @@ def _align(example: Example, spans: Iterable[Span], counts: PresetCounts) -> lis
         matches = example.get_aligned_spans_y2x([span], allow_overlap=True)
         if matches:
             start, end = matches[0].start, matches[0].end
+            kb_id = span.kb_id if links else 0
             aligned.append(
-                Span(example.predicted, start, end, span.label, kb_id=span.kb_id, span_id=span.id)
+                Span(example.predicted, start, end, span.label, kb_id=kb_id, span_id=span.id)
             )
         else:
             counts.misaligned += 1

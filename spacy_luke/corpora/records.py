@@ -16,6 +16,7 @@ from .checks import (
     get_name,
     get_names,
     get_value,
+    keys_of,
     require_object,
 )
 from .conversion_report import Report
@@ -57,13 +58,14 @@ def read_records(
     for location, data in read_json_lines(path, advance):
         with errors_at(f"{path}, {location}"):
             record = (
-                _read_record(data, location, report) if _accepts(data, location, report) else None
+                read_record(data, location, report) if accepts(data, location, report) else None
             )
         if record is not None:
             yield record
 
 
-def _accepts(data: dict[str, Any], location: str, report: Report) -> bool:
+def accepts(data: dict[str, Any], location: str, report: Report) -> bool:
+    """Whether the annotator accepted a record; records with other answers are counted."""
     answer = data.get("answer", "accept")
     if answer not in ANSWERS:
         raise CorpusError(f"answer is {answer!r}; choose one of {', '.join(ANSWERS)}.")
@@ -72,13 +74,15 @@ def _accepts(data: dict[str, Any], location: str, report: Report) -> bool:
     return bool(answer == "accept")
 
 
-def _read_record(data: dict[str, Any], location: str, report: Report) -> Record:
+def read_record(data: dict[str, Any], location: str, report: Report) -> Record:
+    """Validate a record. Raises CorpusError if it is invalid."""
     text = get_value(data, "text", str, "the record")
     check_unicode(text)
     tokens = None if data.get("tokens") is None else _read_tokens(data, text)
     places = None if tokens is None else [(token.start, token.end) for token in tokens]
     if data.get("spans") is None:
-        report.count("records without the key spans, read as having none", location)
+        what = "records without the key spans, read as having none"
+        report.count(what, f"{location}; {keys_of(data)}")
     spans = []
     for i, item in enumerate(get_items(data, "spans")):
         span = _read_span(item, i, text, places)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
 from spacy_luke.annotations.relations import get_relations
 from spacy_luke.annotations.types import get_types
+from spacy_luke.corpora.formats import FORMATS
 
 COLUMNS = "Ada B-PER\nLovelace I-PER\n\nin O\nLondon I-LOC\n"
 
@@ -93,6 +94,17 @@ def test_a_relation_corpus_is_written_and_reported(run, tmp_path):
     assert [len(get_relations(doc)) for doc in load(tmp_path / "out.spacy")] == [1, 0]
     assert "Entities 4 NOMINAL 4 Relations 1 Breaks 1" in output
     assert "1 pairs are labelled 'Other'" in output
+
+
+def test_links_are_written_and_reported(run, tmp_path):
+    (tmp_path / "in.txt").write_text(
+        "7|t|Selmine lowers fever.\n7\t0\t7\tSelmine\tDrug\tD1\n7\t15\t20\tfever\tIll\t-1\n"
+    )
+    code, output = run("pubtator", "in.txt", "out.spacy")
+    assert code == 0
+    (doc,) = load(tmp_path / "out.spacy")
+    assert [ent.kb_id_ for ent in doc.ents] == ["D1", "NIL"]
+    assert "Spans with a kb_id 1 Spans with NIL 1" in output
 
 
 def test_brackets_and_types_may_be_chosen(run, tmp_path):
@@ -189,7 +201,7 @@ def test_an_output_that_cannot_be_written_is_a_message(run, tmp_path):
 def test_help_tells_the_formats_and_every_option(run):
     code, output = run("--help")
     assert code == 0
-    for name in ["semeval", "tacred", "docred", "conll04", "ufet", "openentity", "figer"]:
+    for name in [item.name for item in FORMATS]:
         assert name in output
     for word in ["columns (conll, iob), jsonl", "--n-sents", "--documents", "--scheme", "--lang"]:
         assert word in output

@@ -52,6 +52,22 @@ def convert(tmp_path):
 
 
 @pytest.fixture
+def convert_real(data_dir):
+    """Reads a file of the real data with a reader; skips the test if the file is absent."""
+
+    def run(name: str, reader: Any, lang: str = "en", **options: Any) -> Result:
+        path = data_dir / name
+        if not path.exists():
+            pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+        report = Report()
+        return Result(
+            list(reader(path, spacy.blank(lang), ConvertOptions(**options), report)), report
+        )
+
+    return run
+
+
+@pytest.fixture
 def spans():
     """Describes spans by text and label, and those of their ids that are set."""
 

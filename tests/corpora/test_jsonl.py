@@ -69,6 +69,13 @@ def test_knowledge_base_ids_and_meta_survive_a_docbin(tmp_path):
     assert doc.user_data["meta"] == {"source": "x", "n": 1}
 
 
+def test_not_annotated_and_none_of_the_entities_are_different_ids(tmp_path):
+    none, unknown = {**LONDON, "kb_id": "NIL"}, {**LOVELACE, "kb_id": None}
+    (doc,), report = read_docs(tmp_path, record({**ADA, "kb_id": "Q7259"}, none, unknown))
+    assert [span.kb_id_ for span in doc.spans["luke_ner"]] == ["Q7259", "NIL", ""]
+    assert (report.links, report.nil) == (1, 1)
+
+
 def test_only_accepted_records_are_taken_and_the_others_counted(tmp_path):
     docs, report = read_docs(
         tmp_path,
@@ -186,7 +193,7 @@ def test_empty_texts_and_absent_spans_are_counted(tmp_path):
     assert len(docs) == 1
     assert counts(report) == {
         "records skipped: empty text": (1, "line 1"),
-        "records without the key spans, read as having none": (1, "line 2"),
+        "records without the key spans, read as having none": (1, "line 2; its keys are 'text'"),
     }
 
 
@@ -208,7 +215,7 @@ def test_spans_that_grow_into_one_are_taken_once(tmp_path):
     [
         ("{", "not JSON"),
         ("[1]", "the record is a list, not an object"),
-        ({"spans": []}, "the record has no key 'text'"),
+        ({"spans": []}, "the record has no key 'text'; its keys are 'spans'"),
         ({"text": 1}, "text of the record is a whole number, not a string"),
         ('{"text": "a\\ud800b"}', "an unpaired surrogate"),
         (record(answer="maybe"), "answer is 'maybe'"),

@@ -59,14 +59,16 @@ def reader(path, **settings):
     return registry.readers.get(NAME)(path, **settings)
 
 
-EXPECTED = [("Ada Lovelace", "PER", "Q7259", "ada"), ("London", "LOC", "", "")]
+LINKED = [("Ada Lovelace", "PER", "Q7259", "ada"), ("London", "LOC", "", "")]
+EXPECTED = [("Ada Lovelace", "PER", "", "ada"), ("London", "LOC", "", "")]
 
 
 def test_the_stock_corpus_has_no_predicted_entities_and_this_one_has_the_gold(path, nlp):
     assert all(not eg.predicted.ents for eg in Corpus(path)(nlp))
     examples = list(reader(path)(nlp))
     assert len(examples) == 2
-    assert all(ids(eg.predicted) == ids(eg.reference) == EXPECTED for eg in examples)
+    assert all(ids(eg.predicted) == EXPECTED for eg in examples)
+    assert all(ids(eg.reference) == LINKED for eg in examples)
     assert all("all" not in eg.predicted.spans for eg in examples)
 
 
@@ -79,11 +81,26 @@ def test_every_pass_over_the_corpus_presets_entities(path, nlp):
 def test_a_spans_group_is_preset_with_overlaps_and_ids(path, nlp):
     for example in reader(path, spans_key="all")(nlp):
         spans = example.predicted.spans["all"]
-        assert sorted((s.text, s.label_, s.kb_id_) for s in spans) == [
-            ("Ada Lovelace", "PER", "Q7259"),
+        assert sorted((s.text, s.label_, s.id_) for s in spans) == [
+            ("Ada Lovelace", "PER", "ada"),
             ("London", "LOC", ""),
-            ("Lovelace", "NAME", "Q1"),
+            ("Lovelace", "NAME", ""),
         ]
+
+
+def test_gold_links_are_preset_only_if_asked(path, nlp):
+    for example in reader(path, spans_key="all")(nlp):
+        doc = example.predicted
+        assert not any(span.kb_id_ for span in (*doc.ents, *doc.spans["all"]))
+        assert not any(token.ent_kb_id_ for token in doc)
+        assert ids(example.reference) == LINKED
+    for example in reader(path, spans_key="all", links=True)(nlp):
+        assert ids(example.predicted) == LINKED
+        assert {s.text: s.kb_id_ for s in example.predicted.spans["all"]} == {
+            "Ada Lovelace": "Q7259",
+            "London": "",
+            "Lovelace": "Q1",
+        }
 
 
 def test_another_tokenisation_keeps_the_characters_of_an_entity(tmp_path, nlp):
@@ -172,7 +189,7 @@ def sentences_path(tmp_path, nlp):
 def test_sentences_of_a_document_that_is_cut_keep_what_lies_within(
     sentences_path, nlp, caplog, settings
 ):
-    corpus = reader(sentences_path, spans_key="all", **settings)
+    corpus = reader(sentences_path, spans_key="all", links=True, **settings)
     for _ in range(2):
         examples = list(corpus(nlp))
     assert len(examples) == (2 if "max_length" in settings else 3)
