@@ -50,9 +50,9 @@ class LinkedMention(NamedTuple):
 
     @property
     def is_ambiguous(self) -> bool:
-        """See :func:`link_score`."""
+        """Whether a shared mention is ambiguous; see :func:`link_score`."""
         reachable = self.is_nil or self.has_right_candidate()
-        return self.is_shared and len(self.candidates or ()) > 1 and reachable
+        return len(self.candidates or ()) > 1 and reachable
 
     def has_right_candidate(self, n: int | None = None) -> bool:
         """Whether a right id is among the first n candidates, or among all of them."""

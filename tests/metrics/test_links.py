@@ -273,6 +273,16 @@ def test_mentions_with_discarded_labels_stay_out() -> None:
     assert answers.found == [] and answers.n_gold == {"PER": 1}
 
 
+def test_of_equal_mentions_only_those_with_discarded_labels_stay_out() -> None:
+    eg = example({ADA: "Q1"}, {}, key="sc")
+    rows = [("SHIP", "Q9"), ("NAME", ""), ("PER", "Q1"), ("POET", "Q2")]
+    eg.reference.spans["sc"] = [Span(eg.reference, *ADA, label, kb_id=x) for label, x in rows]
+    scores = link_score([eg], spans_key="sc", labels_discard=["SHIP"])
+    assert scores["nel_f_per_type"] == {"PER": {"p": 1, "r": 1, "f": 1}}
+    scores = link_score([eg], spans_key="sc", labels_discard=["SHIP", "PER"])
+    assert scores["nel_f_per_type"] == {"POET": {"p": 0, "r": 0, "f": 0}}
+
+
 def test_the_two_sides_may_be_tokenised_differently() -> None:
     predicted = NLP("Ada-Marie met  Charles.")
     predicted.ents = [
