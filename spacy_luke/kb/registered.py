@@ -1,6 +1,7 @@
 """The registered functions of spaCy's ``entity_linker``, and of components with its settings."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from spacy.kb import Candidate, KnowledgeBase
@@ -37,8 +38,7 @@ def alias_candidates(
     budget: Count = _DEFAULTS.budget,
 ) -> Callable[[KnowledgeBase, Span], Iterable[Candidate]]:
     """A ``get_candidates``: the candidates of one span (settings: ``CandidateSettings``)."""
-    batch = alias_candidates_batch(k, fuzzy, min_likeness, shortlist, budget)
-    return lambda kb, mention: next(iter(batch(kb, [mention])))
+    return partial(_of_one, CandidateSettings(k, fuzzy, min_likeness, shortlist, budget))
 
 
 @registry.misc("spacy-luke.alias_candidates_batch.v1")
@@ -50,15 +50,23 @@ def alias_candidates_batch(
     budget: Count = _DEFAULTS.budget,
 ) -> Callable[[KnowledgeBase, Iterable[Span]], Iterable[Iterable[Candidate]]]:
     """A ``get_candidates_batch``: the candidates of spans, of any number of documents."""
-    settings = CandidateSettings(k, fuzzy, min_likeness, shortlist, budget)
+    return partial(_of_batch, CandidateSettings(k, fuzzy, min_likeness, shortlist, budget))
 
-    def candidates(kb: KnowledgeBase, mentions: Iterable[Span]) -> Iterable[Iterable[Candidate]]:
-        if not isinstance(kb, MappedKB):
-            raise ConfigError(
-                f"alias_candidates needs a knowledge base of spacy-luke, not {type(kb).__name__}. "
-                "Set generate_empty_kb to spacy-luke.EmptyKB.v1, and kb_loader to "
-                "spacy-luke.KBFromFile.v1."
-            )
-        return kb.candidates([mention.text for mention in mentions], settings)
 
-    return candidates
+# Not local functions, which could not be pickled.
+
+
+def _of_one(settings: CandidateSettings, kb: KnowledgeBase, mention: Span) -> Iterable[Candidate]:
+    return next(iter(_of_batch(settings, kb, [mention])))
+
+
+def _of_batch(
+    settings: CandidateSettings, kb: KnowledgeBase, mentions: Iterable[Span]
+) -> Iterable[Iterable[Candidate]]:
+    if not isinstance(kb, MappedKB):
+        raise ConfigError(
+            f"alias_candidates needs a knowledge base of spacy-luke, not {type(kb).__name__}. "
+            "Set generate_empty_kb to spacy-luke.EmptyKB.v1, and kb_loader to "
+            "spacy-luke.KBFromFile.v1."
+        )
+    return kb.candidates([mention.text for mention in mentions], settings)

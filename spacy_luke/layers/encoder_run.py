@@ -207,6 +207,10 @@ class EncoderRun:
         """A NumPy index as a tensor on the encoder's device."""
         return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)).to(self.device)
 
+    def values(self, array: Array) -> torch.Tensor:
+        """NumPy values of a query as a tensor on the encoder's device."""
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
     def zeros(self, *shape: int) -> torch.Tensor:
         return torch.zeros(*shape, dtype=torch.float32, device=self.device)
 

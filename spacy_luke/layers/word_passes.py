@@ -102,19 +102,19 @@ class WordPasses:
 
 
 def pass_key(words: Words, network: LukeModel) -> tuple:
-    """A key of everything that a word pass depends on: pieces, weights, precision.
-
-    Weights are identified by the network's count of changes, which our optimizer steps increase,
-    and by torch's version counters, which count its changes in place.
-    """
+    """A key of everything that a word pass depends on: pieces, weights, precision."""
     shapes = b"" if words.shapes is None else words.shapes.tobytes()
-    weights = tuple((p.data_ptr(), p._version) for p in network.parameters())
     device = next(network.parameters()).device.type
     return (
         words.piece_ids.tobytes(),
         words.offsets.tobytes(),
         shapes,
-        network.n_changes,
-        weights,
+        weights_state(network),
         torch.is_autocast_enabled(device),
     )
+
+
+def weights_state(network: LukeModel) -> tuple:
+    """Equal as long as the weights are not changed: the network's count of changes, which our
+    optimizer steps increase, and torch's version counters, which count its changes in place."""
+    return network.n_changes, *((p.data_ptr(), p._version) for p in network.parameters())

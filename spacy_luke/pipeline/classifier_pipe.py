@@ -120,6 +120,15 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         as the component's metric counts them; None if the component cannot be tuned."""
         return None
 
+    @property
+    def answer_labels(self) -> tuple[str, ...]:
+        """The labels of :meth:`answers`."""
+        return self.labels
+
+    def _query_to_learn(self, docs: Sequence[Doc]) -> Query:
+        """The query of an update."""
+        return self._query(docs)
+
     def _before_update(self, query: Query, targets: Targets) -> Query:
         """The query of an update, once its targets are known."""
         return query
@@ -131,7 +140,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
 
     @property
     def _confidence(self) -> Confidence:
-        return Confidence.of(self.name, self.cfg)
+        return Confidence.of(self.name, self.cfg, self.answer_labels)
 
     def _forget_tuning(self) -> None:
         """Remove calibration and thresholds, which are those of weights that are now changed."""
@@ -238,7 +247,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         set_dropout_rate(self.model, drop)
         self._n_updates += 1
         try:
-            query = self._query(docs)
+            query = self._query_to_learn(docs)
             targets = self._targets(examples, query)
             learn_from(self.model, examples)
             scores, backprop = self.model.begin_update(self._before_update(query, targets))

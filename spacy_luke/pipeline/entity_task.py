@@ -115,7 +115,7 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         self, query: GivenQueryT, scores: ClassScores, targets: Targets
     ) -> tuple[float, ClassScores]:
         classes, known = (x[scores.rows] for x in targets)
-        if self.cfg["multi_label"]:
+        if self.cfg.get("multi_label"):
             loss, d_logits = binary_loss(self.model.ops, scores.logits, classes, known)
         else:
             loss, d_logits = single_loss(self.model.ops, scores.logits, classes)

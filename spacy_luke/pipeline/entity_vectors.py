@@ -1,29 +1,36 @@
 """Vectors of a knowledge base's entities, made by the encoder of a pipeline."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from spacy.language import Language
+from spacy.tokens import Doc
 from thinc.api import Model
 from tqdm import tqdm
 
 from ..errors import ConfigError
 from ..kb.knowledge_base import MappedKB
 from ..kb.tables import Tables
-from ..layers.encoder import ENCODER
-from ..layers.listener import is_listener
+from ..layers.encoder import ENCODER, module_of
+from ..layers.listener import encoder_node, is_listener
 from ..layers.text_vectors import encoder_hash, text_vectors
+from ..layers.word_passes import weights_state
 from ..model.packing import Array
+from ..report import LOGGER
 
 Text = Literal["name", "description"]
 """What stands for an entity: its name, or its name and description."""
+MakeDoc = Callable[[str], Doc]
 
 _BLOCK = 1024
 _MAX_CHARACTERS = 2000
 """Of a text; the rest of longer descriptions is not encoded."""
+_MOST_CACHED = 50_000
+"""Vectors; each has 1.5 KiB at 384 dimensions."""
 
 
 def find_encoder(nlp: Language, component: str | None = None) -> Model:
@@ -62,7 +69,10 @@ def make_vectors(
     Returns the number of vectors that were made. They are written to a temporary file, and
     mapped, so that millions of them need little memory.
     """
-    encoder = find_encoder(nlp, component)
+    return _make(find_encoder(nlp, component), nlp.make_doc, kb, text, half)
+
+
+def _make(encoder: Model, make_doc: MakeDoc, kb: MappedKB, text: Text, half: bool) -> int:
     dtype, identity = np.dtype(np.float16 if half else np.float32), vectors_hash(encoder, text)
     old = kb.tables.vectors
     if old is not None and (kb.vectors_hash != identity or old.dtype != dtype):
@@ -80,16 +90,22 @@ def make_vectors(
             for start in range(0, len(kb), _BLOCK):
                 vectors[start : start + _BLOCK] = old[start : start + _BLOCK]
         for part in tqdm(list(_blocks(rows)), "entity vectors", leave=False, disable=None):
-            docs = [nlp.make_doc(_text(kb.tables, int(row), text)) for row in part]
-            vectors[part] = text_vectors(encoder, docs)
+            vectors[part] = encode_entities(encoder, make_doc, kb.tables, part, text)
         vectors.flush()
         # The file is removed and exists as long as it is mapped.
         kb.set_vectors(np.load(file, mmap_mode="r"), identity)
     return len(rows)
 
 
+def encode_entities(
+    encoder: Model, make_doc: MakeDoc, tables: Tables, rows: Array, text: Text
+) -> Array:
+    """(n, width) float32 vectors of the entities in some rows."""
+    return text_vectors(encoder, [make_doc(_text(tables, row, text)) for row in rows.tolist()])
+
+
 def _width(encoder: Model) -> int:
-    return text_vectors(encoder, []).shape[1]
+    return module_of(encoder_node(encoder)).hidden_size
 
 
 def _blocks(rows: Array) -> Iterator[Array]:
@@ -101,3 +117,75 @@ def _text(tables: Tables, row: int, text: Text) -> str:
     if text == "name" or not tables.descriptions[row]:
         return name
     return f"{name}: {tables.descriptions[row]}"[:_MAX_CHARACTERS]
+
+
+@dataclass
+class _Cache:
+    """state: what the vectors were made for. current: whether those of the knowledge base count.
+    vectors: others, by row. n_used: updates in which they were used."""
+
+    state: tuple
+    current: bool
+    vectors: dict[int, Array]
+    n_used: int = 0
+
+
+class EntityVectors:
+    """Vectors of entities by a component's encoder.
+
+    Those in the knowledge base are used if they were made by the present weights. Otherwise
+    vectors are computed when they are needed first, and cached until the weights change.
+
+    max_age: in training, where weights change with every step, vectors are used for this number of
+        updates, or until the component predicts.
+    """
+
+    def __init__(self, make_doc: MakeDoc, text: Text, max_age: int) -> None:
+        self.make_doc, self.text, self.max_age = make_doc, text, max_age
+        self._cache = _Cache((), False, {})  # replaced as a whole: other threads may use it
+
+    def of(self, kb: MappedKB, encoder: Model, rows: Sequence[int], learning: bool) -> Array:
+        """(n, width) float32 vectors of the entities in some rows.
+
+        learning: whether this is an update.
+        """
+        weights = weights_state(module_of(encoder_node(encoder)).network)
+        cache, state = self._cache, (id(kb.tables), weights)
+        may_be_old = learning and cache.state[:1] == state[:1] and cache.n_used < self.max_age
+        if cache.state != state and not may_be_old:
+            cache = self._cache = _Cache(state, self._are_current(kb, encoder), {})
+        cache.n_used += learning
+        stored, made = kb.tables.vectors if cache.current else None, cache.vectors
+        missing = [
+            row
+            for row in dict.fromkeys(rows)
+            if row not in made and (stored is None or not np.any(stored[row]))
+        ]
+        if len(made) + len(missing) > _MOST_CACHED:
+            made = cache.vectors = {row: made[row] for row in rows if row in made}
+        for part in _blocks(np.asarray(missing, dtype=np.int64)):
+            vectors = encode_entities(encoder, self.make_doc, kb.tables, part, self.text)
+            made.update(zip(part.tolist(), vectors))
+        result = np.zeros((len(rows), _width(encoder)), dtype=np.float32)
+        for i, row in enumerate(rows):
+            result[i] = made[row] if row in made or stored is None else stored[row]
+        return result
+
+    def _are_current(self, kb: MappedKB, encoder: Model) -> bool:
+        if not kb.has_vectors:
+            return False
+        if kb.vectors_hash == vectors_hash(encoder, self.text):
+            return True
+        if module_of(encoder_node(encoder)).reports_first("entity vectors"):
+            LOGGER.info(
+                "The vectors of the knowledge base were made by other weights. Those that are "
+                "needed are made again; all of them, if the pipeline is saved. This is logged once "
+                "per encoder."
+            )
+        return False
+
+    def renew(self, kb: MappedKB, encoder: Model) -> None:
+        """If the knowledge base has vectors of other weights, make all of them again."""
+        stored = kb.tables.vectors
+        if stored is not None:
+            _make(encoder, self.make_doc, kb, self.text, stored.dtype == np.float16)

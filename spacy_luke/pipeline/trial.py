@@ -47,7 +47,7 @@ class Trial:
             for doc, values in zip(docs, before):
                 doc.from_array(_ENTITY_ATTRIBUTES, values)  # type: ignore[arg-type]
         # Other labels are those of other components, or implied (ancestors of types).
-        labels = set(self.pipe.labels)
+        labels = set(self.pipe.answer_labels)
         return Answers(
             [answer for answer in answers.found if answer.label in labels],
             Counter({x: n for x, n in answers.n_gold.items() if x in labels}),

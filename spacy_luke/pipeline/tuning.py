@@ -168,7 +168,7 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
         tuned.filter = choose_filter(trial, goal, before)
     _calibrate(trial, tuned)
     if has_threshold:
-        chosen = choose_thresholds(trial.answers(), goal, trial.pipe.labels)
+        chosen = choose_thresholds(trial.answers(), goal, trial.pipe.answer_labels)
         if chosen is None:
             raise ConfigError(
                 f"{trial.name}: {_shown(goal)} cannot be reached on the development data with any "

@@ -1,22 +1,24 @@
 """A custom attribute's name that is taken."""
 
 import pytest
+import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_luke.errors import ConfigError
-from tests.pipeline.relation_data import make_pipeline
 
 
-def test_an_attribute_of_that_name_from_elsewhere_is_refused(bert_dir):
+def test_an_attribute_of_that_name_from_elsewhere_is_refused():
     for owner, name, factory in (
         (Doc, "relations", "luke_relation"),
         (Span, "types", "luke_entity_typing"),
+        (Span, "candidates", "luke_linker"),
+        (Span, "allowed_ids", "luke_linker"),
     ):
         ours = owner.remove_extension(name) if owner.has_extension(name) else None
         owner.set_extension(name, default=None)
         try:
             with pytest.raises(ConfigError, match=f"{owner.__name__}._.{name} is set by another"):
-                make_pipeline(factory, bert_dir, "probe")
+                spacy.blank("en").add_pipe(factory)
         finally:
             owner.remove_extension(name)
             if ours is not None:

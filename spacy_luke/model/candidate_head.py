@@ -1,0 +1,99 @@
+"""The head that scores the candidates of a mention, and that it means none of them."""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class MentionStates(NamedTuple):
+    """States of mentions, each (n, H). words: the mean of a mention's pieces. sentence: the mean of
+    its sentence's pieces. mask: the entity [MASK] at its place."""
+
+    words: torch.Tensor
+    sentence: torch.Tensor
+    mask: torch.Tensor
+
+
+class CandidateHead(nn.Module):
+    """Scores candidates by features that were computed without the text (such as a prior), and by
+    cosines with the vector of an entity: of the mention, and of its sentence if the entity has a
+    description.
+
+    Without training, a mention is the mean of its words, and a score is the sum of the features
+    and the cosines divided by ``temperature``. Training adds learned projections of all states to
+    the mention, and of its vector to an entity, and learns the weights of the sum.
+
+    similarity: an untrained head scores "none of the candidates" like a candidate with this cosine
+    and no other features.
+    """
+
+    def __init__(
+        self,
+        hidden: int,
+        n_features: int,
+        temperature: float,
+        similarity: float,
+        dropout: float = 0.1,
+    ):
+        super().__init__()
+        self.temperature, self.similarity = temperature, similarity
+        self.words = nn.Linear(hidden, hidden, bias=False)
+        self.sentence = nn.Linear(hidden, hidden, bias=False)
+        self.mask = nn.Linear(hidden, hidden, bias=False)
+        self.entity = nn.Linear(hidden, hidden, bias=False)
+        self.classifier = nn.Linear(n_features + 2, 1, bias=False)
+        self.nil = nn.Linear(hidden + n_features + 2, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    def initialize(self) -> None:
+        """Initialise as the untrained sum."""
+        for layer in (self.words, self.sentence, self.mask, self.entity, self.nil):
+            nn.init.zeros_(layer.weight)
+        nn.init.ones_(self.classifier.weight)
+        nn.init.constant_(self.nil.bias, self.similarity / self.temperature)
+
+    def forward(
+        self,
+        states: MentionStates,
+        vectors: torch.Tensor,
+        described: torch.Tensor,
+        entities: torch.Tensor,
+        features: torch.Tensor,
+    ) -> torch.Tensor:
+        """Logits (n, 1 + K): of "none of the candidates", and of each candidate (-inf: no
+        candidate).
+
+        vectors: (m, H) of entities; described: (m,) whether an entity has a description.
+        entities: (n, K) rows of ``vectors``, or -1. features: (n, K, n_features).
+        """
+        states = MentionStates(*(x.float() for x in states))
+        exists, rows = entities >= 0, entities.clamp(min=0)
+        vectors = F.normalize(vectors + self.entity(self.dropout(vectors)), dim=-1)
+        of_candidates = vectors[rows]  # (n, K, H)
+        by_mention = torch.einsum("nh,nkh->nk", self._mentions(states), of_candidates)
+        sentences = F.normalize(states.sentence, dim=-1)
+        by_sentence = torch.einsum("nh,nkh->nk", sentences, of_candidates)
+        by_sentence = by_sentence.masked_fill(~described[rows], 0.0)
+        cosines = torch.stack([by_mention, by_sentence], -1) / self.temperature
+        inner = torch.cat([features, cosines], -1)
+        logits = self.classifier(inner).squeeze(-1).masked_fill(~exists, -torch.inf)
+        return torch.cat([self._nil(states.mask, inner, exists), logits], 1)
+
+    def _mentions(self, states: MentionStates) -> torch.Tensor:
+        """(n, H) vectors of mentions, of length 1."""
+        learned = (
+            self.words(self.dropout(states.words))
+            + self.sentence(self.dropout(states.sentence))
+            + self.mask(self.dropout(states.mask))
+        )
+        return F.normalize(F.normalize(states.words, dim=-1) + learned, dim=-1)
+
+    def _nil(self, mask: torch.Tensor, inner: torch.Tensor, exists: torch.Tensor) -> torch.Tensor:
+        """(n, 1) logits of "none of the candidates", from [MASK] and the best of each feature."""
+        best = inner.new_zeros((len(inner), inner.shape[2]))
+        if inner.shape[1]:
+            best = inner.masked_fill(~exists[..., None], -torch.inf).amax(1)
+            best = best.masked_fill(~exists.any(1, keepdim=True), 0.0)
+        return self.nil(torch.cat([self.dropout(mask), best], -1))

@@ -1,0 +1,116 @@
+"""The candidates of mentions, as arrays: what ``luke_linker`` scores."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from spacy.kb import Candidate, KnowledgeBase
+from spacy.tokens import Span
+
+from ..annotations.candidates import get_allowed_ids
+from ..annotations.types import get_types
+from ..kb.candidates import likeness
+from ..kb.knowledge_base import MappedKB
+from ..kb.normalize import normalize_name
+from ..layers.candidate_scorer import FEATURES
+from ..report import LOGGER
+
+Array = np.ndarray
+
+GetCandidates = Callable[[KnowledgeBase, Span], Iterable[Candidate]]
+GetCandidatesBatch = Callable[[KnowledgeBase, Iterable[Span]], Iterable[Iterable[Candidate]]]
+
+LEAST_PRIOR = 1e-3
+"""Of a candidate whose prior is 0 or unknown."""
+LIKENESS_POWER = 10.0
+"""A candidate by a similar alias loses as if its prior were multiplied with this power of the
+likeness: 0.9 costs as much as a third of the prior."""
+TYPE_BONUS = 2.0
+"""What agreement of types adds to a logit."""
+
+
+class LinkCandidate(NamedTuple):
+    """row: of the entity in the knowledge base. prior: probability, given the alias. likeness: of
+    alias and mention, up to 1."""
+
+    row: int
+    prior: float
+    likeness: float
+
+
+def find_candidates(
+    kb: MappedKB,
+    mentions: Sequence[Span],
+    one: GetCandidates | None,
+    batch: GetCandidatesBatch,
+    batch_size: int,
+) -> list[list[LinkCandidate]]:
+    """The candidates of each mention, the best by prior and likeness first.
+
+    A mention with ``Span._.allowed_ids`` has these as candidates, whether or not an alias matches.
+    one: used instead of ``batch`` if it is not None. batch_size: mentions per call of ``batch``.
+    """
+    found: list[Iterable[Candidate]] = []
+    if one is not None:
+        found = [one(kb, mention) for mention in mentions]
+    else:
+        for i in range(0, len(mentions), batch_size):
+            found += batch(kb, mentions[i : i + batch_size])
+    return [_choose(kb, *pair) for pair in zip(mentions, found, strict=True)]
+
+
+def _choose(kb: MappedKB, mention: Span, found: Iterable[Candidate]) -> list[LinkCandidate]:
+    candidates: dict[int, LinkCandidate] = {}
+    for candidate in found:
+        row = kb.tables.ids.find(candidate.entity_)
+        if row is not None and row not in candidates:
+            # Candidates of other generators have a prior alone.
+            prior = getattr(candidate, "prior", candidate.prior_prob)
+            candidates[row] = LinkCandidate(row, prior, getattr(candidate, "likeness", 1.0))
+    allowed = get_allowed_ids(mention)
+    if allowed is None:
+        return list(candidates.values())
+    rows = [kb.tables.ids.find(x) for x in allowed]
+    unknown = [x for x, row in zip(allowed, rows) if row is None]
+    if unknown:
+        LOGGER.warning(
+            "%d of %d allowed_ids of %r are not in the knowledge base (the first: %r).",
+            len(unknown),
+            len(allowed),
+            mention.text,
+            unknown[0],
+        )
+    known = list(dict.fromkeys(row for row in rows if row is not None))
+    named = [row for row in known if row not in candidates]
+    lang = kb.tables.lang
+    names = [normalize_name(kb.tables.names[row], lang) for row in named]
+    alike = likeness(normalize_name(mention.text, lang), names)
+    for row, value in zip(named, alike.tolist()):
+        candidates[row] = LinkCandidate(row, 0.0, value)
+    return [candidate for row, candidate in candidates.items() if row in set(known)]
+
+
+def candidate_arrays(
+    kb: MappedKB,
+    mentions: Sequence[Span],
+    candidates: Sequence[Sequence[LinkCandidate]],
+    prior: bool,
+) -> tuple[Array, Array]:
+    """Rows (n, K) of the knowledge base, -1 where there is no candidate; and features
+    (n, K, len(FEATURES)). prior: whether it is a feature; else its logarithm is 0 for all."""
+    width = max((len(x) for x in candidates), default=0)
+    rows = np.full((len(mentions), width), -1, dtype=np.int64)
+    features = np.zeros((len(mentions), width, len(FEATURES)), dtype=np.float32)
+    for i, (mention, own) in enumerate(zip(mentions, candidates)):
+        if not own:
+            continue
+        rows[i, : len(own)] = [x.row for x in own]
+        if prior:
+            features[i, : len(own), 0] = np.log([max(x.prior, LEAST_PRIOR) for x in own])
+        likes = [max(x.likeness, LEAST_PRIOR) for x in own]
+        features[i, : len(own), 1] = LIKENESS_POWER * np.log(likes)
+        types = {x.casefold() for x in (mention.label_, *get_types(mention)) if x}
+        if types:
+            agree = [kb.tables.types[x.row].casefold() in types for x in own]
+            features[i, : len(own), 2] = np.multiply(agree, TYPE_BONUS)
+    return rows, features

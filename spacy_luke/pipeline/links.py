@@ -1,0 +1,141 @@
+"""Links of mentions: writing them, and the gold ones as targets."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+
+from ..annotations.annotated import is_annotated
+from ..annotations.mentions import Place
+from ..kb.entity import NIL
+from ..kb.text_table import TextTable
+from ..metrics.relations import common_places
+from ..report import LOGGER, log_lost
+from .class_loss import Targets
+
+Array = np.ndarray
+
+
+def write_links(doc: Doc, key: str | None, ids: Mapping[Place, str], overwrite: bool) -> None:
+    """Set ``kb_id_`` of the mentions at some places, tokens [start, end), of ``Doc.ents`` or of a
+    spans group. overwrite: also if a mention has one."""
+    if key is None:
+        for ent in doc.ents:
+            new = ids.get((ent.start, ent.end))
+            if new is not None and (overwrite or not ent.kb_id):
+                for token in ent:
+                    token.ent_kb_id_ = new
+    elif key in doc.spans:
+        group = doc.spans[key]
+        spans = [_linked(span, ids, overwrite) for span in group]
+        doc.spans[key] = SpanGroup(doc, name=group.name, attrs=dict(group.attrs), spans=spans)
+
+
+def _linked(span: Span, ids: Mapping[Place, str], overwrite: bool) -> Span:
+    new = ids.get((span.start, span.end))
+    if new is None or (span.kb_id and not overwrite):
+        new = span.kb_id_
+    return Span(span.doc, span.start, span.end, span.label_, kb_id=new, span_id=span.id_)
+
+
+def gold_ids(
+    examples: Sequence[Example], by_doc: Sequence[Sequence[Span]], key: str | None
+) -> Iterator[set[str]]:
+    """The gold ids of each mention of the predicted documents; none if it is not annotated."""
+    for eg, mentions in zip(examples, by_doc, strict=True):
+        gold = reference_links(eg, key)
+        place_of = common_places(eg, eg.predicted)
+        for span in mentions:
+            yield gold.get(place_of((span.start_char, span.end_char)), set())
+
+
+def reference_links(eg: Example, key: str | None) -> dict[Place, set[str]]:
+    """The annotated links of an example: the place of a mention, comparable with those of predicted
+    mentions -> its ids, which may be "NIL"."""
+    links: dict[Place, set[str]] = defaultdict(set)
+    doc, place_of = eg.reference, common_places(eg, eg.reference)
+    if is_annotated(doc, "ents"):
+        for span in doc.ents if key is None else doc.spans.get(key, ()):
+            if span.kb_id_:
+                links[place_of((span.start_char, span.end_char))].add(span.kb_id_)
+    return links
+
+
+def link_targets(gold: Iterable[set[str]], rows: Array, ids: TextTable) -> Targets:
+    """Targets (n, 1 + K): "NIL", and each candidate. Not known are mentions that are not annotated,
+    and those whose gold entity is not a candidate.
+
+    rows: (n, K) of candidates in the knowledge base, -1 where there is none.
+    """
+    targets = np.zeros((len(rows), 1 + rows.shape[1]), dtype=np.float32)
+    for target, own, names in zip(targets, rows, gold, strict=True):
+        found = [ids.find(name) for name in names - {NIL}]
+        target[1:] = np.isin(own, [row for row in found if row is not None])
+        target[0] = names == {NIL}
+    return targets, np.asarray(targets.any(axis=1))
+
+
+def count_links(
+    counts: dict[str, int],
+    examples: Sequence[Example],
+    by_doc: Sequence[Sequence[Span]],
+    rows: Array,
+    fit: Array,
+    ids: TextTable,
+    key: str | None,
+) -> None:
+    """Add to ``counts``: all predicted mentions, gold "NIL", gold links, and those that cannot be
+    learned, by reason.
+
+    by_doc: the mentions of each predicted document. rows: (n, K) of their candidates. fit: (n,)
+    whether a window contains a mention.
+    """
+    row = 0
+    for eg, mentions in zip(examples, by_doc, strict=True):
+        place_of = common_places(eg, eg.predicted)
+        row_of = {place_of((x.start_char, x.end_char)): row + i for i, x in enumerate(mentions)}
+        row += len(mentions)
+        counts["mentions"] += len(mentions)
+        for place, names in reference_links(eg, key).items():
+            if names == {NIL}:
+                counts["NIL"] += 1
+                continue
+            counts["gold"] += 1
+            known = [found for name in names if (found := ids.find(name)) is not None]
+            own = row_of.get(place)
+            if own is None:
+                counts["no mention"] += 1
+            elif not fit[own]:
+                counts["too long"] += 1
+            elif not known:
+                counts["unknown id"] += 1
+            elif not np.isin(rows[own], known).any():
+                counts["no candidate"] += 1
+
+
+def report_links(name: str, counts: Mapping[str, int]) -> None:
+    """Log what :func:`count_links` counted for a component."""
+    lost = [counts[x] for x in ("no mention", "too long", "unknown id", "no candidate")]
+    if counts["mentions"] and not counts["gold"] + counts["NIL"]:
+        LOGGER.warning(
+            "%s: none of the %d mentions of the data has a kb_id_ in the references, so there is "
+            'nothing to learn. ("NIL" means that a mention is none of the entities.)',
+            name,
+            counts["mentions"],
+        )
+    found = counts["gold"] - sum(lost)
+    log_lost(
+        sum(lost),
+        "%s: of %d gold links %d have the right entity among their candidates (recall %.1f %%). "
+        "The others cannot be learned: %d are not entities of the documents, %d are longer than a "
+        "window, %d have an id that is not in the knowledge base, and %d have other candidates or "
+        'none. %d mentions are "NIL".',
+        name,
+        counts["gold"],
+        found,
+        100 * found / max(counts["gold"], 1),
+        *lost,
+        counts["NIL"],
+    )

@@ -1,0 +1,409 @@
+"""``luke_linker``: links entities to a knowledge base, or says that they are not in it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import srsly
+from pydantic import Field
+from spacy.kb import KnowledgeBase
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import minibatch
+from spacy.vocab import Vocab
+from thinc.api import Config, Model
+
+from ..annotations.candidates import install_candidates, set_candidates
+from ..annotations.mentions import spans_of
+from ..annotations.types import install_types
+from ..errors import ConfigError
+from ..kb.entity import NIL
+from ..kb.knowledge_base import MappedKB
+from ..layers.candidate_scorer import CandidateQuery, CandidateScorer
+from ..layers.given_spans import ClassScores
+from ..layers.task_layer import encoder_below, fits, has_head, head_of, initialize_head
+from ..metrics.answers import Answer, Answers
+from ..metrics.links import link_answers, link_score
+from ..ties import likeliest
+from ..validation import Count, Name
+from .class_loss import Targets
+from .classifier_pipe import ClassifierSettings
+from .entity_task import EntityTask, given_spans
+from .entity_vectors import EntityVectors, Text
+from .link_candidates import (
+    GetCandidates,
+    GetCandidatesBatch,
+    candidate_arrays,
+    find_candidates,
+)
+from .links import count_links, gold_ids, link_targets, report_links, write_links
+
+Array = np.ndarray
+KBLoader = Callable[[Vocab], KnowledgeBase]
+Ranked = list[tuple[str, float]]
+
+LINK = "link"
+"""What all answers are, for calibration and thresholds."""
+
+DEFAULT_CONFIG = Config().from_str(
+    """
+[luke_linker]
+spans_key = null
+labels_discard = []
+incl_prior = true
+entity_text = "description"
+max_vector_age = 20
+threshold = 0.0
+nil_bias = 0.0
+overwrite = true
+get_candidates = null
+get_candidates_batch = {"@misc":"spacy-luke.alias_candidates_batch.v1"}
+candidates_batch_size = 1000
+generate_empty_kb = {"@misc":"spacy-luke.EmptyKB.v1"}
+scorer = {"@scorers":"spacy-luke.luke_linker_scorer.v1"}
+
+[luke_linker.model]
+@architectures = "spacy-luke.CandidateScorer.v1"
+
+[luke_linker.model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+name = "studio-ousia/luke-base"
+"""
+)
+
+
+@Language.factory(
+    "luke_linker",
+    requires=["doc.ents", "token.ent_iob", "token.ent_type"],
+    assigns=["token.ent_kb_id", "span._.candidates"],
+    default_config=DEFAULT_CONFIG["luke_linker"],
+    default_score_weights={"nel_micro_f": 1.0, "nel_micro_r": None, "nel_micro_p": None},
+)
+def make_luke_linker(
+    nlp: Language,
+    name: str,
+    model: Model[CandidateQuery, ClassScores],
+    spans_key: str | None,
+    labels_discard: list[str],
+    incl_prior: bool,
+    entity_text: Text,
+    max_vector_age: int,
+    threshold: float,
+    nil_bias: float,
+    overwrite: bool,
+    get_candidates: GetCandidates | None,
+    get_candidates_batch: GetCandidatesBatch,
+    candidates_batch_size: int,
+    generate_empty_kb: Callable[[Vocab, int], KnowledgeBase],
+    scorer: Callable | None,
+) -> "LukeLinker":
+    """Construct an entity linking component.
+
+    model: ``spacy-luke.CandidateScorer.v1``.
+    spans_key: the spans group to link; by default ``Doc.ents``.
+    labels_discard: mentions with these labels are not linked.
+    incl_prior: whether the prior of an alias counts.
+    entity_text: what stands for an entity: its ``name``, or its name and ``description``.
+    max_vector_age: in training, where the encoder changes with every update, vectors of entities
+        are used for this number of updates. They are never old in predictions.
+    threshold: least score of a link; below it a mention gets "NIL".
+    nil_bias: subtracted from the logit of "NIL"; ``spacy luke tune`` chooses it.
+    overwrite: replace existing links; if false, a mention that has one keeps it.
+    get_candidates_batch: gives the candidates of many mentions; see ``spacy-luke.
+        alias_candidates_batch.v1``. get_candidates: of one mention; used instead if it is not null.
+    candidates_batch_size: mentions per call of ``get_candidates_batch``.
+    generate_empty_kb: makes the knowledge base to which a saved one is read.
+    """
+    return LukeLinker(
+        nlp.vocab,
+        model,
+        name,
+        nlp.tokenizer,
+        get_candidates_batch,
+        get_candidates,
+        generate_empty_kb,
+        scorer,
+        spans_key=spans_key,
+        labels_discard=labels_discard,
+        incl_prior=incl_prior,
+        entity_text=entity_text,
+        max_vector_age=max_vector_age,
+        threshold=threshold,
+        nil_bias=nil_bias,
+        overwrite=overwrite,
+        candidates_batch_size=candidates_batch_size,
+    )
+
+
+@dataclass(frozen=True)
+class LinkQuery(CandidateQuery):
+    """by_doc: the mentions of each document that are linked. rows: (n_spans, K) of candidates in
+    the knowledge base, or -1."""
+
+    by_doc: list[list[Span]]
+    rows: Array
+
+
+class LinkerSettings(ClassifierSettings):
+    labels_discard: list[Name]
+    incl_prior: bool
+    entity_text: Text
+    max_vector_age: Count
+    nil_bias: Annotated[float, Field(allow_inf_nan=False)]
+    overwrite: bool
+    candidates_batch_size: Count
+
+
+class LukeLinker(EntityTask[LinkQuery]):
+    """Link given entities to a knowledge base.
+
+    kb: the knowledge base; it is saved with the component.
+    """
+
+    architecture = "spacy-luke.CandidateScorer.v1"
+    node = CandidateScorer.node
+    settings = LinkerSettings
+    layer = "ents"
+    out_of_reach = ("no mention", "too long", "unknown id", "no candidate")
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str,
+        make_doc: Callable[[str], Doc],
+        get_candidates_batch: GetCandidatesBatch,
+        get_candidates: GetCandidates | None = None,
+        generate_empty_kb: Callable[[Vocab, int], KnowledgeBase] = MappedKB,
+        scorer: Callable | None = link_score,
+        **cfg: Any,
+    ) -> None:
+        super().__init__(vocab, model, name, scorer, **cfg)
+        self.get_candidates, self.get_candidates_batch = get_candidates, get_candidates_batch
+        self.generate_empty_kb = generate_empty_kb
+        self._vectors = EntityVectors(make_doc, self.cfg["entity_text"], self.cfg["max_vector_age"])
+        self.kb = self._checked(self._empty_kb())
+        install_candidates()
+        install_types()
+
+    # The knowledge base
+
+    def set_kb(self, kb_loader: KBLoader) -> None:
+        """Use another knowledge base; nothing is trained again."""
+        self.kb = self._checked(kb_loader(self.vocab))
+
+    def _checked(self, kb: KnowledgeBase) -> MappedKB:
+        if not isinstance(kb, MappedKB):
+            raise ConfigError(
+                f"{self.name} needs a knowledge base of spacy-luke, not {type(kb).__name__}. "
+                "'spacy luke kb' makes one of spaCy's, and spacy-luke.KBFromFile.v1 reads it."
+            )
+        return kb
+
+    def _filled_kb(self) -> MappedKB:
+        if self.kb.is_empty():
+            raise ConfigError(
+                f"The knowledge base of {self.name} is empty. Make one with 'spacy luke kb', and "
+                f"set [initialize.components.{self.name}] kb_loader, or call set_kb."
+            )
+        return self.kb
+
+    # Classes: "none of the candidates", and a column per candidate. There are no labels.
+
+    def _classes(self) -> list[Any]:
+        return ["candidate"]
+
+    def _labels_of(self, doc: Doc) -> Iterable[str]:
+        return ()
+
+    @property
+    def is_resizable(self) -> bool:
+        return False
+
+    @property
+    def answer_labels(self) -> tuple[str, ...]:
+        return (LINK,)
+
+    def add_label(self, label: str) -> int:
+        raise ConfigError(f"{self.name} has no labels; entities are added to its knowledge base.")
+
+    # Queries
+
+    def _query(self, docs: Sequence[Doc]) -> LinkQuery:
+        return self._with_vectors(self._mentions(docs), learning=False)
+
+    def _query_to_learn(self, docs: Sequence[Doc]) -> LinkQuery:
+        """Vectors of earlier weights may be used: they are not made again in every step."""
+        return self._with_vectors(self._mentions(docs), learning=True)
+
+    def _mentions(self, docs: Sequence[Doc]) -> LinkQuery:
+        """The mentions and their candidates, without vectors."""
+        kb, discarded = self._filled_kb(), set(self.cfg["labels_discard"])
+        by_doc = [
+            [span for span in spans_of(doc, self.cfg["spans_key"]) if span.label_ not in discarded]
+            for doc in docs
+        ]
+        mentions = [span for spans in by_doc for span in spans]
+        candidates = find_candidates(
+            kb,
+            mentions,
+            self.get_candidates,
+            self.get_candidates_batch,
+            self.cfg["candidates_batch_size"],
+        )
+        rows, features = candidate_arrays(kb, mentions, candidates, self.cfg["incl_prior"])
+        empty = np.zeros(0)
+        spans = given_spans(by_doc)
+        return LinkQuery(docs, spans, rows, features, empty, empty, by_doc, rows)
+
+    def _with_vectors(self, query: LinkQuery, learning: bool) -> LinkQuery:
+        exists, descriptions = query.rows >= 0, self.kb.tables.descriptions
+        unique, inverse = np.unique(query.rows[exists], return_inverse=True)
+        entities = np.full(query.rows.shape, -1, dtype=np.int64)
+        entities[exists] = inverse
+        rows = unique.tolist()
+        encoder = encoder_below(self.model)
+        vectors = self._vectors.of(self.kb, encoder, rows, learning)
+        with_text = self.cfg["entity_text"] == "description"
+        described = np.asarray([with_text and bool(descriptions[row]) for row in rows], dtype=bool)
+        return replace(query, entities=entities, vectors=vectors, described=described)
+
+    def _part(self, query: LinkQuery, low: int, high: int) -> LinkQuery:
+        by_doc, own = query.by_doc[low:high], (query.of_doc >= low) & (query.of_doc < high)
+        return replace(
+            query,
+            docs=query.docs[low:high],
+            spans=given_spans(by_doc),
+            entities=query.entities[own],
+            features=query.features[own],
+            by_doc=by_doc,
+            rows=query.rows[own],
+        )
+
+    # Prediction
+
+    def set_annotations(self, docs: Iterable[Doc], scores: tuple[LinkQuery, ClassScores]) -> None:
+        """Write ``kb_id_`` and ``Span._.candidates`` of the mentions. A mention that was not scored
+        gets "NIL"."""
+        query, values = scores
+        found = dict(zip(values.rows.tolist(), self._ranked(query, values)))
+        row = 0
+        for doc, mentions in zip(query.docs, query.by_doc):
+            ids = {}
+            for span in mentions:
+                is_link, candidates = found.get(row, (False, []))
+                ids[span.start, span.end] = candidates[0][0] if is_link else NIL
+                set_candidates(span, candidates)
+                row += 1
+            write_links(doc, self.cfg["spans_key"], ids, self.cfg["overwrite"])
+
+    def _ranked(self, query: LinkQuery, values: ClassScores) -> Iterator[tuple[bool, Ranked]]:
+        """For each scored mention whether it is linked to its best candidate, and all of its
+        candidates, the best first."""
+        logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
+        logits[:, :1] -= self.cfg["nil_bias"]
+        exp = np.exp(logits - logits.max(-1, keepdims=True))
+        of_label = np.zeros(logits.shape, dtype=np.int64)
+        confidence, ids = self._confidence, self.kb.tables.ids
+        scores = confidence.scores(of_label, exp / exp.sum(-1, keepdims=True))
+        accepted, best = confidence.accepts(of_label, scores), likeliest(logits)
+        for i, row in enumerate(values.rows.tolist()):
+            own = query.rows[row]
+            # Equal scores in the order of candidates, but the best (see ties.py) first.
+            order = np.argsort(-scores[i, 1 : 1 + np.count_nonzero(own >= 0)], kind="stable")
+            if best[i]:
+                order = np.append(best[i] - 1, order[order != best[i] - 1])
+            candidates = [(ids[int(own[j])], float(scores[i, 1 + j])) for j in order.tolist()]
+            yield bool(best[i] and accepted[i, best[i]]), candidates
+
+    def answers(self, examples: Iterable[Example]) -> Answers:
+        names = ("spans_key", "labels_discard")
+        answers = link_answers(examples, **{name: self.cfg[name] for name in names})
+        return Answers(
+            [Answer(LINK, x.score, x.right) for x in answers.found],
+            Counter({LINK: answers.n_gold.total()}),
+        )
+
+    # Training
+
+    def _targets(self, examples: Sequence[Example], query: LinkQuery) -> Targets:
+        gold = gold_ids(examples, query.by_doc, self.cfg["spans_key"])
+        return link_targets(gold, query.rows, self.kb.tables.ids)
+
+    def initialize(  # type: ignore[override]  # spaCy passes each component its own settings
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        kb_loader: KBLoader | None = None,
+    ) -> None:
+        """Read the encoder's weights and the knowledge base, and count what cannot be linked.
+
+        kb_loader: by default the present knowledge base is used.
+
+        Raises ConfigError if it is empty, and if no gold link can be learned.
+        """
+        if kb_loader is not None:
+            self.set_kb(kb_loader)
+        self._filled_kb()
+        super().initialize(get_examples, nlp=nlp)
+
+    def _initialize_classes(self, names: set[str]) -> None:
+        initialize_head(self.model, 1)
+        head_of(self.model).classes = self._classes()
+
+    def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
+        """Count and log the gold links that cannot be predicted, and the recall of candidates."""
+        counts = dict.fromkeys(("mentions", "NIL", "gold", *self.out_of_reach), 0)
+        key, ids = self.cfg["spans_key"], self.kb.tables.ids
+        for batch in minibatch(examples, 64):
+            examples = list(batch)
+            query = self._mentions([eg.predicted for eg in examples])
+            fit = fits(self.model, query)
+            count_links(counts, examples, query.by_doc, query.rows, fit, ids, key)
+        report_links(self.name, counts)
+        return counts
+
+    # Files
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the component, with its knowledge base in the folder ``kb``. Vectors that were made
+        by other weights are made again before."""
+        path, exclude = Path(path), tuple(exclude)
+        self._renew_vectors()
+        super().to_disk(path, exclude=exclude)
+        if "kb" not in exclude:
+            self.kb.to_disk(path / "kb")
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "LukeLinker":
+        path, exclude = Path(path), tuple(exclude)
+        super().from_disk(path, exclude=exclude)
+        if "kb" not in exclude:
+            self.kb = self._checked(self._empty_kb().from_disk(path / "kb"))
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        exclude = tuple(exclude)
+        self._renew_vectors()
+        parts = {"pipe": super().to_bytes(exclude=exclude)}
+        if "kb" not in exclude:
+            parts["kb"] = self.kb.to_bytes()
+        return srsly.msgpack_dumps(parts)
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "LukeLinker":
+        exclude, parts = tuple(exclude), srsly.msgpack_loads(data)
+        super().from_bytes(parts["pipe"], exclude=exclude)
+        if "kb" not in exclude and "kb" in parts:
+            self.kb = self._checked(self._empty_kb().from_bytes(parts["kb"]))
+        return self
+
+    def _empty_kb(self) -> KnowledgeBase:
+        return self.generate_empty_kb(self.vocab, 1)
+
+    def _renew_vectors(self) -> None:
+        if has_head(self.model):
+            self._vectors.renew(self.kb, encoder_below(self.model))

@@ -1,0 +1,270 @@
+"""luke_linker: what it writes, how it scores, and what it does with unusual mentions."""
+
+import logging
+
+import numpy as np
+import pytest
+import spacy
+from spacy.kb import InMemoryLookupKB
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+
+from spacy_luke.errors import ConfigError
+from spacy_luke.kb.knowledge_base import MappedKB
+from spacy_luke.layers.encoder_run import EncoderRun
+from spacy_luke.layers.task_layer import encoder_below
+from spacy_luke.layers.text_vectors import text_vectors
+from spacy_luke.layers.token_vectors import encode_pieces
+from tests.kb.conftest import build
+from tests.pipeline.linker_data import (
+    TEXTS,
+    links,
+    make_docs,
+    make_examples,
+    make_linker,
+)
+
+
+@pytest.fixture
+def nlp(bert_dir, tmp_path):
+    return make_linker(bert_dir, tmp_path / "kb")
+
+
+def linked(nlp, texts=TEXTS, **settings):
+    docs = make_docs(nlp, texts)
+    return list(nlp.pipe(docs, **settings))
+
+
+def test_mentions_are_linked_and_have_scored_candidates(nlp):
+    docs = linked(nlp)
+    known = {"city", "band", "ada", "kyoto", "NIL"}
+    for doc in docs:
+        for ent in doc.ents:
+            candidates = ent._.candidates
+            scores = [score for _, score in candidates]
+            assert ent.kb_id_ in known and scores == sorted(scores, reverse=True)
+            assert ent.label_ == "X" and sum(scores) <= 1 + 1e-6
+            if ent.kb_id_ != "NIL":
+                assert candidates[0][0] == ent.kb_id_
+    assert {x for x, _ in docs[0].ents[0]._.candidates} == {"city", "band"}
+    assert docs[0].ents[1].kb_id_ == "NIL" and docs[0].ents[1]._.candidates == []  # Japan
+    assert docs[2].ents[0].kb_id_ == "ada"
+
+
+def test_an_untrained_score_is_the_sum_of_log_prior_and_cosines(nlp, bert_dir, tmp_path):
+    (doc,) = linked(nlp, TEXTS[3:4])  # one sentence: it has no sentence starts, and is one
+    encoder = encoder_below(nlp.get_pipe("luke_linker").model)
+    texts = ["Tokyo: the capital of Japan", "Tokyo (band): a band that sang songs"]
+    vectors = text_vectors(encoder, [nlp.make_doc(x) for x in texts])
+    with EncoderRun(encoder, [doc], is_train=False) as run:
+        pieces, states = encode_pieces(run)
+    states = states.numpy()
+    a, b = pieces.token_starts[3], pieces.token_ends[3]
+
+    def unit(x):
+        return x / np.linalg.norm(x)
+
+    cosines = vectors @ unit(states[a:b].mean(0)) + vectors @ unit(states.mean(0))
+    logits = np.append(np.log([0.6, 0.4]) + cosines / 0.03, 0.0)
+    expected = np.exp(logits) / np.exp(logits).sum()
+    scores = dict(doc.ents[0]._.candidates)
+    assert [scores["city"], scores["band"]] == pytest.approx(expected[:2], abs=1e-4)
+
+
+def test_predictions_do_not_depend_on_the_batch(nlp):
+    together = linked(nlp, TEXTS * 3)
+    for text, doc in zip(TEXTS * 3, together):
+        (alone,) = linked(nlp, [text], batch_size=1)
+        assert links(alone) == links(doc)
+        for one, other in zip(alone.ents, doc.ents):
+            assert dict(one._.candidates) == pytest.approx(dict(other._.candidates), abs=1e-5)
+
+
+def test_candidates_and_links_survive_docbin(nlp):
+    docs = linked(nlp)
+    data = DocBin(docs=docs, store_user_data=True, attrs=["ENT_IOB", "ENT_TYPE", "ENT_KB_ID"])
+    read = list(DocBin().from_bytes(data.to_bytes()).get_docs(nlp.vocab))
+    for doc, other in zip(docs, read):
+        assert links(doc) == links(other)
+        assert [x._.candidates for x in doc.ents] == [x._.candidates for x in other.ents]
+
+
+def ent_id(doc):
+    return doc.ents[0].kb_id_
+
+
+def test_settings(bert_dir, tmp_path):
+    nlp = make_linker(bert_dir, tmp_path / "kb")
+    pipe = nlp.get_pipe("luke_linker")
+    assert "city" in sum(map(links, linked(nlp)), [])
+    _, scores = pipe.predict(make_docs(nlp, TEXTS[:1]))
+    nil, *others = scores.logits[0].tolist()
+    pipe.cfg["nil_bias"] = nil - max(others) + 1  # the best candidate is a little more probable
+    (doc,) = linked(nlp, TEXTS[:1])
+    score = doc.ents[0]._.candidates[0][1]
+    for threshold, expected in ((score - 0.01, ent_id(doc)), (score + 0.01, "NIL")):
+        pipe.cfg["threshold"] = threshold
+        assert ent_id(linked(nlp, TEXTS[:1])[0]) == expected
+    pipe.cfg["threshold"] = 0.0
+    pipe.cfg["nil_bias"] = -1000.0
+    assert set(sum(map(links, linked(nlp)), [])) == {"NIL"}
+    pipe.cfg["nil_bias"] = 1000.0
+    (doc,) = linked(nlp, [("Tokyo grew .", [(0, 1, "")])])
+    assert links(doc) != ["NIL"]
+    pipe.cfg["labels_discard"] = ["X"]
+    (doc,) = linked(nlp, TEXTS[:1])
+    assert links(doc) == ["", ""] and doc.ents[0]._.candidates == []
+    pipe.cfg["labels_discard"] = []
+    pipe.cfg["overwrite"] = False
+    doc = make_docs(nlp, TEXTS[:1])[0]
+    doc.ents = [Span(doc, 0, 1, "X", kb_id="mine"), Span(doc, 5, 6, "X")]
+    assert links(nlp(doc)) == ["mine", "NIL"]
+    pipe.cfg["overwrite"] = True
+    assert links(nlp(doc))[0] in ("city", "band")
+
+
+def test_the_prior_counts_if_it_is_included(bert_dir, tmp_path):
+    logits = {}
+    for included in (True, False):
+        nlp = make_linker(bert_dir, tmp_path / "kb", incl_prior=included)
+        query, scores = nlp.get_pipe("luke_linker").predict(make_docs(nlp, TEXTS[:1]))
+        logits[included] = scores.logits[0]  # of "Tokyo": NIL, city, band
+    assert logits[True] - logits[False] == pytest.approx([0.0, np.log(0.6), np.log(0.4)], abs=1e-3)
+
+
+def test_agreement_of_types_counts(nlp):
+    docs = [make_docs(nlp, TEXTS[:1], label)[0] for label in ("X", "loc", "ORG")]
+    scores = [dict(nlp(doc).ents[0]._.candidates) for doc in docs]
+    odds = [np.log(x["city"] / x["band"]) for x in scores]
+    assert odds[1] - odds[0] == pytest.approx(2.0, abs=1e-3)
+    assert odds[2] - odds[0] == pytest.approx(-2.0, abs=1e-3)
+    doc = make_docs(nlp, TEXTS[:1])[0]
+    doc.ents[0]._.types = {"org": 0.9}
+    assert dict(nlp(doc).ents[0]._.candidates)["band"] == pytest.approx(scores[2]["band"])
+
+
+def test_a_list_of_allowed_ids_replaces_aliases(nlp, caplog):
+    doc = make_docs(nlp, TEXTS[:1])[0]
+    doc.ents[0]._.allowed_ids = ["band"]
+    doc.ents[1]._.allowed_ids = ["kyoto", "city", "unheard"]
+    nlp.get_pipe("luke_linker").cfg["nil_bias"] = 1000.0
+    doc = nlp(doc)
+    assert doc.ents[0]._.candidates[0][0] == "band" and len(doc.ents[0]._.candidates) == 1
+    assert {x for x, _ in doc.ents[1]._.candidates} == {"kyoto", "city"}  # Japan: no alias
+    assert "1 of 3 allowed_ids of 'Japan'" in caplog.text and "'unheard'" in caplog.text
+    doc.ents[0]._.allowed_ids = []
+    assert links(nlp(doc))[0] == "NIL"
+    doc.ents[0]._.allowed_ids = None
+    assert len(nlp(doc).ents[0]._.candidates) == 2
+
+
+def test_a_spans_group_is_replaced_as_a_whole(bert_dir, tmp_path):
+    nlp = make_linker(bert_dir, tmp_path / "kb", spans_key="sc")
+    doc = nlp.make_doc("Ada Lovelace saw Tokyo")
+    spans = [(0, 2, "PER"), (1, 2, "NAME"), (0, 2, "ORG"), (3, 4, "LOC")]
+    doc.spans["sc"] = [Span(doc, a, b, x, span_id="n") for a, b, x in spans]
+    doc.spans["sc"].attrs["scores"] = [0.1, 0.2, 0.3, 0.4]
+    group = nlp(doc).spans["sc"]
+    assert [(x.start, x.end, x.label_) for x in group] == spans
+    assert [x.kb_id_ for x in group][:3] == ["ada"] * 3 and group[3].kb_id_ != ""
+    assert {x.id_ for x in group} == {"n"} and group.attrs["scores"] == [0.1, 0.2, 0.3, 0.4]
+    assert group.name == "sc" and not doc.ents
+    assert group[0]._.candidates[0][0] == "ada"
+    empty = nlp(nlp.make_doc("Ada"))
+    assert "sc" not in empty.spans
+
+
+def test_generators_of_spacy_can_be_used(bert_dir, tmp_path):
+    generator = {"@misc": "spacy.CandidateGenerator.v1"}
+    nlp = make_linker(bert_dir, tmp_path / "kb", get_candidates=generator)
+    default = make_linker(bert_dir, tmp_path / "kb")
+    assert list(map(links, linked(nlp))) == list(map(links, linked(default)))
+
+
+def test_unusual_mentions(nlp, caplog):
+    long = ("Tokyo " * 200).strip()
+    texts = [
+        ("Tokyo", [(0, 1, "")]),
+        (long, [(0, 200, "")]),
+        (" ".join(["Tokyo sang"] * 500), [(2 * i, 2 * i + 1, "") for i in range(500)]),
+        ("x" * 5000, [(0, 1, "")]),
+        ("nothing here", []),
+    ]
+    docs = linked(nlp, texts)
+    assert links(docs[1]) == ["NIL"] and docs[1].ents[0]._.candidates == []
+    assert "longer than a window" in caplog.text
+    assert len(links(docs[2])) == 500 and set(links(docs[2])) <= {"city", "band", "NIL"}
+    assert links(docs[3]) == ["NIL"]
+    assert links(nlp("")) == []
+    doc = Doc(nlp.vocab, words=["Ada", "\n", "x"])
+    doc.ents = [Span(doc, 0, 1, "X")]
+    nlp(doc)
+
+
+def test_two_ids_of_one_entity_and_long_aliases(bert_dir, tmp_path):
+    twins = [{"id": x, "name": "Tokyo", "description": "the capital"} for x in ("two", "one")]
+    alias = "Tokyo " * 40 + "sang"
+    records = [*twins, {"id": "duke", "name": "Duke", "aliases": [alias]}]
+    nlp = make_linker(bert_dir, tmp_path / "kb", records, texts=())
+    nlp.get_pipe("luke_linker").cfg["nil_bias"] = 1000.0
+    texts = [("Tokyo grew", [(0, 1, "")]), (f"the {alias} sang", [(1, 42, "")])]
+    for _ in range(3):
+        docs = linked(nlp, texts)
+        assert docs[0].ents[0].kb_id_ == "two"  # equal scores: the first of the file
+        assert [x for x, _ in docs[0].ents[0]._.candidates] == ["two", "one"]
+        assert docs[1].ents[0].kb_id_ == "duke"
+
+
+def test_a_knowledge_base_is_required(bert_dir, tmp_path):
+    config = {"model": {"encoder": {"name": str(bert_dir)}}}
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("luke_linker", config=config)
+    with pytest.raises(ConfigError, match="knowledge base of luke_linker is empty"):
+        nlp.initialize()
+    with pytest.raises(ConfigError, match="needs a knowledge base of spacy-luke"):
+        pipe.set_kb(lambda vocab: InMemoryLookupKB(vocab, 3))
+    with pytest.raises(ConfigError, match="no labels"):
+        pipe.add_label("A")
+
+
+def test_another_knowledge_base_needs_no_training(nlp, tmp_path):
+    before = [links(doc) for doc in linked(nlp)]
+    build(tmp_path / "other", [{"id": "capital", "name": "Tokyo", "description": "the capital"}])
+    pipe = nlp.get_pipe("luke_linker")
+    pipe.set_kb(lambda vocab: MappedKB.open(tmp_path / "other", vocab))
+    after = {x for doc in linked(nlp) for x in links(doc)}
+    assert after <= {"capital", "NIL"} and "capital" in after
+    pipe.set_kb(lambda vocab: MappedKB.open(tmp_path / "kb", vocab))
+    assert [links(doc) for doc in linked(nlp)] == before
+
+
+def test_gold_links_out_of_reach_are_counted(bert_dir, tmp_path, caplog):
+    texts = [
+        *TEXTS,
+        ("Tokyo sang", [(0, 1, "unheard")]),
+        ("Tokyo sang", [(0, 1, "ada")]),
+        ("Tokyo " * 199 + "Tokyo", [(0, 200, "city")]),
+    ]
+    nlp = make_linker(bert_dir, tmp_path / "kb")
+    pipe = nlp.get_pipe("luke_linker")
+    examples = make_examples(nlp, texts)
+    missing = make_examples(nlp, [("Tokyo sang", [(0, 1, "city")])])[0]
+    examples.append(Example(nlp.make_doc("Tokyo sang"), missing.reference))
+    pipe.initialize(lambda: examples, nlp=nlp)
+    assert pipe.limits == {
+        "mentions": 12,
+        "NIL": 2,
+        "gold": 10,
+        "no mention": 1,
+        "too long": 1,
+        "unknown id": 1,
+        "no candidate": 1,
+    }
+    assert "of 10 gold links 6 have the right entity among their candidates" in caplog.text
+    lost = make_examples(nlp, [("Tokyo sang", [(0, 1, "unheard")])])
+    with pytest.raises(ConfigError, match="nothing can be learned"):
+        pipe.initialize(lambda: lost, nlp=nlp)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        pipe.initialize(lambda: make_examples(nlp, [("Tokyo sang", [(0, 1, "")])]), nlp=nlp)
+    assert "none of the 1 mentions of the data has a kb_id_" in caplog.text
