@@ -10,6 +10,7 @@ from rapidfuzz import fuzz, process
 
 from ..validation import Count, check_settings
 from .arrays import Array
+from .entity import check_texts
 from .normalize import normalize_name
 from .tables import Meanings, Tables
 
@@ -68,8 +69,10 @@ def find_candidates(
     when normalised, then of similar ones by decreasing likeness. Each of these is ordered by
     decreasing prior, and equal priors by the order of the file.
 
-    Repeated texts are looked up once. Empty texts have no candidates.
+    Repeated texts are looked up once. Empty texts have no candidates. Raises InputError if
+    ``mentions`` is one text.
     """
+    check_texts(mentions, "mentions")
     texts = [text.strip() for text in mentions]
     results = {}
     for text in dict.fromkeys(texts):

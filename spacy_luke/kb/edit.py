@@ -9,7 +9,7 @@ from ..errors import CorpusError
 from ..files import beside
 from .arrays import Array
 from .build import MAX_MEANINGS, build_kb
-from .entity import Entity, Findings
+from .entity import Entity, Findings, check_text, check_texts
 from .layout import NAME_VECTORS, PRIORS, VECTORS, hash_of
 from .store import Store
 from .tables import Tables
@@ -31,8 +31,8 @@ def edit_kb(
     result is the same as that of building from a file with these changes, and takes as long.
 
     Entities that were not changed keep their vectors, and so do names that stay; the vectors of the
-    others are zero. Raises CorpusError if an id is both added and removed. Unknown ids to remove
-    are counted.
+    others are zero. Raises CorpusError if an id is both added and removed or not text, and
+    InputError if ``remove`` is one text. Unknown ids to remove are counted.
     """
     changed = _by_id(add, findings)
     removed = _known(tables, remove, findings)
@@ -54,6 +54,7 @@ def edit_kb(
 def _by_id(add: Iterable[Entity], findings: Findings) -> dict[str, Entity]:
     changed: dict[str, Entity] = {}
     for entity in add:
+        check_text(entity.id, "id", "An entity")
         if entity.id in changed:
             findings.add("entities left out because an earlier one has their id", entity.id)
         else:
@@ -62,8 +63,10 @@ def _by_id(add: Iterable[Entity], findings: Findings) -> dict[str, Entity]:
 
 
 def _known(tables: Tables, remove: Iterable[str], findings: Findings) -> set[str]:
+    check_texts(remove, "remove")
     known = set()
     for entity in dict.fromkeys(remove):
+        check_text(entity, "id", "An entity to be removed")
         if tables.ids.find(entity) is None:
             findings.add("unknown ids, which were not removed", entity)
         else:

@@ -74,7 +74,7 @@ class MappedKB(KnowledgeBase):
 
     def entity(self, entity: str) -> Entity:
         """Everything about an id. Raises InputError if it is unknown."""
-        row = self.tables.ids.find(entity)
+        row = self.tables.ids.find(entity) if isinstance(entity, str) else None
         if row is None:
             raise InputError(f"{entity!r} is not an id of this knowledge base.")
         return self.tables.entity(row)

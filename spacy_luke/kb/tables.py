@@ -87,7 +87,8 @@ class Tables:
         return self.meanings_of_keys(np.array([key]))
 
     def meanings_of_keys(self, keys: Array) -> Meanings:
-        """The entities of all forms of each key (n,). Weights of the forms of a key are added."""
+        """The entities of all forms of each key (n,). An entity has the sum of the weights of the
+        forms that mean it; if one of them has no weight, at least its count."""
         key_forms = self.store.arrays["key_forms"]
         return self._meanings(key_forms[keys], key_forms[keys + 1])
 
@@ -97,14 +98,17 @@ class Tables:
         aliases, forms = _ranges(first, last)
         of_form, pairs = _ranges(arrays["form_pairs"][forms], arrays["form_pairs"][forms + 1])
         aliases, forms, entities = aliases[of_form], forms[of_form], arrays["pair_entities"][pairs]
-        weights = arrays["pair_weights"][pairs]
-        weights = np.where(np.isnan(weights), self.counts[entities], weights)
         order = np.lexsort((entities, aliases))  # stable: the first form of an entity stays first
         aliases, entities = aliases[order], entities[order]
+        weights = arrays["pair_weights"][pairs[order]]
         new = np.ones(len(order), bool)
         new[1:] = (aliases[1:] != aliases[:-1]) | (entities[1:] != entities[:-1])
-        sums = np.bincount(np.cumsum(new) - 1, weights[order])
+        meanings, unknown = np.cumsum(new) - 1, np.isnan(weights)
         aliases, entities, forms = aliases[new], entities[new], forms[order][new]
+        sums = np.bincount(meanings, np.where(unknown, 0.0, weights), len(entities))
+        # An entity is not mentioned more often because its name is given in several spellings.
+        unknown = np.bincount(meanings, unknown, len(entities)) > 0
+        sums = np.where(unknown, np.maximum(sums, self.counts[entities]), sums)
         totals = (last - first).astype(float) if self._priors else np.bincount(aliases, sums, n)
         n_entities = np.bincount(aliases, minlength=n)
         known = totals > 0
