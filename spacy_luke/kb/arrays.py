@@ -57,14 +57,17 @@ def save_array(path: Path, array: Array) -> None:
         np.save(file, array)
 
 
-def map_array(path: Path) -> Array:
-    """Memory-map a file. Raises KnowledgeBaseError, with the file, if it is missing or damaged."""
+def map_array(path: Path, scattered: bool = True) -> Array:
+    """Memory-map a file. Raises KnowledgeBaseError, with the file, if it is missing or damaged.
+
+    scattered: reads are lookups, so the system reads nothing ahead.
+    """
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as err:  # a damaged header may raise anything
         raise KnowledgeBaseError(f"{path} cannot be read: {err}.") from err
-    if hasattr(mmap, "MADV_RANDOM") and mapped.size:
-        mapped._mmap.madvise(mmap.MADV_RANDOM)  # no read-ahead: lookups are scattered
+    if scattered and hasattr(mmap, "MADV_RANDOM") and mapped.size:
+        mapped._mmap.madvise(mmap.MADV_RANDOM)
     return mapped.view(np.ndarray)
 
 

@@ -15,7 +15,7 @@ from ..validation import Count, check_settings
 from .arrays import Array, ArrayWriter, map_array
 from .entity import Entity, Findings, check_count, check_id, check_text
 from .layout import COUNTS, INDEXED, PRIORS
-from .meanings import limit_meanings, share_priors
+from .meanings import check_weight, limit_meanings, share_priors
 from .normalize import normalize_name
 from .store import check_replaceable, write_meta
 from .text_table import TextTable, TextWriter, digest, hash_index
@@ -50,7 +50,8 @@ def build_kb(
 
     lang: names are normalised as names of this language (``normalize_name``).
     max_meanings: an alias that means more entities is kept for the most frequent ones; counted.
-    priors: weights of aliases are probabilities, not counts (``share_priors``).
+    priors: weights of aliases are probabilities, not counts (``share_priors``); more than 1 is
+        invalid.
 
     Returns the findings, with what was left out. Raises CorpusError for invalid values, and
     KnowledgeBaseError if the folder contains anything but a knowledge base.
@@ -61,7 +62,7 @@ def build_kb(
     folder.parent.mkdir(parents=True, exist_ok=True)
     with whole_folder(folder) as out, beside(folder) as scratch:
         scratch.mkdir()
-        pairs = _write_entities(entities, out, scratch, findings)
+        pairs = _write_entities(entities, out, scratch, priors, findings)
         _write_aliases(pairs, out, scratch, lang, max_meanings, priors, findings)
         write_trigrams(_table(out, "keys"), out)
         for table in INDEXED:
@@ -73,7 +74,7 @@ def build_kb(
 
 
 def _write_entities(
-    entities: Iterable[Entity], out: Path, scratch: Path, findings: Findings
+    entities: Iterable[Entity], out: Path, scratch: Path, priors: bool, findings: Findings
 ) -> _Pairs:
     """Write the tables of entities, and the aliases to ``scratch``."""
     pairs = _Pairs()
@@ -96,7 +97,7 @@ def _write_entities(
             for alias, weight in entity.aliases.items():
                 key = check_text(alias, "aliases", where).encode("utf8")
                 if not math.isnan(weight):
-                    check_count(weight, f"aliases[{alias!r}]", where)
+                    weight = check_weight(weight, f"aliases[{alias!r}]", where, priors)
                 low, high = digest(key)
                 aliases.add(key)
                 pairs.entities.append(len(known))

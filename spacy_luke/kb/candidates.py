@@ -10,16 +10,18 @@ from rapidfuzz import fuzz, process
 
 from ..validation import Count, check_settings
 from .arrays import Array
+from .entity import check_texts
 from .normalize import normalize_name
 from .tables import Meanings, Tables
 
-Match = Literal["exact", "normalised", "fuzzy"]
+Match = Literal["exact", "normalised", "fuzzy", "nearest"]
 Fuzzy = Literal["never", "fallback", "always"]
 Likeness = Annotated[float, Field(gt=0, le=1)]
 
 _MOST_CHARACTERS = 1_000
 """Longer texts are not compared with aliases; they may equal one."""
-_DIGITS = 6
+DIGITS = 6
+"""Of likenesses, which are rounded before they are compared."""
 _SIMILAR_COST = 50
 """In lookups of equal aliases, by the memory that is read."""
 
@@ -51,7 +53,7 @@ class CandidateSettings:
 class FoundEntity:
     """row: of the entity. form: row of an alias that means it. prior: probability of the entity,
     given the alias. likeness: of the alias and the mention, 1 if they are equal or equal when
-    normalised."""
+    normalised; if the match is ``nearest``, of their vectors."""
 
     row: int
     form: int
@@ -67,8 +69,10 @@ def find_candidates(
     when normalised, then of similar ones by decreasing likeness. Each of these is ordered by
     decreasing prior, and equal priors by the order of the file.
 
-    Repeated texts are looked up once. Empty texts have no candidates.
+    Repeated texts are looked up once. Empty texts have no candidates. Raises InputError if
+    ``mentions`` is one text.
     """
+    check_texts(mentions, "mentions")
     texts = [text.strip() for text in mentions]
     results = {}
     for text in dict.fromkeys(texts):
@@ -137,4 +141,4 @@ def likeness(name: str, others: Sequence[str]) -> Array:
         return np.zeros(0)
     as_given = process.cdist([name], others, scorer=fuzz.ratio, dtype=np.float64)[0]
     by_words = process.cdist([name], others, scorer=fuzz.token_sort_ratio, dtype=np.float64)[0]
-    return np.round(np.maximum(as_given, by_words) / 100, _DIGITS)
+    return np.round(np.maximum(as_given, by_words) / 100, DIGITS)

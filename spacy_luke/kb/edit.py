@@ -9,12 +9,12 @@ from ..errors import CorpusError
 from ..files import beside
 from .arrays import Array
 from .build import MAX_MEANINGS, build_kb
-from .entity import Entity, Findings
-from .layout import PRIORS, VECTORS
+from .entity import Entity, Findings, check_text, check_texts
+from .layout import NAME_VECTORS, PRIORS, VECTORS, hash_of
 from .store import Store
 from .tables import Tables
-
-_BLOCK = 10_000
+from .text_table import TextTable
+from .vectors import moved, zero_rows
 
 
 def edit_kb(
@@ -30,8 +30,9 @@ def edit_kb(
     add: an entity with an existing id replaces it, in its place; others follow at the end. The
     result is the same as that of building from a file with these changes, and takes as long.
 
-    Entities that were not changed keep their vectors; those of the others are zero. Raises
-    CorpusError if an id is both added and removed. Unknown ids to remove are counted.
+    Entities that were not changed keep their vectors, and so do names that stay; the vectors of the
+    others are zero. Raises CorpusError if an id is both added and removed or not text, and
+    InputError if ``remove`` is one text. Unknown ids to remove are counted.
     """
     changed = _by_id(add, findings)
     removed = _known(tables, remove, findings)
@@ -46,17 +47,14 @@ def edit_kb(
         priors = tables.store.meta["weights"] == PRIORS
         build_kb(entities, scratch / "kb", tables.lang, max_meanings, findings, priors)
         store = Store.open(scratch / "kb")
-        if tables.vectors is not None:
-            vectors = _moved(tables.vectors, np.array(rows, np.int64), scratch / "vectors.npy")
-            vectors_hash = tables.store.meta["vectors_hash"]
-            store = store.replaced(VECTORS, vectors, vectors_hash=vectors_hash)
-            findings.add("entities that have no vector yet", n=rows.count(-1))
+        store = _with_vectors(store, tables, np.array(rows, np.int64), scratch, findings)
         store.save(folder)
 
 
 def _by_id(add: Iterable[Entity], findings: Findings) -> dict[str, Entity]:
     changed: dict[str, Entity] = {}
     for entity in add:
+        check_text(entity.id, "id", "An entity")
         if entity.id in changed:
             findings.add("entities left out because an earlier one has their id", entity.id)
         else:
@@ -65,8 +63,10 @@ def _by_id(add: Iterable[Entity], findings: Findings) -> dict[str, Entity]:
 
 
 def _known(tables: Tables, remove: Iterable[str], findings: Findings) -> set[str]:
+    check_texts(remove, "remove")
     known = set()
     for entity in dict.fromkeys(remove):
+        check_text(entity, "id", "An entity to be removed")
         if tables.ids.find(entity) is None:
             findings.add("unknown ids, which were not removed", entity)
         else:
@@ -98,13 +98,23 @@ def _entities(
             yield changed[entity]
 
 
-def _moved(vectors: Array, rows: Array, path: Path) -> Array:
-    """Vectors of other rows, in a new file; zeros for the row -1."""
-    shape = (len(rows), vectors.shape[1])
-    if not len(rows):
-        return np.zeros(shape, vectors.dtype)
-    moved = np.lib.format.open_memmap(path, "w+", vectors.dtype, shape)
-    for first in range(0, len(rows), _BLOCK):
-        block = rows[first : first + _BLOCK]
-        moved[first : first + _BLOCK] = np.where((block < 0)[:, None], 0, vectors[block])
-    return moved
+def _with_vectors(
+    store: Store, tables: Tables, rows: Array, scratch: Path, findings: Findings
+) -> Store:
+    """The store with the vectors of ``tables``. rows: (n,) the earlier row of each entity."""
+    earlier = tables.store
+    for name, of in ((VECTORS, "entities"), (NAME_VECTORS, "names")):
+        if name in earlier.arrays:
+            if name == NAME_VECTORS:
+                rows = _name_rows(tables.keys, Tables(store).keys)
+            vectors = moved(earlier.arrays[name], rows, scratch / f"{name}.npy")
+            store = store.replaced(name, vectors, **{hash_of(name): earlier.meta[hash_of(name)]})
+            n_missing = len(zero_rows(vectors, len(vectors)))
+            findings.add(f"{of} that have no vector yet", n=n_missing)
+    return store
+
+
+def _name_rows(earlier: TextTable, names: TextTable) -> Array:
+    """(n,) the earlier row of each name; -1 if it is new."""
+    rows = (earlier.find(name) for name in names)
+    return np.fromiter((-1 if row is None else row for row in rows), np.int64, len(names))

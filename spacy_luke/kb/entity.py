@@ -1,15 +1,19 @@
 """One entity, as it is read from a file and written to a knowledge base."""
 
 import math
+import reprlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 
-from ..errors import CorpusError
+from ..errors import CorpusError, InputError
 
 NIL = "NIL"
 """The id that means "none of the entities"; no entity may have it."""
 NOT_GIVEN = math.nan
+MOST = 1e100
+"""Of counts: their sums have a place in a float."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,12 @@ def check_id(value: object, where: str) -> str:
     return text
 
 
+def check_texts(values: object, what: str) -> None:
+    """Raise InputError for one text in place of several, which would be read letter by letter."""
+    if isinstance(values, str | bytes):
+        raise InputError(f"{what} is the text {values!r}; a list of texts is required.")
+
+
 def check_text(value: object, key: str, where: str) -> str:
     """A string that can be stored. Raises CorpusError."""
     if not isinstance(value, str):
@@ -73,12 +83,14 @@ def check_text(value: object, key: str, where: str) -> str:
 
 
 def check_count(value: object, key: str, where: str) -> float:
-    """A number of at least 0. Raises CorpusError."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    """A number from 0 to ``MOST``. Raises CorpusError."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
     try:
         number = float(value) if is_number else -1.0  # type: ignore[arg-type]
     except OverflowError:
         number = math.inf
-    if not 0 <= number < math.inf:
-        raise CorpusError(f"{where}: {key} is {value!r}, not a number of at least 0.")
+    if not 0 <= number <= MOST:
+        raise CorpusError(
+            f"{where}: {key} is {reprlib.repr(value)}, not a number from 0 to {MOST:.0e}."
+        )
     return number

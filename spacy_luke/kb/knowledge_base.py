@@ -17,10 +17,12 @@ from .build import build_kb
 from .candidates import CandidateSettings, find_candidates
 from .edit import edit_kb
 from .entity import NIL, Entity, Findings
-from .layout import VECTORS
+from .layout import NAME_VECTORS, VECTORS, hash_of
 from .mapped_candidate import MappedCandidate
+from .nearest import NearestSettings, nearest_candidates
 from .store import Store, open_temporary
 from .tables import Tables
+from .vectors import check_vectors, zero_rows
 
 DEFAULT_LENGTH = 64
 """Of vectors, if there are none yet; the default of ``entity_linker``."""
@@ -72,7 +74,7 @@ class MappedKB(KnowledgeBase):
 
     def entity(self, entity: str) -> Entity:
         """Everything about an id. Raises InputError if it is unknown."""
-        row = self.tables.ids.find(entity)
+        row = self.tables.ids.find(entity) if isinstance(entity, str) else None
         if row is None:
             raise InputError(f"{entity!r} is not an id of this knowledge base.")
         return self.tables.entity(row)
@@ -92,7 +94,15 @@ class MappedKB(KnowledgeBase):
         results = find_candidates(self.tables, mentions, settings or CandidateSettings())
         return [[MappedCandidate(self, self.tables, found) for found in row] for row in results]
 
-    # Vectors
+    def nearest_candidates(
+        self, vectors: Array, settings: NearestSettings | None = None
+    ) -> list[list[MappedCandidate]]:
+        """The candidates of each mention by the vectors of names, the best first (see
+        :func:`~spacy_luke.kb.nearest.nearest_candidates`). vectors: (n, width) of mentions."""
+        results = nearest_candidates(self.tables, vectors, settings)
+        return [[MappedCandidate(self, self.tables, found) for found in row] for row in results]
+
+    # Vectors of entities
 
     @property
     def has_vectors(self) -> bool:
@@ -101,46 +111,27 @@ class MappedKB(KnowledgeBase):
     @property
     def vectors_hash(self) -> str:
         """The hash of the weights that made the vectors, as given to :meth:`set_vectors`."""
-        return str(self.tables.store.meta.get("vectors_hash", ""))
+        return self._hash(VECTORS)
 
     def set_vectors(self, vectors: Array, weights_hash: str) -> None:
         """Set the vectors of all entities: (n, width) in the order of the file, float32 or float16.
 
         weights_hash: identifies the weights that made them.
 
-        Raises KnowledgeBaseError for another number, shape or type. The array is not copied; it may
-        be mapped.
+        Raises KnowledgeBaseError for another number, shape or type, and for values that are NaN or
+        infinite. The array is not copied; it may be mapped.
         """
-        expected = len(self)
-        if vectors.ndim != 2 or len(vectors) != expected or not vectors.shape[1]:
-            raise KnowledgeBaseError(
-                f"The vectors have the shape {list(vectors.shape)}, and the knowledge base has "
-                f"{expected} entities: [{expected}, width] is required."
-            )
-        if vectors.dtype not in (np.float32, np.float16):
-            raise KnowledgeBaseError(f"The vectors are {vectors.dtype}; use float32 or float16.")
-        self._use(self.tables.store.replaced(VECTORS, vectors, vectors_hash=weights_hash))
+        check_vectors(vectors, len(self), "entities")
+        self._set(VECTORS, vectors, weights_hash)
 
     def check_vectors(self, weights_hash: str) -> None:
         """Raise KnowledgeBaseError if there are no vectors, or other weights made them."""
-        if not self.has_vectors:
-            raise KnowledgeBaseError("The knowledge base has no vectors.")
-        if self.vectors_hash != weights_hash:
-            raise KnowledgeBaseError(
-                f"The vectors of the knowledge base were made by weights with the hash "
-                f"{self.vectors_hash or 'unknown'!r}, and these have {weights_hash!r}. Make the "
-                "vectors again."
-            )
+        self._check_hash(VECTORS, "vectors", weights_hash)
 
     def without_vector(self) -> Array:
         """The rows (n,) of entities whose vector is zero: those that were added or changed after
         the vectors were made. All rows if there are no vectors."""
-        vectors = self.tables.vectors
-        if vectors is None:
-            return np.arange(len(self))
-        blocks = range(0, len(vectors), 10_000)
-        empty = [~np.any(vectors[i : i + 10_000], axis=1) for i in blocks]
-        return np.flatnonzero(np.concatenate(empty)) if empty else np.arange(0)
+        return zero_rows(self.tables.vectors, len(self))
 
     def get_vector(self, entity: str) -> Array:
         """(width,) float32; zeros if the id is unknown or "NIL", or there are no vectors."""
@@ -148,6 +139,51 @@ class MappedKB(KnowledgeBase):
         if row is None or self.tables.vectors is None:
             return np.zeros(self.entity_vector_length, np.float32)
         return self.tables.vectors[row].astype(np.float32)
+
+    # Vectors of names
+
+    @property
+    def has_name_vectors(self) -> bool:
+        return self.tables.name_vectors is not None
+
+    @property
+    def name_vectors_hash(self) -> str:
+        """The hash of the weights that made them, as given to :meth:`set_name_vectors`."""
+        return self._hash(NAME_VECTORS)
+
+    def set_name_vectors(self, vectors: Array, weights_hash: str) -> None:
+        """Set the vectors of all normalised names, in the order of ``tables.keys``: (n, width),
+        float32 or float16. Their width may differ from that of the vectors of entities.
+
+        weights_hash and errors: as of :meth:`set_vectors`.
+        """
+        check_vectors(vectors, len(self.tables.keys), "names")
+        self._set(NAME_VECTORS, vectors, weights_hash)
+
+    def check_name_vectors(self, weights_hash: str) -> None:
+        """Raise KnowledgeBaseError if there are none, or other weights made them."""
+        self._check_hash(NAME_VECTORS, "vectors of names", weights_hash)
+
+    def without_name_vector(self) -> Array:
+        """The rows (n,) of names in ``tables.keys`` whose vector is zero: those that are new since
+        the vectors were made. All rows if there are no vectors."""
+        return zero_rows(self.tables.name_vectors, len(self.tables.keys))
+
+    def _hash(self, name: str) -> str:
+        return str(self.tables.store.meta.get(hash_of(name), ""))
+
+    def _set(self, name: str, vectors: Array, weights_hash: str) -> None:
+        self._use(self.tables.store.replaced(name, vectors, **{hash_of(name): weights_hash}))
+
+    def _check_hash(self, name: str, what: str, weights_hash: str) -> None:
+        if name not in self.tables.store.arrays:
+            raise KnowledgeBaseError(f"The knowledge base has no {what}.")
+        if self._hash(name) != weights_hash:
+            raise KnowledgeBaseError(
+                f"The {what} of the knowledge base were made by weights with the hash "
+                f"{self._hash(name) or 'unknown'!r}, and these have {weights_hash!r}. Make them "
+                "again."
+            )
 
     # Editing
 

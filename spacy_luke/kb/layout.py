@@ -9,7 +9,7 @@ from ..errors import KnowledgeBaseError
 from .arrays import Array
 
 FORMAT, VERSION = "spacy-luke knowledge base", 1
-META, VECTORS = "kb.json", "vectors"
+META, VECTORS, NAME_VECTORS = "kb.json", "vectors", "name_vectors"
 COUNTS, PRIORS = "counts", "priors"
 TABLES = ("ids", "names", "descriptions", "types", "forms", "keys")
 INDEXED = ("ids", "forms", "keys")
@@ -31,14 +31,20 @@ DTYPES: dict[str, type] = {
     "trigrams.texts": np.int32,
     "trigrams.sizes": np.uint16,
 }
-"""All arrays but the vectors; the sizes of their rows are in :func:`_sizes`.
+"""All arrays but the vectors, which are optional; the numbers of their rows are in :func:`_sizes`.
 
 Entities have rows in the order of the file. A *form* is a distinct alias as it is written; a *key*
 is a distinct normalised alias. The forms of a key are consecutive (``key_forms``, n + 1 bounds),
 and so are the *pairs* of a form (``form_pairs``): an entity that it means (``pair_entities``), and
 how often (``pair_weights``; NaN: as often as the entity is mentioned). ``pairs_of_entities`` are
-the pairs in the order of the file; ``entity_pairs`` bounds those of an entity.
+the pairs in the order of the file; ``entity_pairs`` bounds those of an entity. ``vectors`` has a
+row per entity, ``name_vectors`` a row per key.
 """
+
+
+def hash_of(vectors: str) -> str:
+    """The entry of ``kb.json`` that identifies what made the vectors of an array."""
+    return f"{vectors}_hash"
 
 
 def check_layout(meta: Mapping[str, Any], arrays: Mapping[str, Array], source: str) -> None:
@@ -94,15 +100,19 @@ def _sizes(arrays: Mapping[str, Array]) -> Iterator[tuple[str, int, int]]:
 
 
 def _check_vectors(meta: Mapping[str, Any], arrays: Mapping[str, Array], source: str) -> None:
-    if VECTORS not in arrays:
-        return
-    vectors, n_entities = arrays[VECTORS], len(arrays["counts"])
-    if vectors.dtype not in (np.float32, np.float16) or vectors.ndim != 2:
-        raise KnowledgeBaseError(f"{source}: vectors have the type {vectors.dtype}.")
-    if len(vectors) != n_entities:
-        raise KnowledgeBaseError(
-            f"{source} has {n_entities} entities and {len(vectors)} vectors: they were made for "
-            "another knowledge base."
-        )
-    if not isinstance(meta.get("vectors_hash"), str):
-        raise KnowledgeBaseError(f"{source} is damaged: vectors_hash is missing in {META}.")
+    rows = ((VECTORS, "entities", arrays["counts"]), (NAME_VECTORS, "names", arrays["keys.rows"]))
+    for name, of, expected in rows:
+        if name not in arrays:
+            continue
+        vectors = arrays[name]
+        if vectors.dtype not in (np.float32, np.float16) or vectors.ndim != 2:
+            raise KnowledgeBaseError(
+                f"{source} is damaged: {name} is not a matrix of float32 or float16."
+            )
+        if len(vectors) != len(expected):
+            raise KnowledgeBaseError(
+                f"{source} has {len(expected)} {of} and {len(vectors)} rows of {name}: they were "
+                "made for another knowledge base."
+            )
+        if not isinstance(meta.get(hash_of(name)), str):
+            raise KnowledgeBaseError(f"{source} is damaged: {hash_of(name)} is missing in {META}.")

@@ -13,9 +13,9 @@ from .tables import Tables
 class MappedCandidate(Candidate):
     """A candidate that does not add its texts to the vocabulary.
 
-    match: ``exact``, ``normalised`` or ``fuzzy``. likeness: of alias and mention, from 0 to 1.
-    prior: probability of the entity, given the alias. ``prior_prob`` is its product with the
-    likeness.
+    match: ``exact``, ``normalised``, ``fuzzy`` or ``nearest``. likeness: of alias and mention, or
+    of their vectors, from 0 to 1. prior: probability of the entity, given the alias. ``prior_prob``
+    is its product with the likeness.
     """
 
     def __init__(self, kb: KnowledgeBase, tables: Tables, found: FoundEntity):

@@ -4,11 +4,22 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..errors import CorpusError
 from .arrays import Array
-from .entity import Findings
+from .entity import Findings, check_count
 
 _TOLERANCE = 1e-4
 """spaCy stores priors in single precision."""
+
+
+def check_weight(weight: float, key: str, where: str, priors: bool) -> float:
+    """A count, or a probability if the knowledge base has ``priors``. Raises CorpusError."""
+    number = check_count(weight, key, where)
+    if priors and number > 1 + _TOLERANCE:
+        raise CorpusError(
+            f"{where}: {key} is {weight!r}. This knowledge base has priors of aliases, from 0 to 1."
+        )
+    return number
 
 
 def limit_meanings(

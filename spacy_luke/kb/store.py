@@ -14,7 +14,7 @@ from ..errors import KnowledgeBaseError, LukeError
 from ..files import sha256_of, whole_folder
 from ..json_file import read_object, write_object
 from .arrays import Array, identity, map_array, release, save_array
-from .layout import FORMAT, META, VERSION, check_layout
+from .layout import FORMAT, META, NAME_VECTORS, VERSION, check_layout
 
 _OWN = (META, "contents", "strings.json")
 """Files, besides arrays, of our knowledge bases and of spaCy's."""
@@ -44,7 +44,7 @@ class Store:
         for name in meta["arrays"]:
             path = folder / f"{name}.npy"
             before = identity(path)
-            arrays[name] = map_array(path)
+            arrays[name] = map_array(path, scattered=name != NAME_VECTORS)
             paths[name] = path, before
         if read_meta(folder) != meta:
             return cls.open(folder)  # it was replaced in between

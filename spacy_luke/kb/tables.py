@@ -7,7 +7,7 @@ import numpy as np
 
 from .arrays import Array
 from .entity import Entity
-from .layout import PRIORS, VECTORS
+from .layout import NAME_VECTORS, PRIORS, VECTORS
 from .store import Store
 from .text_table import TextTable
 from .trigrams import TrigramIndex
@@ -18,12 +18,13 @@ _LOOKUPS = 100
 
 @dataclass(frozen=True)
 class Meanings:
-    """The entities that an alias means: rows (n,), in the order of the file, the probability of
-    each (n,), and a form that means it (n,)."""
+    """The entities that aliases mean: rows (n,), per alias in the order of the file; their
+    probabilities (n,); a form that means each (n,); and which of the aliases it is (n,), from 0."""
 
     entities: Array
     priors: Array
     forms: Array
+    aliases: Array
 
 
 class Tables:
@@ -39,6 +40,7 @@ class Tables:
         self.forms, self.keys = TextTable(arrays, "forms"), TextTable(arrays, "keys")
         self.counts: Array = arrays["counts"]
         self.vectors: Array | None = arrays.get(VECTORS)
+        self.name_vectors: Array | None = arrays.get(NAME_VECTORS)
         self.trigrams = TrigramIndex(arrays)
         self._n_lookups = 0
 
@@ -79,22 +81,48 @@ class Tables:
         return (self.entity(row) for row in range(len(self)))
 
     def meanings_of_form(self, form: int) -> Meanings:
-        return self._meanings(form, form + 1)
+        return self._meanings(np.array([form]), np.array([form + 1]))
 
     def meanings_of_key(self, key: int) -> Meanings:
-        """The entities of all forms of a key. Their weights are added."""
-        start, end = self.store.arrays["key_forms"][key : key + 2].tolist()
-        return self._meanings(start, end)
+        return self.meanings_of_keys(np.array([key]))
 
-    def _meanings(self, first: int, last: int) -> Meanings:
-        arrays = self.store.arrays
-        bounds = arrays["form_pairs"][first : last + 1].astype(np.int64)
-        entities = arrays["pair_entities"][bounds[0] : bounds[-1]]
-        weights = arrays["pair_weights"][bounds[0] : bounds[-1]]
-        weights = np.where(np.isnan(weights), self.counts[entities], weights)
-        forms = np.repeat(np.arange(first, last), np.diff(bounds))
-        rows, firsts, inverse = np.unique(entities, return_index=True, return_inverse=True)
-        sums = np.bincount(inverse, weights, len(rows))
-        total = float(last - first) if self._priors else float(sums.sum())
-        priors = sums / total if total > 0 else np.full(len(rows), 1 / max(len(rows), 1))
-        return Meanings(rows, priors, forms[firsts])
+    def meanings_of_keys(self, keys: Array) -> Meanings:
+        """The entities of all forms of each key (n,). An entity has the sum of the weights of the
+        forms that mean it; if one of them has no weight, at least its count."""
+        key_forms = self.store.arrays["key_forms"]
+        return self._meanings(key_forms[keys], key_forms[keys + 1])
+
+    def _meanings(self, first: Array, last: Array) -> Meanings:
+        """first, last: (n,) a range of forms per alias."""
+        arrays, n = self.store.arrays, len(first)
+        aliases, forms = _ranges(first, last)
+        of_form, pairs = _ranges(arrays["form_pairs"][forms], arrays["form_pairs"][forms + 1])
+        aliases, forms, entities = aliases[of_form], forms[of_form], arrays["pair_entities"][pairs]
+        order = np.lexsort((entities, aliases))  # stable: the first form of an entity stays first
+        aliases, entities = aliases[order], entities[order]
+        weights = arrays["pair_weights"][pairs[order]]
+        new = np.ones(len(order), bool)
+        new[1:] = (aliases[1:] != aliases[:-1]) | (entities[1:] != entities[:-1])
+        meanings, unknown = np.cumsum(new) - 1, np.isnan(weights)
+        aliases, entities, forms = aliases[new], entities[new], forms[order][new]
+        sums = np.bincount(meanings, np.where(unknown, 0.0, weights), len(entities))
+        # An entity is not mentioned more often because its name is given in several spellings.
+        unknown = np.bincount(meanings, unknown, len(entities)) > 0
+        sums = np.where(unknown, np.maximum(sums, self.counts[entities]), sums)
+        totals = (last - first).astype(float) if self._priors else np.bincount(aliases, sums, n)
+        n_entities = np.bincount(aliases, minlength=n)
+        known = totals > 0
+        priors = np.where(known, 0.0, 1 / np.maximum(n_entities, 1))[aliases]
+        priors += sums / np.where(known, totals, np.inf)[aliases]
+        return Meanings(entities, priors, forms, aliases)
+
+
+def _ranges(starts: Array, ends: Array) -> tuple[Array, Array]:
+    """The numbers of ranges (n,), concatenated, and before them the range that each belongs to.
+
+    Example: the ranges [5, 7) and [2, 3) have the numbers [5, 6, 2], of the ranges [0, 0, 1].
+    """
+    lengths = (ends - starts).astype(np.int64)
+    owners = np.repeat(np.arange(len(lengths)), lengths)
+    begins = np.cumsum(lengths) - lengths
+    return owners, np.arange(len(owners)) + (starts - begins)[owners]

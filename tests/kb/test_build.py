@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from spacy.vocab import Vocab
 
@@ -76,6 +77,8 @@ def test_a_nil_id_of_another_source_is_refused(tmp_path):
         (Entity("a", "n", {"\ud800": 1}), "'a': aliases is not valid text"),
         (Entity("a", "n", {"n": -1.0}), r"'a': aliases\['n'\] is -1"),
         (Entity("a", "n", {}, count=float("inf")), "'a': count is inf"),
+        (Entity("a", "n", {}, count=1e101), "'a': count is 1e.101, not a number from 0 to 1e.100"),
+        (Entity("a", "n", {}, count="5"), "'a': count is '5'"),
     ],
 )
 def test_wrong_values_of_another_source_are_named(tmp_path, entity, message):
@@ -99,3 +102,9 @@ def test_many_entities_are_all_found(tmp_path):
         assert found(kb, record["aliases"][0])[0] == (record["id"], "exact")
     assert not any(f"absent {i}" in kb for i in range(100))
     assert [kb.tables.ids[i] for i in range(len(kb))] == [x["id"] for x in records]
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    build_kb([Entity("a", "n", {"n": np.float32(2)}, count=np.int64(3))], tmp_path / "kb")
+    entity = MappedKB.open(tmp_path / "kb", Vocab()).entity("a")
+    assert (entity.count, entity.aliases) == (3.0, {"n": 2.0})

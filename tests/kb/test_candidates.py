@@ -3,7 +3,7 @@
 import pytest
 from spacy.vocab import Vocab
 
-from spacy_luke.errors import ConfigError
+from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.kb.candidates import CandidateSettings
 from spacy_luke.kb.knowledge_base import MappedKB
 from tests.kb.conftest import build, found
@@ -107,3 +107,22 @@ def test_the_trigram_index_finds_what_a_search_of_all_names_finds(tmp_path):
     kb = MappedKB.open(tmp_path / "kb", Vocab())
     for name in names:
         assert found(kb, name.replace("o", "0", 1) + "s")[0][0] == name
+
+
+def test_spellings_of_one_name_count_once(tmp_path):
+    spellings = {"id": "A", "name": "US", "aliases": ["U.S.", "us"], "count": 100}
+    counted = {"id": "C", "name": "US", "aliases": {"US": 30, "u.s": 40}, "count": 100}
+    build(tmp_path / "kb", [spellings, {"id": "B", "name": "us", "count": 200}, counted])
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
+    assert priors(kb, "Us") == {"B": 200 / 370, "A": 100 / 370, "C": 70 / 370}
+
+
+def test_huge_and_tiny_counts_have_priors(tmp_path):
+    for i, count in enumerate((1e100, 5e-324)):
+        build(tmp_path / f"{i}", [{"id": x, "name": "it", "count": count} for x in (1, 2)])
+        assert priors(MappedKB.open(tmp_path / f"{i}", Vocab()), "it") == {"1": 0.5, "2": 0.5}
+
+
+def test_one_text_is_not_taken_for_a_list_of_letters(kb):
+    with pytest.raises(InputError, match="mentions is the text 'Paris'"):
+        kb.candidates("Paris")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from spacy.vocab import Vocab
 
-from spacy_luke.errors import CorpusError
+from spacy_luke.errors import CorpusError, InputError
+from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.entity import NOT_GIVEN, Entity, Findings
 from spacy_luke.kb.knowledge_base import MappedKB
 from tests.kb.conftest import ENTITIES, build, found
@@ -85,3 +86,23 @@ def test_vectors_stay_with_their_entities_and_new_ones_are_missing(kb):
 
 def test_without_vectors_all_are_missing(kb):
     assert kb.without_vector().tolist() == list(range(6))
+
+
+def test_one_id_is_not_taken_for_a_list_of_letters(kb):
+    with pytest.raises(InputError, match="remove is the text '78'"):
+        kb.edited(remove="78")
+
+
+@pytest.mark.parametrize(
+    "add, remove", [([Entity(7, "n", {})], []), ([], [7])], ids=["added", "removed"]
+)
+def test_an_id_that_is_not_text_is_named(kb, add, remove):
+    with pytest.raises(CorpusError, match="id is 7, not text"):
+        kb.edited(add, remove)
+
+
+def test_counts_and_priors_are_not_mixed(tmp_path):
+    build_kb([Entity("1", "a", {"a": 0.9})], tmp_path / "kb", priors=True)
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
+    with pytest.raises(CorpusError, match=r"'2': aliases\['a'\] is 50.* has priors"):
+        kb.edited([Entity("2", "a", {"a": 50})])
