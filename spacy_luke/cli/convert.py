@@ -70,6 +70,12 @@ def convert_cli(
         str,
         typer.Option(help="ufet, openentity, figer: types to keep, comma-separated. Default: all."),
     ] = ",".join(_DEFAULTS.types),
+    ne_columns: Annotated[
+        str, typer.Option(help="hipe: columns whose entities are read, comma-separated.")
+    ] = ",".join(_DEFAULTS.ne_columns),
+    ignore_spacing: Annotated[
+        bool, typer.Option("--ignore-spacing", help="hipe: join all words by spaces.")
+    ] = _DEFAULTS.ignore_spacing,
 ) -> None:
     """Convert annotated files to .spacy files for training.
 
@@ -83,7 +89,8 @@ def convert_cli(
     conll04 (the JSON of SpERT).
 
     Links to a knowledge base: jsonl ("kb_id" of spans), prodigy-links (one mention per line, with
-    "options" and "accept"), pubtator (abstracts, mentions with ids, relations between ids).
+    "options" and "accept"), pubtator (abstracts, mentions with ids, relations between ids), hipe
+    (the columns of the HIPE shared tasks).
 
     Types of mentions: ufet (Ultra-Fine Entity Typing), openentity (a JSON list of sentences with
     "start", "end" and "labels"), figer (a JSON object per line with "tokens" and "mentions").
@@ -102,7 +109,9 @@ def convert_cli(
             alignment=alignment,
             spans_key=spans_key,
             brackets=brackets,
-            types=tuple(name.strip() for name in types.split(",") if name.strip()),
+            types=_names(types),
+            ne_columns=_names(ne_columns.upper()),
+            ignore_spacing=ignore_spacing,
         )
         convert(format_name, source, target, lang, options, msg)
 
@@ -207,6 +216,10 @@ def print_report(path: Path, out_path: Path, report: Report, msg: Printer) -> No
         msg.info(note)
     for what, event in report.events.items():
         msg.warn(f"{what}: {event.count:,} (first: {event.first})")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _blank(lang: str) -> Language:

@@ -31,6 +31,9 @@ class ConvertOptions:
         them by round, square and curly brackets, ``round`` by round ones, ``keep`` keeps them.
         ``auto`` is the format's default.
     types: the entity types to keep; empty means all.
+    ne_columns: names of the columns of HIPE whose entities are read.
+    ignore_spacing: join all words by spaces, though the format has the spaces between them; spaCy's
+        corpus reader then keeps the words as tokens.
 
     Raises ConfigError, with the setting, for an invalid value.
     """
@@ -45,6 +48,8 @@ class ConvertOptions:
     spans_key: str = "luke_ner"
     brackets: str = AUTO
     types: tuple[str, ...] = ()
+    ne_columns: tuple[str, ...] = ("NE-COARSE-LIT",)
+    ignore_spacing: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scheme", _canonical_scheme(self.scheme))
@@ -57,6 +62,8 @@ class ConvertOptions:
             raise ConfigError(
                 f"documents and n_sents={self.n_sents} contradict each other: use one of them."
             )
+        if not self.ne_columns:
+            raise ConfigError("ne_columns is empty; name at least one column, as NE-COARSE-LIT.")
         if not self.spans_key:
             raise ConfigError("spans_key is empty; give the key of Doc.spans to write.")
 

@@ -13,9 +13,9 @@ from .conversion_report import Report
 class WordDoc:
     """A document of given words, and the mapping from words to its tokens.
 
-    The text joins the words by single spaces. (spaCy's corpus reader keeps the words instead of
-    tokenising that text.) An empty word cannot be a token: it is left out and counted, and the
-    ends of spans are adjusted.
+    If the spaces between words are unknown, the text joins the words by single spaces. (spaCy's
+    corpus reader keeps such words instead of tokenising the text.) An empty word cannot be a token:
+    it is left out and counted, and the ends of spans are adjusted.
     """
 
     def __init__(
@@ -25,8 +25,10 @@ class WordDoc:
         report: Report,
         location: str,
         sentences: Iterable[int] | None = None,
+        spaces: Sequence[bool] | None = None,
     ) -> None:
-        """sentences: the first word of each sentence; None if unknown.
+        """sentences: the first word of each sentence; None if unknown. spaces: whether a space
+        follows each word; None if unknown.
 
         Raises CorpusError if there are no words.
         """
@@ -44,7 +46,9 @@ class WordDoc:
         if sentences is not None:
             firsts = {self._edges[i] for i in sentences}
             starts = [i in firsts for i in range(len(kept))]
-        self.doc = Doc(nlp.vocab, words=kept, sent_starts=starts)
+        if spaces is not None:
+            spaces = [space for word, space in zip(words, spaces) if word]
+        self.doc = Doc(nlp.vocab, words=kept, spaces=spaces, sent_starts=starts)
 
     def span(
         self, start: int, end: int, label: str, owner: str, kb_id: str = "", span_id: str = ""

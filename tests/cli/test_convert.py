@@ -107,6 +107,18 @@ def test_links_are_written_and_reported(run, tmp_path):
     assert "Spans with a kb_id 1 Spans with NIL 1" in output
 
 
+def test_columns_of_hipe_may_be_chosen(run, tmp_path):
+    names = "TOKEN NE-COARSE-LIT NE-NESTED NEL-LIT MISC".replace(" ", "\t")
+    rows = "Ulm\tB-pers\tO\tQ1\tNoSpaceAfter\nBonn\tI-pers\tB-loc\tQ1\t_\n"
+    (tmp_path / "in.tsv").write_text(f"{names}\n{rows}")
+    args = ["--ne-columns", "ne-nested", "--ignore-spacing"]
+    assert run("hipe", "in.tsv", "out.spacy", *args)[0] == 0
+    assert ents(load(tmp_path / "out.spacy")) == [[("Bonn", "loc")]]
+    code, output = run("hipe", "in.tsv", "out.spacy", "--ne-columns", "NE-FINE")
+    assert code == 1
+    assert "ne_columns has 'NE-FINE', but the columns of in.tsv are TOKEN, NE-COARSE-LIT" in output
+
+
 def test_brackets_and_types_may_be_chosen(run, tmp_path):
     record = {"sent": "-LRB- Ada -RRB- ran", "start": 6, "end": 9, "labels": ["person", "poet"]}
     (tmp_path / "in.json").write_text(json.dumps([record]))
