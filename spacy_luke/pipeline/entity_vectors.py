@@ -13,7 +13,9 @@ from thinc.api import Model
 from tqdm import tqdm
 
 from ..errors import ConfigError
+from ..kb.candidates import FoundEntity
 from ..kb.knowledge_base import MappedKB
+from ..kb.nearest import NearestSettings, nearest_candidates
 from ..kb.tables import Tables
 from ..layers.encoder import ENCODER, module_of
 from ..layers.listener import encoder_node, is_listener
@@ -72,28 +74,71 @@ def make_vectors(
     return _make(find_encoder(nlp, component), nlp.make_doc, kb, text, half)
 
 
+def make_name_vectors(
+    nlp: Language, kb: MappedKB, half: bool = False, component: str | None = None
+) -> int:
+    """Set the vectors of all names of the knowledge base, with which ``luke_linker`` finds entities
+    by names that are not written alike. As :func:`make_vectors`."""
+    return _make_names(find_encoder(nlp, component), nlp.make_doc, kb, half)
+
+
 def _make(encoder: Model, make_doc: MakeDoc, kb: MappedKB, text: Text, half: bool) -> int:
-    dtype, identity = np.dtype(np.float16 if half else np.float32), vectors_hash(encoder, text)
-    old = kb.tables.vectors
-    if old is not None and (kb.vectors_hash != identity or old.dtype != dtype):
+    identity = vectors_hash(encoder, text)
+    old = kb.tables.vectors if kb.vectors_hash == identity else None
+
+    def encode(rows: Array) -> Array:
+        return encode_entities(encoder, make_doc, kb.tables, rows, text)
+
+    empty = kb.without_vector()
+    return _make_table(len(kb), encode, encoder, old, empty, half, identity, kb.set_vectors)
+
+
+def _make_names(encoder: Model, make_doc: MakeDoc, kb: MappedKB, half: bool) -> int:
+    identity, tables = vectors_hash(encoder, "name"), kb.tables
+    old = kb.tables.name_vectors if kb.name_vectors_hash == identity else None
+
+    def encode(rows: Array) -> Array:
+        # As it is written: a normalised name may lack endings.
+        names = [tables.forms[int(first_form[row])] for row in rows.tolist()]
+        return text_vectors(encoder, [make_doc(name) for name in names])
+
+    first_form, empty = tables.store.arrays["key_forms"], kb.without_name_vector()
+    return _make_table(
+        len(tables.keys), encode, encoder, old, empty, half, identity, kb.set_name_vectors
+    )
+
+
+def _make_table(
+    n: int,
+    encode: Callable[[Array], Array],
+    encoder: Model,
+    old: Array | None,
+    empty: Array,
+    half: bool,
+    identity: str,
+    set_table: Callable[[Array, str], None],
+) -> int:
+    """Encode the rows of a table of ``n`` vectors, or only its empty ones if the old table is made
+    by the same encoder in the same precision. Returns how many were encoded."""
+    dtype = np.dtype(np.float16 if half else np.float32)
+    if old is not None and old.dtype != dtype:
         old = None
-    rows = np.arange(len(kb)) if old is None else kb.without_vector()
+    rows = np.arange(n) if old is None else empty
     if not len(rows):
         if old is None:
-            kb.set_vectors(np.zeros((0, _width(encoder)), dtype=dtype), identity)
+            set_table(np.zeros((0, _width(encoder)), dtype=dtype), identity)
         return 0
     with tempfile.TemporaryDirectory(prefix="spacy-luke-vectors-") as folder:
         file = Path(folder) / "vectors.npy"
-        shape = (len(kb), _width(encoder))
-        vectors = np.lib.format.open_memmap(file, "w+", dtype, shape)
+        vectors = np.lib.format.open_memmap(file, "w+", dtype, (n, _width(encoder)))
         if old is not None:
-            for start in range(0, len(kb), _BLOCK):
+            for start in range(0, n, _BLOCK):
                 vectors[start : start + _BLOCK] = old[start : start + _BLOCK]
         for part in tqdm(list(_blocks(rows)), "entity vectors", leave=False, disable=None):
-            vectors[part] = encode_entities(encoder, make_doc, kb.tables, part, text)
+            vectors[part] = encode(part)
         vectors.flush()
         # The file is removed and exists as long as it is mapped.
-        kb.set_vectors(np.load(file, mmap_mode="r"), identity)
+        set_table(np.load(file, mmap_mode="r"), identity)
     return len(rows)
 
 
@@ -142,6 +187,7 @@ class EntityVectors:
 
     def __init__(self, make_doc: MakeDoc, text: Text, max_age: int) -> None:
         self.make_doc, self.text, self.max_age = make_doc, text, max_age
+        self._names_state: tuple = ()
         self._cache = _Cache((), False, {})  # replaced as a whole: other threads may use it
 
     def of(self, kb: MappedKB, encoder: Model, rows: Sequence[int], learning: bool) -> Array:
@@ -189,3 +235,30 @@ class EntityVectors:
         stored = kb.tables.vectors
         if stored is not None:
             _make(encoder, self.make_doc, kb, self.text, stored.dtype == np.float16)
+        self.renew_names(kb, encoder)
+
+    def renew_names(self, kb: MappedKB, encoder: Model) -> None:
+        """The same of the vectors of names."""
+        stored = kb.tables.name_vectors
+        if stored is not None and _make_names(
+            encoder, self.make_doc, kb, stored.dtype == np.float16
+        ):
+            LOGGER.info("The vectors of %d names were made again.", len(stored))
+
+    def nearest(
+        self, kb: MappedKB, encoder: Model, texts: Sequence[str], k: int, learning: bool
+    ) -> list[list[FoundEntity]]:
+        """For each text at most ``k`` entities by the nearest vectors of their names; none if the
+        knowledge base has no such vectors. learning: whether this is an update, in which vectors of
+        earlier weights may be used."""
+        if not kb.has_name_vectors or not texts:
+            return [[] for _ in texts]
+        state = (id(kb.tables), weights_state(module_of(encoder_node(encoder)).network))
+        if not learning and self._names_state != state:
+            self.renew_names(kb, encoder)
+            self._names_state = (id(kb.tables), state[1])
+        unique = list(dict.fromkeys(texts))
+        vectors = text_vectors(encoder, [self.make_doc(text) for text in unique])
+        found = nearest_candidates(kb.tables, vectors, NearestSettings(k))
+        of_text = dict(zip(unique, found))
+        return [of_text[text] for text in texts]

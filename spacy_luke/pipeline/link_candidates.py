@@ -9,7 +9,7 @@ from spacy.tokens import Span
 
 from ..annotations.candidates import get_allowed_ids
 from ..annotations.types import get_types
-from ..kb.candidates import likeness
+from ..kb.candidates import FoundEntity, likeness
 from ..kb.knowledge_base import MappedKB
 from ..kb.normalize import normalize_name
 from ..layers.candidate_scorer import FEATURES
@@ -22,9 +22,9 @@ GetCandidatesBatch = Callable[[KnowledgeBase, Iterable[Span]], Iterable[Iterable
 
 LEAST_PRIOR = 1e-3
 """Of a candidate whose prior is 0 or unknown."""
-LIKENESS_POWER = 10.0
+LIKENESS_POWER = 30.0
 """A candidate by a similar alias loses as if its prior were multiplied with this power of the
-likeness: 0.9 costs as much as a third of the prior."""
+likeness: 0.9 costs as much as a prior of 0.04."""
 TYPE_BONUS = 2.0
 """What agreement of types adds to a logit."""
 
@@ -38,17 +38,23 @@ class LinkCandidate(NamedTuple):
     likeness: float
 
 
+Nearest = Callable[[Sequence[str]], Sequence[Sequence[FoundEntity]]]
+
+
 def find_candidates(
     kb: MappedKB,
     mentions: Sequence[Span],
     one: GetCandidates | None,
     batch: GetCandidatesBatch,
     batch_size: int,
+    nearest: Nearest,
 ) -> list[list[LinkCandidate]]:
     """The candidates of each mention, the best by prior and likeness first.
 
     A mention with ``Span._.allowed_ids`` has these as candidates, whether or not an alias matches.
     one: used instead of ``batch`` if it is not None. batch_size: mentions per call of ``batch``.
+    nearest: gives more candidates, by vectors of names, for the texts of mentions that are not
+    equal to an alias.
     """
     found: list[Iterable[Candidate]] = []
     if one is not None:
@@ -56,10 +62,17 @@ def find_candidates(
     else:
         for i in range(0, len(mentions), batch_size):
             found += batch(kb, mentions[i : i + batch_size])
-    return [_choose(kb, *pair) for pair in zip(mentions, found, strict=True)]
+    by_row = [_by_row(kb, candidates) for candidates in found]
+    unequal = [
+        i for i, own in enumerate(by_row) if not any(x.likeness == 1.0 for x in own.values())
+    ]
+    of_names = nearest([mentions[i].text for i in unequal])
+    for i, others in zip(unequal, of_names, strict=True):
+        _add_nearest(by_row[i], others)
+    return [_allowed(kb, *pair) for pair in zip(mentions, by_row, strict=True)]
 
 
-def _choose(kb: MappedKB, mention: Span, found: Iterable[Candidate]) -> list[LinkCandidate]:
+def _by_row(kb: MappedKB, found: Iterable[Candidate]) -> dict[int, LinkCandidate]:
     candidates: dict[int, LinkCandidate] = {}
     for candidate in found:
         row = kb.tables.ids.find(candidate.entity_)
@@ -67,6 +80,20 @@ def _choose(kb: MappedKB, mention: Span, found: Iterable[Candidate]) -> list[Lin
             # Candidates of other generators have a prior alone.
             prior = getattr(candidate, "prior", candidate.prior_prob)
             candidates[row] = LinkCandidate(row, prior, getattr(candidate, "likeness", 1.0))
+    return candidates
+
+
+def _add_nearest(candidates: dict[int, LinkCandidate], others: Sequence[FoundEntity]) -> None:
+    """An entity that is found in both ways has the larger likeness."""
+    for other in others:
+        known = candidates.get(other.row)
+        if known is None or known.likeness < other.likeness:
+            candidates[other.row] = LinkCandidate(other.row, other.prior, other.likeness)
+
+
+def _allowed(
+    kb: MappedKB, mention: Span, candidates: dict[int, LinkCandidate]
+) -> list[LinkCandidate]:
     allowed = get_allowed_ids(mention)
     if allowed is None:
         return list(candidates.values())

@@ -63,6 +63,7 @@ overwrite = true
 get_candidates = null
 get_candidates_batch = {"@misc":"spacy-luke.alias_candidates_batch.v1"}
 candidates_batch_size = 1000
+nearest = 30
 generate_empty_kb = {"@misc":"spacy-luke.EmptyKB.v1"}
 scorer = {"@scorers":"spacy-luke.luke_linker_scorer.v1"}
 
@@ -98,6 +99,7 @@ def make_luke_linker(
     get_candidates: GetCandidates | None,
     get_candidates_batch: GetCandidatesBatch,
     candidates_batch_size: int,
+    nearest: int,
     generate_empty_kb: Callable[[Vocab, int], KnowledgeBase],
     scorer: Callable | None,
 ) -> "LukeLinker":
@@ -116,6 +118,8 @@ def make_luke_linker(
     get_candidates_batch: gives the candidates of many mentions; see ``spacy-luke.
         alias_candidates_batch.v1``. get_candidates: of one mention; used instead if it is not null.
     candidates_batch_size: mentions per call of ``get_candidates_batch``.
+    nearest: candidates by the nearest vectors of names, for mentions that are not equal to an
+        alias, if the knowledge base has such vectors.
     generate_empty_kb: makes the knowledge base to which a saved one is read.
     """
     return LukeLinker(
@@ -136,6 +140,7 @@ def make_luke_linker(
         nil_bias=nil_bias,
         overwrite=overwrite,
         candidates_batch_size=candidates_batch_size,
+        nearest=nearest,
     )
 
 
@@ -156,6 +161,7 @@ class LinkerSettings(ClassifierSettings):
     nil_bias: Annotated[float, Field(allow_inf_nan=False)]
     overwrite: bool
     candidates_batch_size: Count
+    nearest: Count
 
 
 class LukeLinker(EntityTask[LinkQuery]):
@@ -234,13 +240,13 @@ class LukeLinker(EntityTask[LinkQuery]):
     # Queries
 
     def _query(self, docs: Sequence[Doc]) -> LinkQuery:
-        return self._with_vectors(self._mentions(docs), learning=False)
+        return self._with_vectors(self._mentions(docs, learning=False), learning=False)
 
     def _query_to_learn(self, docs: Sequence[Doc]) -> LinkQuery:
         """Vectors of earlier weights may be used: they are not made again in every step."""
-        return self._with_vectors(self._mentions(docs), learning=True)
+        return self._with_vectors(self._mentions(docs, learning=True), learning=True)
 
-    def _mentions(self, docs: Sequence[Doc]) -> LinkQuery:
+    def _mentions(self, docs: Sequence[Doc], learning: bool) -> LinkQuery:
         """The mentions and their candidates, without vectors."""
         kb, discarded = self._filled_kb(), set(self.cfg["labels_discard"])
         by_doc = [
@@ -254,6 +260,9 @@ class LukeLinker(EntityTask[LinkQuery]):
             self.get_candidates,
             self.get_candidates_batch,
             self.cfg["candidates_batch_size"],
+            lambda texts: self._vectors.nearest(
+                kb, encoder_below(self.model), texts, self.cfg["nearest"], learning
+            ),
         )
         rows, features = candidate_arrays(kb, mentions, candidates, self.cfg["incl_prior"])
         empty = np.zeros(0)
@@ -362,7 +371,7 @@ class LukeLinker(EntityTask[LinkQuery]):
         key, ids = self.cfg["spans_key"], self.kb.tables.ids
         for batch in minibatch(examples, 64):
             examples = list(batch)
-            query = self._mentions([eg.predicted for eg in examples])
+            query = self._mentions([eg.predicted for eg in examples], learning=False)
             fit = fits(self.model, query)
             count_links(counts, examples, query.by_doc, query.rows, fit, ids, key)
         report_links(self.name, counts)

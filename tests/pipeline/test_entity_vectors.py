@@ -8,9 +8,15 @@ import torch
 from spacy_luke.errors import ConfigError, KnowledgeBaseError
 from spacy_luke.kb.entity import Entity
 from spacy_luke.kb.knowledge_base import MappedKB
+from spacy_luke.kb.normalize import normalize_name
 from spacy_luke.layers.encoder import module_of
 from spacy_luke.layers.text_vectors import text_vectors
-from spacy_luke.pipeline.entity_vectors import find_encoder, make_vectors, vectors_hash
+from spacy_luke.pipeline.entity_vectors import (
+    find_encoder,
+    make_name_vectors,
+    make_vectors,
+    vectors_hash,
+)
 from tests.kb.conftest import build
 from tests.pipeline.conftest import LISTENER
 
@@ -90,3 +96,15 @@ def test_the_encoder_is_that_of_a_component_or_of_its_upstream(nlp):
         find_encoder(nlp, "sentencizer")
     with pytest.raises(ConfigError, match="No component has an encoder"):
         find_encoder(spacy.blank("en"))
+
+
+def test_vectors_of_names_are_those_of_names_as_written(nlp, kb):
+    assert make_name_vectors(nlp, kb) == 3
+    names = ["Ada Lovelace", "Charles Babbage", "Tokyo"]
+    rows = [kb.tables.keys.find(normalize_name(x, "en")) for x in names]
+    assert np.allclose(kb.tables.name_vectors[rows], expected(nlp, names), atol=1e-6)
+    kb.check_name_vectors(vectors_hash(find_encoder(nlp), "name"))
+    assert make_name_vectors(nlp, kb) == 0 and not kb.has_vectors
+    added = kb.edited(add=[Entity("d", "London", {"London": 1.0})])
+    assert make_name_vectors(nlp, added) == 1
+    assert make_name_vectors(nlp, added, half=True) == 4

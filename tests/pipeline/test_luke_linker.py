@@ -15,6 +15,7 @@ from spacy_luke.layers.encoder_run import EncoderRun
 from spacy_luke.layers.task_layer import encoder_below
 from spacy_luke.layers.text_vectors import text_vectors
 from spacy_luke.layers.token_vectors import encode_pieces
+from spacy_luke.pipeline.entity_vectors import make_name_vectors
 from tests.kb.conftest import build
 from tests.pipeline.linker_data import (
     TEXTS,
@@ -268,3 +269,20 @@ def test_gold_links_out_of_reach_are_counted(bert_dir, tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         pipe.initialize(lambda: make_examples(nlp, [("Tokyo sang", [(0, 1, "")])]), nlp=nlp)
     assert "none of the 1 mentions of the data has a kb_id_" in caplog.text
+
+
+def test_names_that_are_written_differently_are_found_by_their_vectors(nlp):
+    pipe = nlp.get_pipe("luke_linker")
+    text = ("the capital of France sang", [(1, 4, "")])
+    assert linked(nlp, [text])[0].ents[0]._.candidates == []
+    make_name_vectors(nlp, pipe.kb, component="luke_linker")
+    doc = linked(nlp, [text])[0]
+    assert {x for x, _ in doc.ents[0]._.candidates} == {"city", "band", "ada", "kyoto"}
+    pipe.cfg["nearest"] = 1
+    nearest = linked(nlp, [text])[0].ents[0]._.candidates
+    assert len(nearest) == 1
+    # Mentions that equal an alias have its entities alone.
+    assert len(linked(nlp, [("Tokyo sang", [(0, 1, "")])])[0].ents[0]._.candidates) == 2
+    allowed = make_docs(nlp, [text])[0]
+    allowed.ents[0]._.allowed_ids = ["ada"]
+    assert [x for x, _ in nlp(allowed).ents[0]._.candidates] == ["ada"]

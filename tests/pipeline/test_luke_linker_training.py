@@ -13,7 +13,7 @@ from spacy_luke.corpora.preset import preset_ents_corpus
 from spacy_luke.kb.entity import Entity
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.layers.task_layer import encoder_below, encoder_of, head_of
-from spacy_luke.pipeline.entity_vectors import make_vectors, vectors_hash
+from spacy_luke.pipeline.entity_vectors import make_name_vectors, make_vectors, vectors_hash
 from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.tuning import tune
 from tests.pipeline.conftest import LISTENER, fit
@@ -204,3 +204,18 @@ def test_examples_may_have_other_tokens(nlp):
     losses: dict[str, float] = {}
     nlp.update([Example(doc, reference)], losses=losses, sgd=False)
     assert losses["luke_linker"] > 0.0
+
+
+def test_vectors_of_names_are_made_again_for_an_evaluation(nlp, tmp_path):
+    pipe = linker_of(nlp)
+    make_name_vectors(nlp, pipe.kb, component="luke_linker")
+    encoder, first = encoder_below(pipe.model), pipe.kb.name_vectors_hash
+    fit(nlp, make_examples(nlp), 3)
+    assert pipe.kb.name_vectors_hash == first  # not in every step
+    nlp(make_docs(nlp)[0])
+    assert pipe.kb.name_vectors_hash == vectors_hash(encoder, "name") != first
+    fit(nlp, make_examples(nlp), 1)
+    nlp.to_disk(tmp_path / "saved")
+    assert pipe.kb.name_vectors_hash == vectors_hash(encoder, "name")
+    loaded = spacy.load(tmp_path / "saved")
+    assert linker_of(loaded).kb.name_vectors_hash == pipe.kb.name_vectors_hash
