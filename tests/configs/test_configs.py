@@ -18,12 +18,14 @@ PIPELINES = {
     "ner": ["sentencizer", "luke_ner"],
     "relation": ["sentencizer", "luke_relation"],
     "entity_typing": ["sentencizer", "luke_entity_typing"],
+    "linker": ["sentencizer", "luke_linker"],
     "joint": ["sentencizer", "luke", "luke_ner", "luke_relation", "luke_entity_typing"],
 }
 ENCODERS = {
     "ner": "components.luke_ner.model.encoder",
     "relation": "components.luke_relation.model.encoder",
     "entity_typing": "components.luke_entity_typing.model.encoder",
+    "linker": "components.luke_linker.model.encoder",
     "joint": "components.luke.model",
 }
 
