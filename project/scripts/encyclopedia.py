@@ -1,7 +1,7 @@
 """The encyclopedia's annotations to ``.spacy`` files: one for each split, one document an article.
 
-An entity's label is the mention's type, its ``kb_id_`` the title of the article it means (empty
-where there is none), its types those of that article. ``Doc._.relations`` holds the article's
+An entity's label is the mention's type, its ``kb_id_`` the title of the article it means ("NIL" if
+there is none), its types those of that article. ``Doc._.relations`` holds the article's
 relations. The article's title is under ``doc.user_data["title"]``.
 """
 
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import spacy
 import typer
 from spacy.language import Language
+from spacy.pipeline import EntityLinker
 from spacy.tokens import Doc, DocBin, Span
 from wasabi import Printer
 
@@ -103,7 +104,7 @@ def to_doc(
             mention["start"],
             mention["end"],
             label=mention["type"],
-            kb_id=mention["article"] or "",
+            kb_id=mention["article"] or EntityLinker.NIL,
         )
         for mention in article["mentions"]
     }

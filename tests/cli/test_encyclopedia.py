@@ -60,7 +60,7 @@ def test_a_document_has_entities_links_sentences_and_its_title(run, tmp_path):
     (doc,) = load(tmp_path / "out" / "train.spacy")
     assert [(ent.text, ent.label_, ent.kb_id_) for ent in doc.ents] == [
         ("Ada Reed", "PERSON", "Ada Reed"),
-        ("Hallin", "PLACE", ""),
+        ("Hallin", "PLACE", "NIL"),
     ]
     assert [sent.text for sent in doc.sents] == ["Ada Reed left.", "She sailed to Hallin."]
     assert doc.user_data["title"] == "Ada Reed"

@@ -40,6 +40,14 @@ def test_every_mention_fits_the_tokens(docs: list[Doc]) -> None:
         ]
 
 
+def test_a_mention_without_an_article_is_judged_to_be_no_entity(docs: list[Doc]) -> None:
+    for doc in docs:
+        mentions = ARTICLES[doc.user_data["title"]]["mentions"]
+        assert [ent.kb_id_ for ent in doc.ents] == [
+            "NIL" if mention["article"] is None else mention["article"] for mention in mentions
+        ]
+
+
 def test_every_relation_is_between_its_mentions(docs: list[Doc]) -> None:
     total = 0
     for doc in docs:

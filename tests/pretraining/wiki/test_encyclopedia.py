@@ -54,4 +54,4 @@ def test_every_link_is_an_annotated_mention_of_its_target(
             article = None if page is None else page.redirect or target
             assert mentions[start, end] == article
             n_links += 1
-    assert n_links == 1238
+    assert n_links == 1595
