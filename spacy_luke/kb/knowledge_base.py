@@ -193,15 +193,19 @@ class MappedKB(KnowledgeBase):
         remove: Iterable[str] = (),
         folder: str | Path | None = None,
         findings: Findings | None = None,
+        max_meanings: int | None = None,
     ) -> "MappedKB":
         """Another knowledge base in which entities are added, changed (if their id exists) or
         removed. This one stays as it is.
 
         folder: where to write it; defaults to temporary files, which exist as long as it is open.
         findings: gets what was changed and left out.
+        max_meanings: maximum number of entities per alias; defaults to that of this one.
         """
         findings = Findings() if findings is None else findings
-        write = partial(edit_kb, self.tables, add, remove, findings=findings)
+        write = partial(
+            edit_kb, self.tables, add, remove, findings=findings, max_meanings=max_meanings
+        )
         if folder is None:
             store = open_temporary(write)
         else:
