@@ -159,6 +159,7 @@ def _from_lookup(path: Path, out: Path, lang: str, max_meanings: int, findings: 
     from ..kb.layout import VECTORS
     from ..kb.read_spacy import read_lookup_kb
 
+    out = out.resolve()
     entities, vectors = read_lookup_kb(path)
     out.parent.mkdir(parents=True, exist_ok=True)
     with beside(out) as temporary:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..files import beside, whole_folder
 from ..validation import Count, check_settings
-from .arrays import Array, ArrayWriter, map_array
+from .arrays import Array, ArrayWriter, map_array, writing
 from .entity import (
     EMPTY_ALIAS,
     EMPTY_NAME,
@@ -66,19 +66,21 @@ def build_kb(
     """
     check_settings("build_kb", build_kb, {"max_meanings": max_meanings})
     findings = Findings() if findings is None else findings
+    folder = folder.resolve()  # a link keeps pointing to it
     check_replaceable(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with whole_folder(folder) as out, beside(folder) as scratch:
-        scratch.mkdir()
-        pairs = _write_entities(entities, out, scratch, priors, findings)
-        _write_aliases(pairs, out, scratch, lang, max_meanings, priors, findings)
-        write_trigrams(_table(out, "keys"), out)
-        for table in INDEXED:
-            hashes = map_array(scratch / f"{table}.hash.npy")
-            for kind, values in zip(("hashes", "rows"), hash_index(np.array(hashes))):
-                np.save(out / f"{table}.{kind}.npy", values)
-        weights = PRIORS if priors else COUNTS
-        write_meta(out, lang=lang, weights=weights, max_meanings=max_meanings)
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with whole_folder(folder) as out, beside(folder) as scratch:
+            scratch.mkdir()
+            pairs = _write_entities(entities, out, scratch, priors, findings)
+            _write_aliases(pairs, out, scratch, lang, max_meanings, priors, findings)
+            write_trigrams(_table(out, "keys"), out)
+            for table in INDEXED:
+                hashes = map_array(scratch / f"{table}.hash.npy")
+                for kind, values in zip(("hashes", "rows"), hash_index(np.array(hashes))):
+                    np.save(out / f"{table}.{kind}.npy", values)
+            weights = PRIORS if priors else COUNTS
+            write_meta(out, lang=lang, weights=weights, max_meanings=max_meanings)
     return findings
 
 

@@ -36,6 +36,7 @@ def edit_kb(
     others are zero. Raises CorpusError if an id is both added and removed or not text, and
     InputError if ``remove`` is one text. Unknown ids to remove are counted.
     """
+    folder = folder.resolve()
     changed = _by_id(add, findings)
     removed = _known(tables, remove, findings)
     both = sorted(removed & changed.keys())

@@ -119,7 +119,7 @@ class MappedKB(KnowledgeBase):
         weights_hash: identifies the weights that made them.
 
         Raises KnowledgeBaseError for another number, shape or type, and for values that are NaN or
-        infinite. The array is not copied; it may be mapped.
+        infinite. The array is not copied, and must not be changed afterwards; it may be mapped.
         """
         check_vectors(vectors, len(self), "entities")
         self._set(VECTORS, vectors, weights_hash)
