@@ -21,12 +21,9 @@ from .loading import load_pipeline
 from .saving import check_free
 from .stages import pretraining_extra
 
-MaxMeanings = Annotated[
-    int,
-    typer.Option(
-        help="Maximum number of entities that an alias means; the most frequent ones are kept."
-    ),
-]
+_MAX_MEANINGS_HELP = (
+    "Maximum number of entities that an alias means; the most frequent ones are kept."
+)
 
 PipelineOption = Annotated[
     Path | None,
@@ -55,7 +52,7 @@ def kb_cli(
             "--lang", "-l", help="Language of the names. Defaults to that of the articles."
         ),
     ] = "",
-    max_meanings: MaxMeanings = MAX_MEANINGS,
+    max_meanings: Annotated[int, typer.Option(help=_MAX_MEANINGS_HELP)] = MAX_MEANINGS,
     pipeline: PipelineOption = None,
     text: TextOption = "description",
     half: HalfOption = False,
@@ -104,7 +101,10 @@ def kb_edit_cli(
         ),
     ] = None,
     remove: Annotated[Path | None, typer.Option(help="Ids to remove, one per line.")] = None,
-    max_meanings: MaxMeanings = MAX_MEANINGS,
+    max_meanings: Annotated[
+        int | None,
+        typer.Option(help=f"{_MAX_MEANINGS_HELP} Defaults to that of KB."),
+    ] = None,
     pipeline: PipelineOption = None,
     text: TextOption = "description",
     half: HalfOption = False,
@@ -159,6 +159,7 @@ def _from_lookup(path: Path, out: Path, lang: str, max_meanings: int, findings: 
     from ..kb.layout import VECTORS
     from ..kb.read_spacy import read_lookup_kb
 
+    out = out.resolve()
     entities, vectors = read_lookup_kb(path)
     out.parent.mkdir(parents=True, exist_ok=True)
     with beside(out) as temporary:

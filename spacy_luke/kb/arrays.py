@@ -1,7 +1,10 @@
 """Flat arrays in ``.npy`` files: written piece by piece, mapped into memory when they are read."""
 
+import hashlib
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -69,6 +72,44 @@ def map_array(path: Path, scattered: bool = True) -> Array:
     if scattered and hasattr(mmap, "MADV_RANDOM") and mapped.size:
         mapped._mmap.madvise(mmap.MADV_RANDOM)
     return mapped.view(np.ndarray)
+
+
+def create_array(path: Path, dtype: type, shape: tuple[int, ...]) -> Array:
+    """A new file of zeros, mapped to be written. Raises OSError if the disk has no space for it."""
+    if 0 in shape:
+        save_array(path, np.zeros(shape, dtype))
+        return np.zeros(shape, dtype)
+    mapped = np.lib.format.open_memmap(path, "w+", dtype, shape)
+    if hasattr(os, "posix_fallocate"):
+        # Without space, writing to a mapped page would end the process (SIGBUS).
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+    return mapped
+
+
+def hash_array(array: Array) -> str:
+    """The SHA-256 of the file of an array, in hexadecimal, without writing it."""
+    writer = _HashWriter()
+    np.save(writer, array)  # type: ignore[arg-type]
+    return writer.hash.hexdigest()
+
+
+class _HashWriter:
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        return len(data)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise KnowledgeBaseError, with the folder, if files of the block cannot be written."""
+    try:
+        yield
+    except OSError as err:
+        raise KnowledgeBaseError(f"{folder} cannot be written: {err}.") from err
 
 
 def release(array: Array) -> None:

@@ -12,10 +12,18 @@ import numpy as np
 
 from ..files import beside, whole_folder
 from ..validation import Count, check_settings
-from .arrays import Array, ArrayWriter, map_array
-from .entity import Entity, Findings, check_count, check_id, check_text
+from .arrays import Array, ArrayWriter, map_array, writing
+from .entity import (
+    EMPTY_ALIAS,
+    EMPTY_NAME,
+    Entity,
+    Findings,
+    check_count,
+    check_id,
+    check_text,
+)
 from .layout import COUNTS, INDEXED, PRIORS
-from .meanings import check_weight, limit_meanings, share_priors
+from .meanings import check_weight, count_ambiguous, limit_meanings, share_priors
 from .normalize import normalize_name
 from .store import check_replaceable, write_meta
 from .text_table import TextTable, TextWriter, digest, hash_index
@@ -58,18 +66,21 @@ def build_kb(
     """
     check_settings("build_kb", build_kb, {"max_meanings": max_meanings})
     findings = Findings() if findings is None else findings
+    folder = folder.resolve()  # a link keeps pointing to it
     check_replaceable(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with whole_folder(folder) as out, beside(folder) as scratch:
-        scratch.mkdir()
-        pairs = _write_entities(entities, out, scratch, priors, findings)
-        _write_aliases(pairs, out, scratch, lang, max_meanings, priors, findings)
-        write_trigrams(_table(out, "keys"), out)
-        for table in INDEXED:
-            hashes = map_array(scratch / f"{table}.hash.npy")
-            for kind, values in zip(("hashes", "rows"), hash_index(np.array(hashes))):
-                np.save(out / f"{table}.{kind}.npy", values)
-        write_meta(out, lang=lang, weights=PRIORS if priors else COUNTS)
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with whole_folder(folder) as out, beside(folder) as scratch:
+            scratch.mkdir()
+            pairs = _write_entities(entities, out, scratch, priors, findings)
+            _write_aliases(pairs, out, scratch, lang, max_meanings, priors, findings)
+            write_trigrams(_table(out, "keys"), out)
+            for table in INDEXED:
+                hashes = map_array(scratch / f"{table}.hash.npy")
+                for kind, values in zip(("hashes", "rows"), hash_index(np.array(hashes))):
+                    np.save(out / f"{table}.{kind}.npy", values)
+            weights = PRIORS if priors else COUNTS
+            write_meta(out, lang=lang, weights=weights, max_meanings=max_meanings)
     return findings
 
 
@@ -90,12 +101,18 @@ def _write_entities(
                 findings.add("entities left out because an earlier one has their id", entity.id)
                 continue
             where = f"The entity {entity.id!r}"
+            if not check_text(entity.name, "name", where).strip():
+                findings.add(EMPTY_NAME, entity.id)
+                continue
             ids.add(np.array([hashed[0]], np.uint64))
             counts.add(np.array([check_count(entity.count, "count", where)]))
             for table, name in zip(tables, _FIELDS):
                 table.add(check_text(getattr(entity, name), name, where).encode("utf8"))
             for alias, weight in entity.aliases.items():
-                key = check_text(alias, "aliases", where).encode("utf8")
+                if not check_text(alias, "aliases", where).strip():
+                    findings.add(EMPTY_ALIAS, entity.id)
+                    continue
+                key = alias.encode("utf8")
                 if not math.isnan(weight):
                     weight = check_weight(weight, f"aliases[{alias!r}]", where, priors)
                 low, high = digest(key)
@@ -105,7 +122,7 @@ def _write_entities(
                 pairs.low.append(low)
                 pairs.high.append(high)
             known.add(hashed)
-    findings.add("entities", n=len(known))
+    findings.counts["entities"] += len(known)  # also if there are none
     return pairs
 
 
@@ -126,7 +143,12 @@ def _write_aliases(
     if priors:
         weights = share_priors(forms, weights, findings)
     sizes = weights if priors else np.where(np.isnan(weights), counts[entities], weights)
-    kept = limit_meanings(forms, sizes, max_meanings, lambda form: texts[firsts[form]], findings)
+
+    def text_of(form: int) -> str:
+        return texts[firsts[form]]
+
+    kept = limit_meanings(forms, sizes, max_meanings, text_of, findings)
+    count_ambiguous(forms[kept], text_of, findings)
     keys, key_firsts = _normalized(texts, firsts, scratch, lang)
     order = np.argsort(keys, kind="stable")  # forms by key
     _write_texts(texts, firsts[order], out, scratch, "forms")

@@ -9,7 +9,7 @@ from ..errors import CorpusError
 from ..files import beside
 from .arrays import Array
 from .build import MAX_MEANINGS, build_kb
-from .entity import Entity, Findings, check_text, check_texts
+from .entity import EMPTY_NAME, Entity, Findings, check_text, check_texts
 from .layout import NAME_VECTORS, PRIORS, VECTORS, hash_of
 from .store import Store
 from .tables import Tables
@@ -23,17 +23,20 @@ def edit_kb(
     remove: Iterable[str],
     folder: Path,
     findings: Findings,
-    max_meanings: int = MAX_MEANINGS,
+    max_meanings: int | None = None,
 ) -> None:
     """Write the changed knowledge base to a folder, which it replaces when it is complete.
 
     add: an entity with an existing id replaces it, in its place; others follow at the end. The
     result is the same as that of building from a file with these changes, and takes as long.
 
+    max_meanings: as of ``build_kb``; defaults to that of the knowledge base.
+
     Entities that were not changed keep their vectors, and so do names that stay; the vectors of the
     others are zero. Raises CorpusError if an id is both added and removed or not text, and
     InputError if ``remove`` is one text. Unknown ids to remove are counted.
     """
+    folder = folder.resolve()
     changed = _by_id(add, findings)
     removed = _known(tables, remove, findings)
     both = sorted(removed & changed.keys())
@@ -45,6 +48,8 @@ def edit_kb(
         scratch.mkdir()
         entities = _entities(tables, changed, removed, rows, findings)
         priors = tables.store.meta["weights"] == PRIORS
+        if max_meanings is None:
+            max_meanings = tables.store.meta.get("max_meanings", MAX_MEANINGS)
         build_kb(entities, scratch / "kb", tables.lang, max_meanings, findings, priors)
         store = Store.open(scratch / "kb")
         store = _with_vectors(store, tables, np.array(rows, np.int64), scratch, findings)
@@ -57,6 +62,8 @@ def _by_id(add: Iterable[Entity], findings: Findings) -> dict[str, Entity]:
         check_text(entity.id, "id", "An entity")
         if entity.id in changed:
             findings.add("entities left out because an earlier one has their id", entity.id)
+        elif not check_text(entity.name, "name", f"The entity {entity.id!r}").strip():
+            findings.add(EMPTY_NAME, entity.id)
         else:
             changed[entity.id] = entity
     return changed

@@ -15,6 +15,9 @@ NOT_GIVEN = math.nan
 MOST = 1e100
 """Of counts: their sums have a place in a float."""
 
+EMPTY_NAME = "entities left out because their name is empty"
+EMPTY_ALIAS = "empty aliases left out"
+
 
 @dataclass(frozen=True)
 class Entity:
@@ -46,10 +49,8 @@ class Findings:
 
     def lines(self) -> list[str]:
         """One line per reason, in the order in which they occurred."""
-        return [
-            f"{reason}: {n:,}" + (f" (first: {self.first[reason]})" if self.first[reason] else "")
-            for reason, n in self.counts.items()
-        ]
+        places = {reason: f" (first: {place})" for reason, place in self.first.items() if place}
+        return [f"{reason}: {n:,}{places.get(reason, '')}" for reason, n in self.counts.items()]
 
 
 def check_id(value: object, where: str) -> str:

@@ -119,7 +119,7 @@ class MappedKB(KnowledgeBase):
         weights_hash: identifies the weights that made them.
 
         Raises KnowledgeBaseError for another number, shape or type, and for values that are NaN or
-        infinite. The array is not copied; it may be mapped.
+        infinite. The array is not copied, and must not be changed afterwards; it may be mapped.
         """
         check_vectors(vectors, len(self), "entities")
         self._set(VECTORS, vectors, weights_hash)
@@ -193,15 +193,19 @@ class MappedKB(KnowledgeBase):
         remove: Iterable[str] = (),
         folder: str | Path | None = None,
         findings: Findings | None = None,
+        max_meanings: int | None = None,
     ) -> "MappedKB":
         """Another knowledge base in which entities are added, changed (if their id exists) or
         removed. This one stays as it is.
 
         folder: where to write it; defaults to temporary files, which exist as long as it is open.
         findings: gets what was changed and left out.
+        max_meanings: maximum number of entities per alias; defaults to that of this one.
         """
         findings = Findings() if findings is None else findings
-        write = partial(edit_kb, self.tables, add, remove, findings=findings)
+        write = partial(
+            edit_kb, self.tables, add, remove, findings=findings, max_meanings=max_meanings
+        )
         if folder is None:
             store = open_temporary(write)
         else:

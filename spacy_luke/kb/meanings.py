@@ -51,6 +51,16 @@ def limit_meanings(
     return kept
 
 
+def count_ambiguous(forms: Array, text_of: Callable[[int], str], findings: Findings) -> None:
+    """Report aliases of several entities. forms: (n,) the form of each pair."""
+    n_meanings = np.bincount(forms) if len(forms) else np.zeros(0, np.int64)
+    several = np.flatnonzero(n_meanings > 1)
+    if len(several):
+        first = int(several[0])
+        example = f"{text_of(first)!r}, which means {n_meanings[first]:,}"
+        findings.add("aliases that mean several entities", example, len(several))
+
+
 def share_priors(forms: Array, weights: Array, findings: Findings) -> Array:
     """Priors (n,) without NaN: pairs without a prior share what the others of their form leave.
     Priors of a form that sum to more than 1 are scaled; counted."""

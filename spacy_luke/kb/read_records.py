@@ -2,18 +2,25 @@
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import CorpusError
-from .entity import NOT_GIVEN, Entity, Findings, check_count, check_id, check_text
+from .entity import (
+    EMPTY_ALIAS,
+    EMPTY_NAME,
+    NOT_GIVEN,
+    Entity,
+    Findings,
+    check_count,
+    check_id,
+    check_text,
+)
 
 REQUIRED = ("id", "name")
 KEYS = (*REQUIRED, "aliases", "description", "type", "count")
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 CSV_SEPARATOR = "|"
-_REASON_NAME = "entities left out because their name is empty"
-_REASON_EMPTY = "empty aliases left out"
 _REASON_REPEATED = "aliases that an entity has twice"
 
 
@@ -22,9 +29,10 @@ def read_entities(path: Path, findings: Findings) -> Iterator[Entity]:
 
     Raises CorpusError, with the line and the field, for values that are invalid.
     """
-    if path.suffix in JSON_SUFFIXES:
+    suffix = path.suffix.lower()
+    if suffix in JSON_SUFFIXES:
         records = _read_json(path)
-    elif path.suffix == ".csv":
+    elif suffix == ".csv":
         records = _read_csv(path)
     else:
         raise CorpusError(f"{path} is neither JSON lines (.jsonl) nor CSV (.csv).")
@@ -53,7 +61,8 @@ def _read_json(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
             if not line.strip():
                 continue
             try:
-                values = json.loads(line.decode("utf-8-sig" if number == 1 else "utf8"))
+                text = line.decode("utf-8-sig" if number == 1 else "utf8")
+                values = json.loads(text, object_pairs_hook=_without_repetition)
             except (ValueError, RecursionError) as err:
                 raise CorpusError(f"{where} is not a JSON object: {err}.") from err
             if not isinstance(values, dict):
@@ -61,19 +70,45 @@ def _read_json(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
             yield where, values
 
 
+def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object. Raises ValueError if a key occurs twice: one of its values would be lost."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {repeated!r} occurs twice")
+    return values
+
+
 def _read_csv(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        reader = csv.reader(_decoded(file, path), strict=True)
         header: list[str] = []
         try:
             for row in reader:
                 where = f"{path}, line {reader.line_num}"
-                if not header:
-                    header = _check_header([x.strip() for x in row], where)
-                elif row:
+                if not row:
+                    continue
+                if header:
                     yield where, _csv_values(header, row, where)
-        except (csv.Error, UnicodeDecodeError) as err:
-            raise CorpusError(f"{path}, after line {reader.line_num}: {err}.") from err
+                else:
+                    header = _check_header([x.strip() for x in row], where)
+        except csv.Error as err:
+            hint = " Use JSON lines for longer fields." if "limit" in str(err) else ""
+            raise CorpusError(f"{path}, after line {reader.line_num}: {err}.{hint}") from err
+    if not header:
+        raise CorpusError(f"{path} is empty. A header with {' and '.join(REQUIRED)} is required.")
+
+
+def _decoded(lines: Iterable[str], path: Path) -> Iterator[str]:
+    """The lines. Raises CorpusError for one with bytes that were not UTF-8 (and so became lone
+    surrogates)."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            line.encode("utf8")
+        except UnicodeEncodeError:
+            raise CorpusError(f"{path}, line {number} is not UTF-8 text.") from None
+        yield line
 
 
 def _check_header(header: list[str], where: str) -> list[str]:
@@ -119,7 +154,7 @@ def _entity(values: Mapping[str, object], where: str, findings: Findings) -> Ent
     identifier = check_id(values["id"], where)
     name = check_text(_or_empty(values["name"]), "name", where).strip()
     if not name:
-        findings.add(_REASON_NAME, where)
+        findings.add(EMPTY_NAME, where)
         return None
     return Entity(
         identifier,
@@ -154,7 +189,7 @@ def _aliases(name: str, value: object, where: str, findings: Findings) -> dict[s
         text = check_text(alias, "aliases", where).strip()
         weight = NOT_GIVEN if count is None else check_count(count, f"aliases[{alias!r}]", where)
         if not text:
-            findings.add(_REASON_EMPTY, where)
+            findings.add(EMPTY_ALIAS, where)
         elif text in aliases and (text != name or aliases[name] == aliases[name]):
             findings.add(_REASON_REPEATED, where)
         else:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,16 +14,22 @@ import srsly
 from ..errors import KnowledgeBaseError, LukeError
 from ..files import sha256_of, whole_folder
 from ..json_file import read_object, write_object
-from .arrays import Array, identity, map_array, release, save_array
-from .layout import FORMAT, META, NAME_VECTORS, VERSION, check_layout
+from .arrays import Array, hash_array, identity, map_array, release, save_array, writing
+from .layout import DTYPES, FORMAT, META, NAME_VECTORS, VECTORS, VERSION, check_layout
 
 _OWN = (META, "contents", "strings.json")
 """Files, besides arrays, of our knowledge bases and of spaCy's."""
+_GAP = 0.02
+"""Seconds; above the time in which a folder that is replaced has no name."""
 
 
 class Store:
     """meta: the content of ``kb.json``. arrays: by name, in memory or mapped. paths: the file of an
-    array and its identity, if it was read from one."""
+    array and its identity, if it was read from one.
+
+    An array that is not in a file is written by the first :meth:`save`; the next one links that
+    file.
+    """
 
     def __init__(
         self,
@@ -32,6 +39,7 @@ class Store:
         paths: Mapping[str, tuple[Path, tuple[int, ...]]] | None = None,
     ):
         self.meta, self.arrays, self.source = dict(meta), dict(arrays), source
+        self._mapped = tuple(paths or {})
         self._paths = dict(paths or {})
         check_layout(self.meta, self.arrays, source)
 
@@ -39,28 +47,46 @@ class Store:
     def open(cls, folder: Path) -> "Store":
         """Map the files of a folder into memory. Sizes and types are checked, contents are not (see
         :func:`verify`). Raises KnowledgeBaseError, with the file, if one is missing or damaged."""
+        while True:
+            opened = identity(folder)
+            try:
+                return cls._open(folder)
+            except KnowledgeBaseError:
+                if not opened:
+                    time.sleep(_GAP)
+                if identity(folder)[:2] == opened[:2]:
+                    raise
+                # Another process has replaced it while it was read.
+
+    @classmethod
+    def _open(cls, folder: Path) -> "Store":
         meta = read_meta(folder)
         arrays, paths = {}, {}
         for name in meta["arrays"]:
-            path = folder / f"{name}.npy"
+            path = (folder / f"{name}.npy").resolve()
             before = identity(path)
             arrays[name] = map_array(path, scattered=name != NAME_VECTORS)
             paths[name] = path, before
         if read_meta(folder) != meta:
-            return cls.open(folder)  # it was replaced in between
+            return cls._open(folder)  # it was replaced in between
         return cls(meta, arrays, str(folder), paths)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Store":
         try:
             content = srsly.msgpack_loads(data)
-            meta = json.loads(content["meta"])
+            meta = check_meta(json.loads(content["meta"]), "These bytes")
             arrays = {
                 name: np.frombuffer(content["arrays"][name], entry["dtype"]).reshape(entry["shape"])
                 for name, entry in meta["arrays"].items()
             }
+            damaged = [x for x, y in arrays.items() if hash_array(y) != meta["arrays"][x]["sha256"]]
+        except KnowledgeBaseError:
+            raise
         except (ValueError, TypeError, KeyError, AttributeError) as err:
             raise KnowledgeBaseError(f"These bytes are not a knowledge base: {err!r}.") from err
+        if damaged:
+            raise KnowledgeBaseError(f"These bytes are damaged: {damaged[0]} has another SHA-256.")
         return cls(meta, arrays, "The knowledge base")
 
     def to_bytes(self) -> bytes:
@@ -70,14 +96,19 @@ class Store:
     def save(self, folder: Path) -> None:
         """Write the files; they replace those of an earlier save. A file that was not changed since
         it was opened is linked, if the file system allows it."""
+        folder = folder.resolve()  # a link keeps pointing to it
         check_replaceable(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with whole_folder(folder) as temporary:
-            for name, array in self.arrays.items():
-                target = temporary / f"{name}.npy"
-                if not self._link(name, target):
-                    save_array(target, array)
-            write_object(temporary / META, self.meta)
+        written = {}
+        with writing(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with whole_folder(folder) as temporary:
+                for name, array in self.arrays.items():
+                    target = temporary / f"{name}.npy"
+                    if not self._link(name, target):
+                        save_array(target, array)
+                        written[name] = folder / target.name, identity(target)
+                write_object(temporary / META, self.meta)
+        self._paths.update(written)
 
     def _link(self, name: str, target: Path) -> bool:
         path, opened = self._paths.get(name, (target, ()))
@@ -92,15 +123,22 @@ class Store:
 
     def release(self) -> None:
         """Let the system take back the memory of the files that were mapped by :meth:`open`."""
-        for name in self._paths:
+        for name in self._mapped:
             release(self.arrays[name])
 
     def replaced(self, name: str, array: Array, **meta: Any) -> "Store":
         """The same store with one array, and values of the meta data, replaced."""
-        entry = {"dtype": array.dtype.str, "shape": list(array.shape)}
+        array = np.ascontiguousarray(array)
+        entry = {
+            "dtype": array.dtype.str,
+            "shape": list(array.shape),
+            "sha256": hash_array(array),
+        }
         changed = {**self.meta, **meta, "arrays": {**self.meta["arrays"], name: entry}}
-        paths = {k: v for k, v in self._paths.items() if k != name}
-        return Store(changed, {**self.arrays, name: array}, self.source, paths)
+        store = Store(changed, {**self.arrays, name: array}, self.source)
+        store._mapped = tuple(x for x in self._mapped if x != name)
+        store._paths = {k: v for k, v in self._paths.items() if k != name}
+        return store
 
 
 def open_temporary(write: Callable[[Path], object]) -> Store:
@@ -133,15 +171,27 @@ def read_meta(folder: Path) -> dict[str, Any]:
         meta = read_object(path)
     except LukeError as err:
         raise KnowledgeBaseError(str(err)) from err
-    if meta.get("format") != FORMAT:
-        raise KnowledgeBaseError(f"{path}: format is {meta.get('format')!r}, not {FORMAT!r}.")
+    return check_meta(meta, str(path))
+
+
+def check_meta(meta: Any, source: str) -> dict[str, Any]:
+    """The content of ``kb.json``. Raises KnowledgeBaseError, with the field, if it is another
+    version, or has arrays that no knowledge base has: their names are names of files."""
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        value = meta.get("format") if isinstance(meta, dict) else meta
+        raise KnowledgeBaseError(f"{source}: format is {value!r}, not {FORMAT!r}.")
     if meta.get("version") != VERSION:
         raise KnowledgeBaseError(
-            f"{path}: version is {meta.get('version')!r}; this version of spacy-luke reads "
+            f"{source}: version is {meta.get('version')!r}; this version of spacy-luke reads "
             f"{VERSION}. Build the knowledge base again."
         )
     if not isinstance(meta.get("arrays"), dict):
-        raise KnowledgeBaseError(f"{path}: arrays is {meta.get('arrays')!r}, not an object.")
+        raise KnowledgeBaseError(f"{source}: arrays is {meta.get('arrays')!r}, not an object.")
+    for name, entry in meta["arrays"].items():
+        if name not in (*DTYPES, VECTORS, NAME_VECTORS):
+            raise KnowledgeBaseError(f"{source}: arrays has {name!r}, which is not known.")
+        if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
+            raise KnowledgeBaseError(f"{source}: arrays[{name!r}] has no sha256.")
     return meta
 
 
@@ -162,6 +212,5 @@ def verify(folder: Path) -> None:
     """Compare all files with their hashes. Raises KnowledgeBaseError, with the file."""
     for name, entry in read_meta(folder)["arrays"].items():
         path = folder / f"{name}.npy"
-        expected = entry.get("sha256")
-        if not path.is_file() or (expected and sha256_of(path) != expected):
+        if not path.is_file() or sha256_of(path) != entry["sha256"]:
             raise KnowledgeBaseError(f"{path} is missing or damaged: its SHA-256 differs.")

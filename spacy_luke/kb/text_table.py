@@ -77,8 +77,11 @@ class TextWriter:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._flush()
-        self._stack.__exit__(*exception)  # type: ignore[arg-type]
+        try:
+            if exception[0] is None:
+                self._flush()
+        finally:
+            self._stack.__exit__(*exception)  # type: ignore[arg-type]
 
     def add(self, text: bytes) -> None:
         self._text.add(text)

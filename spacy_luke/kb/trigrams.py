@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .arrays import Array
+from .arrays import Array, create_array
 from .text_table import TextTable
 
 CODES, STARTS, ROWS, SIZES = "trigrams.codes", "trigrams.starts", "trigrams.texts", "trigrams.sizes"
@@ -86,12 +86,7 @@ def write_trigrams(texts: TextTable, folder: Path) -> None:
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     next_free, n_entries = starts[:-1].copy(), int(starts[-1])
     sizes = np.zeros(len(texts), np.uint16)
-    rows_path = folder / f"{ROWS}.npy"
-    out: Array = np.zeros(0, np.int32)
-    if n_entries:
-        out = np.lib.format.open_memmap(rows_path, "w+", np.int32, (n_entries,))
-    else:
-        np.save(rows_path, out)
+    out = create_array(folder / f"{ROWS}.npy", np.int32, (n_entries,))
     for first, found, rows in _blocks(texts):
         distinct, begins, counts = np.unique(found, return_index=True, return_counts=True)
         slots = np.searchsorted(codes, distinct)

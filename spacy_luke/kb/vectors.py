@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import KnowledgeBaseError
-from .arrays import Array
+from .arrays import Array, create_array
 
 _BLOCK = 10_000
 
@@ -40,10 +40,7 @@ def zero_rows(vectors: Array | None, n: int) -> Array:
 
 def moved(vectors: Array, rows: Array, path: Path) -> Array:
     """The vectors of ``rows`` (n,), in a new file; zeros for the row -1."""
-    shape = (len(rows), vectors.shape[1])
-    if not len(rows):
-        return np.zeros(shape, vectors.dtype)
-    result = np.lib.format.open_memmap(path, "w+", vectors.dtype, shape)
+    result = create_array(path, vectors.dtype.type, (len(rows), vectors.shape[1]))
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
         kept = block >= 0

@@ -38,7 +38,7 @@ def test_an_empty_file_gives_an_empty_knowledge_base(tmp_path):
     findings = build(tmp_path / "empty", [])
     kb = MappedKB.open(tmp_path / "empty", Vocab())
     assert len(kb) == 0 and kb.is_empty() and found(kb, "Paris") == []
-    assert not findings.counts
+    assert findings.lines() == ["entities: 0"]
 
 
 def test_the_first_of_two_entities_with_one_id_is_kept(tmp_path):
@@ -108,3 +108,17 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
     build_kb([Entity("a", "n", {"n": np.float32(2)}, count=np.int64(3))], tmp_path / "kb")
     entity = MappedKB.open(tmp_path / "kb", Vocab()).entity("a")
     assert (entity.count, entity.aliases) == (3.0, {"n": 2.0})
+
+
+def test_ambiguous_aliases_are_counted(tmp_path):
+    lines = build(tmp_path / "kb", ENTITIES).lines()
+    assert "aliases that mean several entities: 2 (first: 'Paris', which means 2)" in lines
+
+
+def test_empty_names_of_another_source_are_left_out_and_counted(tmp_path):
+    entities = [Entity("a", " ", {"x": 1}), Entity("b", "b", {"": 1, "\n": 1, "b": 1})]
+    findings = build_kb(entities, tmp_path / "kb")
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
+    assert len(kb) == 1 and list(kb.tables.forms) == ["b"]
+    assert findings.counts["entities left out because their name is empty"] == 1
+    assert findings.counts["empty aliases left out"] == 2

@@ -106,3 +106,22 @@ def test_counts_and_priors_are_not_mixed(tmp_path):
     kb = MappedKB.open(tmp_path / "kb", Vocab())
     with pytest.raises(CorpusError, match=r"'2': aliases\['a'\] is 50.* has priors"):
         kb.edited([Entity("2", "a", {"a": 50})])
+
+
+def test_an_edit_has_the_limit_of_meanings_that_was_chosen(tmp_path):
+    records = [{"id": i, "name": "it", "count": i} for i in range(20)]
+    build(tmp_path / "all", records, max_meanings=5)
+    kb = MappedKB.open(tmp_path / "all", Vocab())
+    more = [Entity(f"n{i}", "it", {"it": NOT_GIVEN}, count=50) for i in range(3)]
+    form = kb.tables.forms.find("it")
+    assert len(kb.edited(more).tables.meanings_of_form(form).entities) == 5
+    assert len(kb.edited(more, max_meanings=7).tables.meanings_of_form(form).entities) == 7
+
+
+def test_an_entity_without_a_name_changes_nothing(kb):
+    kb.set_vectors(np.arange(1, 13, dtype=np.float32).reshape(6, 2), "w")
+    findings = Findings()
+    edited = kb.edited([Entity("Q1", " ", {}), Entity("Q8", "", {})], findings=findings)
+    assert edited.entity("Q1") == kb.entity("Q1") and "Q8" not in edited
+    assert edited.get_vector("8b").tolist() == [11, 12]
+    assert findings.counts["entities left out because their name is empty"] == 2

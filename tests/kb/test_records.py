@@ -63,6 +63,8 @@ def test_csv_with_a_byte_order_mark(tmp_path):
         ('{"id": "a", "name": "n", "count": "many"}', "count is 'many'"),
         ('{"id": "a", "name": "n", "count": 1e999}', "count is inf"),
         ('{"id": "a", "name": "n", "count": NaN}', "count is nan"),
+        ('{"id": "a", "name": "n", "id": "b"}', "the key 'id' occurs twice"),
+        ('{"id": "a", "name": "n", "aliases": {"m": 1, "m": 2}}', "the key 'm' occurs twice"),
         ("[1]", "is a list, not a JSON object"),
         ('{"id": ', "is not a JSON object"),
     ],
@@ -82,6 +84,9 @@ def test_a_wrong_line_is_named(tmp_path, line, message):
         ("id,name,name\n", "'name' occurs twice"),
         ("id,name,count\na,b,x\n", "line 2: count is 'x'"),
         ('id,name\na,"b\n', "after line"),
+        ("id;name\n1;a\n", "id and name missing.*Found: 'id;name'"),
+        ("", "is empty. A header with id and name is required"),
+        ("id,name\na," + "b" * 140_000 + "\n", "field larger than.* Use JSON lines"),
     ],
 )
 def test_a_wrong_csv_file_is_named(tmp_path, text, message):
@@ -93,6 +98,11 @@ def test_a_wrong_csv_file_is_named(tmp_path, text, message):
 
 def test_files_that_are_not_text_or_missing(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b'{"id": "\xff"}\n')
+    (tmp_path / "b.csv").write_bytes('id,name\n1,ä\n2,"a\nö"\n'.encode("latin1"))
+    (tmp_path / "c.csv").write_bytes("id,name\n".encode("utf16"))
+    for name, line in (("b", 2), ("c", 1)):
+        with pytest.raises(CorpusError, match=rf"{name}\.csv, line {line} is not UTF-8"):
+            read(tmp_path / f"{name}.csv")
     (tmp_path / "a.csv").write_bytes(b"id,name\n1,\xff\n")
     for name in ("a.jsonl", "a.csv", "none.csv", "a.xml"):
         with pytest.raises(CorpusError, match=name.replace(".", r"\.")):
@@ -102,3 +112,10 @@ def test_files_that_are_not_text_or_missing(tmp_path):
 def test_ids_are_one_per_line(tmp_path):
     (tmp_path / "ids.txt").write_bytes(b"\xef\xbb\xbfQ1\r\n\nQ 2\n")
     assert list(read_ids(tmp_path / "ids.txt")) == ["Q1", "Q 2"]
+
+
+def test_empty_lines_before_a_header_and_capital_suffixes(tmp_path):
+    (tmp_path / "A.CSV").write_bytes(b"\xef\xbb\xbf\r\n\r\nid,name\r\n1,a\r\n")
+    (tmp_path / "A.JSONL").write_text('{"id": 1, "name": "a"}')
+    for name in ("A.CSV", "A.JSONL"):
+        assert [x.id for x in read(tmp_path / name)[0]] == ["1"]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -127,6 +128,8 @@ def test_an_array_of_another_knowledge_base_is_named(kb_dir, tmp_path):
         ({"version": 99}, "version is 99"),
         ({"arrays": 1}, "arrays is 1"),
         ({"arrays": {}}, "ids.text is missing"),
+        ({"arrays": {"../mine": {"sha256": ""}}}, r"has '\.\./mine', which is not known"),
+        ({"arrays": {"counts": 1}}, r"arrays\['counts'\] has no sha256"),
         ({"weights": "x"}, "weights or lang"),
         ({"lang": None}, "weights or lang"),
     ],
@@ -164,3 +167,100 @@ def test_text_that_is_damaged_is_an_error_when_it_is_read(folder):
     kb = MappedKB.open(folder, Vocab())
     with pytest.raises(KnowledgeBaseError, match="ids is damaged"):
         found(kb, "Munich")
+
+
+def test_vectors_are_written_once_and_then_linked(kb, tmp_path):
+    kb.set_vectors(np.ones((6, 4), np.float32), "w")
+    kb.to_disk(tmp_path / "a")
+    kb.to_disk(tmp_path / "b")
+    assert inodes(tmp_path / "a") == inodes(tmp_path / "b")
+    shutil.rmtree(tmp_path / "b")
+    kb.to_disk(tmp_path / "a")
+    shutil.rmtree(tmp_path / "a")
+    kb.to_disk(tmp_path / "c")
+    verify(tmp_path / "c")
+
+
+def test_verifying_finds_a_changed_vector(kb, tmp_path):
+    kb.set_vectors(np.asfortranarray(np.arange(24, dtype=np.float32).reshape(6, 4)), "w")
+    kb.to_disk(tmp_path / "kb")
+    verify(tmp_path / "kb")
+    np.save(tmp_path / "kb" / "vectors.npy", np.zeros((6, 4), np.float32))
+    with pytest.raises(KnowledgeBaseError, match=r"vectors\.npy is missing or damaged"):
+        verify(tmp_path / "kb")
+
+
+def test_damaged_bytes_are_refused(kb):
+    data = bytearray(kb.to_bytes())
+    for place in (200, len(data) // 2, len(data) - 3):
+        damaged = data.copy()
+        damaged[place] ^= 1
+        with pytest.raises(KnowledgeBaseError):
+            MappedKB(Vocab()).from_bytes(bytes(damaged))
+
+
+def test_bytes_of_another_version_are_refused(kb, monkeypatch):
+    data = kb.to_bytes()
+    monkeypatch.setattr("spacy_luke.kb.store.VERSION", 99)
+    with pytest.raises(KnowledgeBaseError, match="version is 1"):
+        MappedKB(Vocab()).from_bytes(data)
+
+
+def test_symbolic_links_are_followed(folder, tmp_path):
+    """To a folder, which stays a link; and of files, as in the cache of a hub."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    MappedKB.open(folder, Vocab()).to_disk(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real" / "kb.json").is_file()
+    build(tmp_path / "link", ENTITIES[:2])
+    assert (tmp_path / "link").is_symlink() and len(MappedKB.open(tmp_path / "real", Vocab())) == 2
+    (tmp_path / "cache").mkdir()
+    for path in folder.iterdir():
+        (tmp_path / "cache" / path.name).symlink_to(f"../kb/{path.name}")
+    MappedKB.open(tmp_path / "cache", Vocab()).to_disk(tmp_path / "out" / "deep")
+    assert not any(path.is_symlink() for path in (tmp_path / "out" / "deep").iterdir())
+    assert contents(tmp_path / "out" / "deep") == contents(folder)
+
+
+def test_the_current_folder_may_be_written(folder, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    MappedKB.open(folder, Vocab()).to_disk(".")
+    assert contents(tmp_path / "here") == contents(folder)
+
+
+def test_a_full_disk_is_one_error_and_leaves_nothing(kb, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    kb.to_disk(tmp_path / "kb")
+    for function in ("os.posix_fallocate", "numpy.save"):
+        with monkeypatch.context() as patch, pytest.raises(KnowledgeBaseError) as caught:
+            patch.setattr(function, full)
+            kb.edited(remove=["Q1"], folder=tmp_path / "kb")
+        assert "cannot be written" in str(caught.value) and "No space left" in str(caught.value)
+    assert [x.name for x in tmp_path.iterdir()] == ["kb"]
+    assert "Q1" in MappedKB.open(tmp_path / "kb", Vocab())
+
+
+def test_readers_do_not_notice_that_a_folder_is_replaced(folder):
+    """There is a moment without a folder of that name, and one between two files."""
+    stop, errors = threading.Event(), []
+
+    def read():
+        while not stop.is_set():
+            try:
+                assert found(MappedKB.open(folder, Vocab()), "Munich") == [("7", "exact")]
+            except Exception as error:
+                errors.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    kb = MappedKB.open(folder, Vocab())
+    for _ in range(100):
+        kb.to_disk(folder)
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert errors == []
