@@ -109,8 +109,9 @@ def convert_cli(
     conll04 (the JSON of SpERT).
 
     Links to a knowledge base: jsonl ("kb_id" of spans), prodigy-links (one mention per line, with
-    "options" and "accept"), pubtator (abstracts, mentions with ids, relations between ids), hipe
-    (the columns of the HIPE shared tasks), articles (a folder of 'spacy luke articles').
+    "options" and "accept"), elevant (benchmarks with "labels"), pubtator (abstracts, mentions with
+    ids, relations between ids), hipe (the columns of the HIPE shared tasks), articles (a folder of
+    'spacy luke articles').
 
     Types of mentions: ufet (Ultra-Fine Entity Typing), openentity (a JSON list of sentences with
     "start", "end" and "labels"), figer (a JSON object per line with "tokens" and "mentions").

@@ -15,6 +15,7 @@ from ..errors import ConfigError
 from .columns import read_columns
 from .conversion_report import Report
 from .docred import read_docred
+from .elevant import read_elevant
 from .hipe import read_hipe
 from .jsonl import read_jsonl
 from .lines import Advance
@@ -81,6 +82,7 @@ FORMATS: tuple[CorpusFormat, ...] = (
     ),
     CorpusFormat("jsonl", read_jsonl, CHARACTERS, JSON_LINES),
     CorpusFormat("prodigy-links", read_prodigy_links, CHARACTERS, JSON_LINES),
+    CorpusFormat("elevant", read_elevant, CHARACTERS, JSON_LINES),
     CorpusFormat("pubtator", read_pubtator, CHARACTERS, frozenset({".txt", ".pubtator"})),
     CorpusFormat("hipe", read_hipe, WORDS | {"ne_columns", "ignore_spacing"}, frozenset({".tsv"})),
     CorpusFormat("semeval", read_semeval, CHARACTERS, frozenset({".txt"})),
