@@ -7,19 +7,34 @@ from typing import Annotated
 import spacy
 import typer
 from spacy.language import Language
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from tqdm import tqdm
 from wasabi import Printer
 
 from ..corpora.conversion_report import Report
-from ..corpora.formats import CorpusFormat, format_names, get_format
+from ..corpora.formats import CHARACTERS, CorpusFormat, format_names, get_format
+from ..corpora.formats import FORMATS as CORPUS_FORMATS
+from ..corpora.lines import Advance
 from ..corpora.options import ALIGNMENTS, BRACKETS, SCHEMES, SEPARATORS, ConvertOptions
 from ..errors import ConfigError, CorpusError
 from . import app, exit_on_error
+from .stages import pretraining_extra
 
 SUFFIX = ".spacy"
+
+
+def _read_articles(
+    path: Path, nlp: Language, options: ConvertOptions, report: Report, advance: Advance
+) -> Iterator[Doc]:
+    with pretraining_extra():
+        from ..pretraining.article_docs import read_article_docs
+    return read_article_docs(path, nlp, options, report, advance)
+
+
+ARTICLES = CorpusFormat("articles", _read_articles, CHARACTERS, frozenset(), folder=True)
+FORMATS = (*CORPUS_FORMATS, ARTICLES)
 _DEFAULTS = ConvertOptions()
-_FORMAT_HELP = f"The format of the input: {', '.join(format_names())}."
+_FORMAT_HELP = f"The format of the input: {', '.join(format_names(FORMATS))}."
 
 
 @app.command("convert")
@@ -29,7 +44,12 @@ def convert_cli(
     target: Annotated[
         Path, typer.Argument(metavar="OUT", help="A .spacy file, or a directory if IN is one.")
     ],
-    lang: Annotated[str, typer.Option("--lang", "-l", help="Language code of the text.")] = "en",
+    lang: Annotated[
+        str,
+        typer.Option(
+            "--lang", "-l", help="Language code. Defaults to en, or that of the articles."
+        ),
+    ] = "",
     n_sents: Annotated[
         int, typer.Option("--n-sents", "-n", help="columns: sentences per document.")
     ] = _DEFAULTS.n_sents,
@@ -89,8 +109,9 @@ def convert_cli(
     conll04 (the JSON of SpERT).
 
     Links to a knowledge base: jsonl ("kb_id" of spans), prodigy-links (one mention per line, with
-    "options" and "accept"), pubtator (abstracts, mentions with ids, relations between ids), hipe
-    (the columns of the HIPE shared tasks).
+    "options" and "accept"), elevant (benchmarks with "labels"), pubtator (abstracts, mentions with
+    ids, relations between ids), hipe (the columns of the HIPE shared tasks), articles (a folder of
+    'spacy luke articles').
 
     Types of mentions: ufet (Ultra-Fine Entity Typing), openentity (a JSON list of sentences with
     "start", "end" and "labels"), figer (a JSON object per line with "tokens" and "mentions").
@@ -121,12 +142,14 @@ def convert(
 ) -> list[Report]:
     """Convert a file, or all files of the format in a directory, and print the reports.
 
-    Returns one report per file. Raises ConfigError or CorpusError; a file with an error is not
-    written.
+    lang: if empty, "en", or the language of a folder of articles.
+
+    Returns one report per file. Raises ConfigError, CorpusError or StageError; a file with an error
+    is not written.
     """
-    file_format = get_format(format_name)
+    file_format = get_format(format_name, FORMATS)
     file_format.check(options)
-    nlp = _blank(lang)
+    nlp = _blank(lang or _language_of(file_format, source))
     reports = []
     for path, out_path in plan(file_format, source, target, msg):
         report = convert_file(file_format, path, out_path, nlp, options)
@@ -141,14 +164,23 @@ def plan(
     """Pairs of an input and an output file. Raises ConfigError if that is not possible."""
     if not source.exists():
         raise ConfigError(f"IN: {source} does not exist.")
+    if file_format.folder:
+        if not source.is_dir():
+            raise ConfigError(f"IN: {source} is not a folder; {file_format.name} needs one.")
+        return iter([(source, _out_path(source.resolve().name, target))])
     if not source.is_dir():
-        out_path = target / f"{source.stem}{SUFFIX}" if target.is_dir() else target
-        if out_path.suffix != SUFFIX:
-            raise ConfigError(f"OUT: {target} must end in {SUFFIX} or be a directory.")
-        return iter([(source, out_path)])
+        return iter([(source, _out_path(source.stem, target))])
     if target.suffix == SUFFIX or target.is_file():
         raise ConfigError(f"OUT: {target} must be a directory, because IN is one.")
     return iter(_pair_directory(file_format, source, target, msg))
+
+
+def _out_path(name: str, target: Path) -> Path:
+    """The file to write; a directory gets ``<name>.spacy``. Raises ConfigError."""
+    path = target / f"{name}{SUFFIX}" if target.is_dir() else target
+    if path.suffix != SUFFIX:
+        raise ConfigError(f"OUT: {target} must end in {SUFFIX} or be a directory.")
+    return path
 
 
 def _pair_directory(
@@ -180,7 +212,7 @@ def convert_file(
     doc_bin = DocBin(store_user_data=True)
     # Shown after a second, so small files have no bar.
     with tqdm(
-        total=path.stat().st_size, unit="B", unit_scale=True, delay=1, leave=False, disable=None
+        total=_size(path), unit="B", unit_scale=True, delay=1, leave=False, disable=None
     ) as bar:
         for doc in file_format.reader(path, nlp, options, report, bar.update):
             doc_bin.add(doc)
@@ -220,6 +252,20 @@ def print_report(path: Path, out_path: Path, report: Report, msg: Printer) -> No
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _language_of(file_format: CorpusFormat, source: Path) -> str:
+    if file_format is not ARTICLES or not source.is_dir():
+        return "en"
+    with pretraining_extra():
+        from ..pretraining.article_docs import language_of
+    return language_of(source)
 
 
 def _blank(lang: str) -> Language:

@@ -62,7 +62,8 @@ def align_spans(
         its ends to token boundaries. ``split`` removes white space from the span's ends, then
         splits the token, which needs a new document.
     """
-    trimmed = {item: _trim(doc.text, item) if alignment == "split" else item for item in items}
+    text = doc.text  # spaCy joins the tokens at every access
+    trimmed = {item: _trim(text, item) if alignment == "split" else item for item in items}
     if len(trimmed) < len(items):
         report.count("repeated spans taken once", location, len(items) - len(trimmed))
     if alignment == "split":

@@ -1,6 +1,9 @@
-"""The table of file formats that ``spacy luke convert`` reads."""
+"""The table of file formats that ``spacy luke convert`` reads.
 
-from collections.abc import Iterator
+It also reads the articles of pretraining, which are files of a floor above this one.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +15,7 @@ from ..errors import ConfigError
 from .columns import read_columns
 from .conversion_report import Report
 from .docred import read_docred
+from .elevant import read_elevant
 from .hipe import read_hipe
 from .jsonl import read_jsonl
 from .lines import Advance
@@ -34,13 +38,17 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class CorpusFormat:
-    """A format's name, its reader, and the settings and file suffixes that it supports."""
+    """A format's name, its reader, and the settings and file suffixes that it supports.
+
+    folder: its input is a folder as a whole, not a file.
+    """
 
     name: str
     reader: Reader
     options: frozenset[str]
     suffixes: frozenset[str]
     aliases: tuple[str, ...] = ()
+    folder: bool = False
 
     def check(self, options: ConvertOptions) -> None:
         """Raise ConfigError if a setting was changed that this format ignores."""
@@ -74,6 +82,7 @@ FORMATS: tuple[CorpusFormat, ...] = (
     ),
     CorpusFormat("jsonl", read_jsonl, CHARACTERS, JSON_LINES),
     CorpusFormat("prodigy-links", read_prodigy_links, CHARACTERS, JSON_LINES),
+    CorpusFormat("elevant", read_elevant, CHARACTERS, JSON_LINES),
     CorpusFormat("pubtator", read_pubtator, CHARACTERS, frozenset({".txt", ".pubtator"})),
     CorpusFormat("hipe", read_hipe, WORDS | {"ne_columns", "ignore_spacing"}, frozenset({".tsv"})),
     CorpusFormat("semeval", read_semeval, CHARACTERS, frozenset({".txt"})),
@@ -86,17 +95,18 @@ FORMATS: tuple[CorpusFormat, ...] = (
 )
 
 
-def get_format(name: str) -> CorpusFormat:
+def get_format(name: str, formats: Sequence[CorpusFormat] = FORMATS) -> CorpusFormat:
     """Look up a format by name or alias. Raises ConfigError, with all names, if unknown."""
-    for candidate in FORMATS:
+    for candidate in formats:
         if name.lower() in (candidate.name, *candidate.aliases):
             return candidate
-    raise ConfigError(f"format {name!r} is unknown; choose one of {', '.join(format_names())}.")
+    names = ", ".join(format_names(formats))
+    raise ConfigError(f"format {name!r} is unknown; choose one of {names}.")
 
 
-def format_names() -> tuple[str, ...]:
+def format_names(formats: Sequence[CorpusFormat] = FORMATS) -> tuple[str, ...]:
     """The names of the formats, each followed by its aliases, if any, in brackets."""
     return tuple(
         f"{item.name} ({', '.join(item.aliases)})" if item.aliases else item.name
-        for item in FORMATS
+        for item in formats
     )

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
 from spacy_luke.annotations.relations import get_relations
 from spacy_luke.annotations.types import get_types
-from spacy_luke.corpora.formats import FORMATS
+from spacy_luke.cli.convert import FORMATS
+from tests.pretraining.articles import article, make_articles
 
 COLUMNS = "Ada B-PER\nLovelace I-PER\n\nin O\nLondon I-LOC\n"
 
@@ -117,6 +118,43 @@ def test_columns_of_hipe_may_be_chosen(run, tmp_path):
     code, output = run("hipe", "in.tsv", "out.spacy", "--ne-columns", "NE-FINE")
     assert code == 1
     assert "ne_columns has 'NE-FINE', but the columns of in.tsv are TOKEN, NE-COARSE-LIT" in output
+
+
+@pytest.fixture
+def article_folder(tmp_path):
+    rows = [article(1, "Fähre", "Von Selm nach Brae.", [("Selm", "Selm"), ("Brae", "Brae")])]
+    make_articles(tmp_path / "wiki", (rows, []), language="de")
+    return "wiki"
+
+
+def test_a_folder_of_articles_is_written_and_reported(run, tmp_path, article_folder):
+    code, output = run("articles", article_folder, "out.spacy")
+    assert code == 0
+    (doc,) = load(tmp_path / "out.spacy")
+    assert [ent.kb_id_ for ent in doc.ents] == ["Selm", "Brae"]
+    assert "Documents 1 Tokens 5 Entities 2 MENTION 2 Spans with a kb_id 2" in output
+    (tmp_path / "out").mkdir()
+    assert run("articles", article_folder, "out", "--lang", "en")[0] == 0
+    assert (tmp_path / "out" / "wiki.spacy").exists()
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (["articles", "in.conll", "out.spacy"], "in.conll is not a folder; articles needs one"),
+        (["articles", "wiki", "out.json"], "out.json must end in .spacy"),
+        (["articles", ".", "out.spacy"], "contains no finished stage 'articles'"),
+        (["articles", "wiki", "out.spacy", "--types", "x"], "does not take the setting types"),
+    ],
+)
+def test_articles_that_cannot_be_read_give_one_message(
+    run, tmp_path, article_folder, args, message
+):
+    (tmp_path / "in.conll").write_text(COLUMNS)
+    code, output = run(*args)
+    assert code == 1
+    assert message in output
+    assert not list(tmp_path.rglob("*.spacy"))
 
 
 def test_brackets_and_types_may_be_chosen(run, tmp_path):

@@ -1,0 +1,144 @@
+"""Articles as annotated documents: their links become entities with ids."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..corpora.annotation_writer import AnnotationWriter, ParsedDoc
+from ..corpora.characters import CharSpan, align_spans, make_text_doc
+from ..corpora.checks import errors_at
+from ..corpora.conversion_report import Report
+from ..corpora.lines import Advance, ignore_progress
+from ..corpora.options import ConvertOptions
+from ..errors import StageError
+from ..kb.entity import NIL
+from .articles import STAGE
+from .entities import follow_redirects, read_links, resolve_links
+from .manifest import Manifest, read_manifest
+from .settings import VocabSettings
+
+FILE = "articles.parquet"
+LABEL = "MENTION"
+_ARTICLES_AT_ONCE = 50
+# Pages that the export lacks are entities, too, as in an entity vocabulary.
+_TARGETS = """
+SELECT l.title, coalesce(r.target, l.title), CASE
+    WHEN o.title IS NOT NULL THEN 'by redirects to no article'
+    WHEN d.title IS NOT NULL THEN 'to a disambiguation page'
+    ELSE '' END
+FROM (SELECT DISTINCT language, title FROM links) l
+LEFT JOIN redirects r ON l.language = r.language AND l.title = r.title
+LEFT JOIN loops o ON l.language = o.language AND l.title = o.title
+LEFT JOIN disambiguations d
+    ON l.language = d.language AND d.title = coalesce(r.target, l.title)
+"""
+
+
+class Target(NamedTuple):
+    """Where links to a title lead: the title of an article, or else the problem."""
+
+    title: str
+    problem: str
+
+
+def read_article_docs(
+    path: Path,
+    nlp: Language,
+    options: ConvertOptions,
+    report: Report,
+    advance: Advance = ignore_progress,
+) -> Iterator[Doc]:
+    """Yield one document per article of a folder of ``spacy luke articles`` that has links.
+
+    A link becomes an entity ``MENTION`` whose ``kb_id_`` is the title of the article that it leads
+    to, with redirects resolved as for an entity vocabulary. Links to disambiguation pages, and by
+    redirects to no article, are left out. All other tokens have missing entity annotation, because
+    articles link only some of their mentions. ``Doc.user_data["title"]`` is the title.
+    ``alignment`` defaults to ``split``.
+
+    Raises StageError if the folder is incomplete or damaged.
+    """
+    manifest = read_manifest(path, STAGE)
+    manifest.verify()
+    try:
+        targets = _resolve(manifest)
+        writer = AnnotationWriter(options.spans_key, report)
+        for file in manifest.paths(FILE):
+            for row in _rows(file):
+                location = f"article {row['title']!r}"
+                spans = _spans(row, targets, location, report)
+                if not spans:
+                    report.count("articles without links, left out", location)
+                elif len(row["text"]) > nlp.max_length:
+                    report.count("articles longer than nlp.max_length, left out", location)
+                else:
+                    with errors_at(f"{path}, {location}"):
+                        parsed = _parse(nlp, row, spans, options, report)
+                    yield writer.write(parsed, location)
+            advance(file.stat().st_size)
+        writer.finish()
+    except (duckdb.Error, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0]
+        raise StageError(f"The articles of {path} cannot be read: {reason}.") from error
+
+
+def language_of(folder: Path) -> str:
+    """The language of a folder of articles. Raises StageError if it is not one."""
+    return str(read_manifest(folder, STAGE).settings["language"])
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_ARTICLES_AT_ONCE):
+            yield from batch.to_pylist()
+
+
+def _resolve(manifest: Manifest) -> dict[str, Target]:
+    """Linked title -> where its redirects lead."""
+    with TemporaryDirectory() as spill, duckdb.connect() as db:
+        db.execute(f"SET memory_limit = '{VocabSettings.memory}'")
+        db.execute(f"SET temp_directory = '{spill}'")
+        read_links(db, [manifest])
+        follow_redirects(db)
+        resolve_links(db)
+        rows = db.execute(_TARGETS).fetchall()
+    targets = {linked: Target(title, problem) for linked, title, problem in rows}
+    for linked, target in targets.items():
+        if target.title == NIL and not target.problem:
+            targets[linked] = Target(NIL, f"to an article called {NIL}")
+    return targets
+
+
+def _spans(
+    row: dict[str, Any], targets: dict[str, Target], location: str, report: Report
+) -> list[CharSpan]:
+    """The links of an article that lead to one; others are counted."""
+    spans = []
+    for start, end, linked in zip(row["link_starts"], row["link_ends"], row["link_targets"]):
+        target = targets[linked]
+        if target.problem:
+            report.count(f"links left out: {target.problem}", location)
+        else:
+            spans.append(CharSpan(start, end, LABEL, target.title))
+    return spans
+
+
+def _parse(
+    nlp: Language,
+    row: dict[str, Any],
+    spans: list[CharSpan],
+    options: ConvertOptions,
+    report: Report,
+) -> ParsedDoc:
+    location = f"article {row['title']!r}"
+    doc = make_text_doc(nlp, row["text"])
+    placed = align_spans(doc, spans, options.alignment_or("split"), report, location)
+    placed.doc.user_data["title"] = row["title"]
+    return ParsedDoc(placed.doc, list(placed.spans.values()), set(range(len(placed.doc))))
