@@ -14,7 +14,7 @@ from ..kb.edit import edit_kb
 from ..kb.entity import Entity, Findings
 from ..kb.layout import META
 from ..kb.read_records import read_entities, read_ids
-from ..kb.store import Store, verify
+from ..kb.store import Store, check_replaceable, verify
 from ..kb.tables import Tables
 from . import app, exit_on_error
 from .loading import load_pipeline
@@ -33,6 +33,10 @@ TextOption = Annotated[
     str, typer.Option("--text", help="Text of a vector: 'name', or 'description' (both).")
 ]
 HalfOption = Annotated[bool, typer.Option("--half", help="Vectors in half precision.")]
+NamesOption = Annotated[
+    bool,
+    typer.Option("--names", help="Also vectors of all names, to find names written differently."),
+]
 
 
 @app.command("kb")
@@ -56,6 +60,10 @@ def kb_cli(
     pipeline: PipelineOption = None,
     text: TextOption = "description",
     half: HalfOption = False,
+    names: NamesOption = False,
+    force: Annotated[
+        bool, typer.Option("--force", "-F", help="Replace an existing knowledge base.")
+    ] = False,
 ) -> None:
     """Build a knowledge base for links, to be mapped into memory. Reports what was left out.
 
@@ -65,8 +73,11 @@ def kb_cli(
 
     msg = Printer()
     with exit_on_error(msg):
-        check_free(out)
-        add_vectors = _vector_maker(pipeline, text, half)
+        if force:
+            check_replaceable(out)
+        else:
+            check_free(out)
+        add_vectors = _vector_maker(pipeline, text, half, names)
         findings = Findings()
         if is_lookup_kb(entities):
             _from_lookup(entities, out, lang, max_meanings, findings)
@@ -108,6 +119,7 @@ def kb_edit_cli(
     pipeline: PipelineOption = None,
     text: TextOption = "description",
     half: HalfOption = False,
+    names: NamesOption = False,
 ) -> None:
     """Add, change and remove entities of a knowledge base, without training. With --pipeline also
     make missing vectors or, if another encoder made them, all."""
@@ -115,7 +127,7 @@ def kb_edit_cli(
     with exit_on_error(msg):
         if add is None and remove is None and pipeline is None:
             raise ConfigError("Nothing to change: use --add, --remove or --pipeline.")
-        add_vectors = _vector_maker(pipeline, text, half)
+        add_vectors = _vector_maker(pipeline, text, half, names)
         folder = _kb_folder(kb)
         if out is not None:
             check_free(out)
@@ -130,17 +142,19 @@ def kb_edit_cli(
     msg.good(f"Saved {out or folder}")
 
 
-def _vector_maker(pipeline: Path | None, text: str, half: bool) -> Callable[[Path, Printer], None]:
+def _vector_maker(
+    pipeline: Path | None, text: str, half: bool, names: bool
+) -> Callable[[Path, Printer], None]:
     """A function that adds vectors to a knowledge base. Everything is checked before one is
     built."""
     if text not in ("name", "description"):
         raise ConfigError(f"--text is {text!r}; use 'name' or 'description'.")
     if pipeline is None:
-        if half or text != "description":
-            raise ConfigError("--text and --half are about vectors: they need --pipeline.")
+        if half or names or text != "description":
+            raise ConfigError("--text, --half and --names are about vectors: they need --pipeline.")
         return lambda folder, msg: None
     from ..kb.knowledge_base import MappedKB
-    from ..pipeline.entity_vectors import find_encoder, make_vectors
+    from ..pipeline.entity_vectors import find_encoder, make_name_vectors, make_vectors
 
     nlp = load_pipeline(pipeline)
     find_encoder(nlp)
@@ -148,8 +162,11 @@ def _vector_maker(pipeline: Path | None, text: str, half: bool) -> Callable[[Pat
     def make(folder: Path, msg: Printer) -> None:
         kb = MappedKB.open(folder, nlp.vocab)
         n_made = make_vectors(nlp, kb, text, half)  # type: ignore[arg-type]
-        kb.to_disk(folder)
         msg.text(f"vectors made: {n_made:,} of {len(kb):,}")
+        if names:
+            n_made = make_name_vectors(nlp, kb, half)
+            msg.text(f"vectors of names made: {n_made:,} of {len(kb.tables.keys):,}")
+        kb.to_disk(folder)
 
     return make
 

@@ -96,14 +96,16 @@ def consumed(nlp: Language) -> set[str | None]:
 
 
 def preset_gold(examples: Iterable[Example], nlp: Language) -> None:
-    """Copy gold entities, and gold spans of consumed groups, to predicted documents. Logs a warning
-    for those that do not align with tokens."""
+    """Copy gold entities, and gold spans of consumed groups, to predicted documents. Their links
+    are copied only if a component needs them, because it merges entities. Logs a warning for those
+    that do not align with tokens."""
     groups, counts = sorted(consumed_groups(nlp)), PresetCounts()
+    links = any(_settings(pipe).get("merge_entities") for _, pipe in nlp.pipeline)
     for example in examples:
         counts.docs += 1
-        preset_entities(example, counts)
+        preset_entities(example, counts, links)
         for key in groups:
-            preset_spans(example, key, counts)
+            preset_spans(example, key, counts, links)
     counts.log(", ".join(groups))
 
 

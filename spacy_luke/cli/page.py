@@ -32,15 +32,17 @@ from .page_counts import (
     Written,
     count,
     count_labels,
-    count_relations_and_types,
+    count_written,
     what_is_written,
 )
+from .page_links import LINKS, ShownLink, linking_kb, show_links
 from .page_relations import Drawn, draw_relations
 from .page_template import TEMPLATE
 from .page_text import Entity, Piece, cut_text, type_chips
 
 if TYPE_CHECKING:
     from ..calibration import Bin
+    from ..kb.knowledge_base import MappedKB
 
 N_BINS = 20
 """Number of bars in the histogram of scores from 0 to 1."""
@@ -55,6 +57,7 @@ class ShownDoc:
     counts: Counts | None
     n_words: int
     relations: Drawn
+    links: list[ShownLink]
 
 
 class Bar(NamedTuple):
@@ -106,8 +109,8 @@ def page_cli(
     types_from_labels: TypesFromLabels = False,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
-    """Write a page of documents with predicted and annotated entities, their scores, and relations
-    and types, if there are any.
+    """Write a page of documents with predicted and annotated entities, their scores, and relations,
+    types and links, if there are any.
 
     The page is one file without external resources. All documents are counted; --limit only limits
     those shown.
@@ -125,14 +128,14 @@ def page_cli(
 
 
 def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str) -> HtmlPage:
-    """Predict entities, relations and types, and compare them with the annotation.
+    """Predict entities, relations, types and links, and compare them with the annotation.
 
-    A pipeline that writes relations or types but no entities gets gold entities. Relations and
-    types are only shown if the pipeline writes them. limit: maximum documents shown; 0: all. Raises
+    A pipeline that writes these but no entities gets gold entities. What the pipeline does not
+    write is not shown. limit: maximum documents shown; 0: all. Raises
     ConfigError if the pipeline writes nothing that the page shows.
     """
     page = HtmlPage(title, _meta(nlp), len(examples), [], [], [], [])
-    written = what_is_written(nlp)
+    written, kb = what_is_written(nlp), linking_kb(nlp)
     if not _predicts_entities(nlp, written):
         page.given = True
         preset_gold(examples, nlp)
@@ -147,13 +150,15 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
         gold = gold_entities(reference)
         predicted = predicted_entities(doc)
         if not limit or number <= limit:
-            page.documents.append(show(doc, reference, predicted, gold, number, compare, written))
+            page.documents.append(
+                show(doc, reference, predicted, gold, number, compare, written, kb)
+            )
         if gold is not None:
             keys = {entity.key for entity in gold}
             scored += [(e.score, e.key in keys) for e in predicted if e.score is not None]
             count_labels(entities, predicted, gold)
             annotated = True
-    page.tallies = count_relations_and_types(written, predictions)
+    page.tallies = count_written(written, predictions)
     if annotated and not page.given:
         page.tallies.insert(0, entities)
     page.bars = histogram(scored)
@@ -206,6 +211,7 @@ def show(
     number: int,
     compare: bool,
     written: Written,
+    kb: "MappedKB | None" = None,
 ) -> ShownDoc:
     """One document, cut into pieces at entity boundaries.
 
@@ -225,7 +231,10 @@ def show(
     if RELATIONS in written:
         name, settings = f"relations-{number}", written[RELATIONS]
         drawn = draw_relations(doc, reference, compare, name, **settings)
-    return ShownDoc(title, pieces, counts, len(doc), drawn)
+    links = []
+    if LINKS in written and kb is not None:
+        links = show_links(doc, reference, kb, **written[LINKS])
+    return ShownDoc(title, pieces, counts, len(doc), drawn, links)
 
 
 def histogram(scored: Iterable[tuple[float, bool]]) -> list[Bar]:
@@ -258,6 +267,7 @@ def render(page: HtmlPage) -> str:
         highest=highest,
         types=any(piece.types for shown in page.documents for piece in shown.pieces),
         relations=any(any(shown.relations) for shown in page.documents),
+        links=any(shown.links for shown in page.documents),
     )
 
 
@@ -275,7 +285,8 @@ def _predicts_entities(nlp: Language, written: Written) -> bool:
     if not predicted and not written:
         raise ConfigError(
             f"No component of the pipeline ({', '.join(nlp.pipe_names) or 'empty'}) writes "
-            "Doc.ents, relations or types. (A luke_ner with nested = true does not write Doc.ents.)"
+            "Doc.ents, relations, types or links. (A luke_ner with nested = true does not write "
+            "Doc.ents.)"
         )
     return predicted
 

@@ -1,4 +1,4 @@
-"""Counts of entities, relations and types that agree, are spurious or missed."""
+"""Counts of entities, relations, types and links that agree, are spurious or missed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,12 +9,14 @@ from spacy.language import Language
 from spacy.scorer import PRFScore
 from spacy.training import Example
 
+from .page_links import LINKS
 from .page_text import Entity
 
 RELATIONS, TYPES = "doc._.relations", "span._.types"
 # Settings of the component that its metric needs.
 _SETTINGS = {
     RELATIONS: ("symmetric", "spans_key", "merge_entities"),
+    LINKS: ("spans_key", "labels_discard"),
     TYPES: ("threshold", "thresholds", "multi_label", "ancestors", "spans_key"),
 }
 Written = dict[str, dict[str, Any]]
@@ -58,7 +60,7 @@ class Counts:
 
 @dataclass
 class LabelCounts:
-    """Counts per label. what: entities, relations or types."""
+    """Counts per label. what: entities, relations, types or links."""
 
     what: str
     labels: dict[str, Counts] = field(default_factory=dict)
@@ -92,15 +94,17 @@ def count_labels(tally: LabelCounts, predicted: Sequence[Entity], gold: Sequence
         tally.add(label, count(*parts))
 
 
-def count_relations_and_types(written: Written, examples: Sequence[Example]) -> list[LabelCounts]:
-    """Counts of relations and types that are predicted and annotated, as by the components'
+def count_written(written: Written, examples: Sequence[Example]) -> list[LabelCounts]:
+    """Counts of relations, types and links that are predicted and annotated, as by the components'
     metrics."""
     from ..metrics.entity_typing import count_types
+    from ..metrics.links import count_links
     from ..metrics.relations import count_relations
 
     counters: dict[str, tuple[str, Callable[..., Mapping[str, PRFScore]]]] = {
         RELATIONS: ("relations", count_relations),
         TYPES: ("types", count_types),
+        LINKS: ("links", count_links),
     }
     tallies = []
     for attribute, settings in written.items():

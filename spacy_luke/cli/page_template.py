@@ -98,6 +98,15 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .displacy-arrow.missed, .line.missed b { color: #475467; }
 .displacy-arrow.missed .displacy-arc { stroke-dasharray: 4 3; }
 .line { margin: .2rem 0 0; font-size: .88rem; } .line b { font-weight: 400; }
+.links { overflow-x: auto; margin-top: .9rem; padding-top: .6rem;
+  border-top: 1px solid var(--line); }
+.links table { font-size: .82rem; border-collapse: collapse; width: 100%; }
+.links td, .links th { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0;
+  white-space: normal; }
+.links .about { color: var(--soft); display: block; }
+.links .candidate { white-space: nowrap; margin-right: .8em; font-variant-numeric: tabular-nums; }
+.links .candidate.gold { font-weight: 600; }
+.link.agreed { color: var(--good); } .link.spurious, .link.missed { color: var(--bad); }
 .legend .line { margin: 0; font-size: inherit; }
 .note + .legend { margin-top: .6rem; }
 .histogram { display: block; width: 100%; height: auto; }
@@ -266,6 +275,12 @@ alike</span>
 <span class="line spurious"><b>&#10007; only predicted</b></span>
 <span class="line missed"><b>missed (dashed): only annotated</b></span></p>
 {% endif %}
+{% if links %}
+<p class="legend">Links of mentions:
+<span class="link agreed">as annotated</span>
+<span class="link spurious">&#10007; another entity, and the right one</span>
+<span>candidates with their scores, <b>the right one</b> in bold</span></p>
+{% endif %}
 </section>
 
 {% for doc in page.documents %}
@@ -306,6 +321,29 @@ alike</span>
 <p class="line {{ line.kind }}">{{ line.head }} &rarr; <b>{{ line.label }}</b> &rarr;
 {{ line.tail }}</p>
 {% endfor %}
+</div>
+{% endif %}
+{% if doc.links %}
+<div class="links" tabindex="0" role="region" aria-label="Links">
+<table>
+<tr><th scope="col">mention</th><th scope="col">link</th><th scope="col">candidates</th></tr>
+{% for link in doc.links %}
+<tr><td dir="auto">{{ link.mention }}</td>
+<td><span class="link {{ link.kind }}" dir="auto">
+{%- if link.kind in ("spurious", "missed") %}&#10007; {% endif -%}
+{{ link.name or "NIL" }}</span>
+{% if link.gold %} right: {{ link.gold }}{% endif %}
+{% if link.description %}
+<span class="about" dir="auto">{{ link.description }}</span>
+{% endif %}</td>
+<td>
+{% for candidate in link.candidates %}
+<span class="candidate{{ " gold" if candidate.is_gold }}" dir="auto">{{ candidate.name }}
+{{ "%.2f" % candidate.score }}</span>
+{% endfor %}
+{% if link.n_others %}+{{ link.n_others }}{% endif %}</td></tr>
+{% endfor %}
+</table>
 </div>
 {% endif %}
 </article>

@@ -165,6 +165,16 @@ def link_answers(
     return _answers(chain(*_all_mentions(examples, spans_key, labels_discard)))
 
 
+def count_links(
+    examples: Iterable[Example],
+    *,
+    spans_key: str | None = None,
+    labels_discard: Collection[str] = (),
+) -> dict[str, PRFScore]:
+    """Label -> counts of right, wrong and missed links, end to end; see :func:`link_score`."""
+    return _count(chain(*_all_mentions(examples, spans_key, labels_discard)))
+
+
 def _answers(mentions: Iterable[LinkedMention]) -> Answers:
     answers = Answers()
     for mention in mentions:

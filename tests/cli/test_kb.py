@@ -169,3 +169,24 @@ def test_vectors_are_made_by_a_pipeline_s_encoder(bert_dir, things, tmp_path):
     assert kb.has_vectors and kb.vectors_hash.endswith(" name")
     assert "vectors made: 0 of" in run("kb-edit", things, *model, "--text", "name", "--half")
     assert "--text is 'title'" in run("kb-edit", things, *model, "--text", "title", status=1)
+
+
+def test_vectors_of_names_and_replacing_a_knowledge_base(bert_dir, things, tmp_path):
+    nlp = spacy.blank("en")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    nlp.add_pipe("luke", config={"model": encoder})
+    nlp.initialize()
+    nlp.to_disk(tmp_path / "model")
+    output = run("kb-edit", things, "--pipeline", tmp_path / "model", "--names")
+    kb = opened(things)
+    n = len(kb.tables.keys)
+    assert f"vectors of names made: {n} of {n}" in output and kb.has_name_vectors
+    source = tmp_path / "one.jsonl"
+    assert "need --pipeline" in run("kb", source, tmp_path / "new", "--names", status=1)
+    source.write_text('{"id": "a", "name": "Ada"}\n', encoding="utf8")
+    assert "exists" in run("kb", source, things, status=1)
+    run("kb", source, things, "--force")
+    assert len(opened(things)) == 1
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    assert "not a knowledge base" in run("kb", source, tmp_path / "mine", "--force", status=1)

@@ -1,0 +1,96 @@
+"""Links on the page: every mention with its candidates, and the entity that was chosen."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from ..annotations.candidates import get_candidates
+from ..annotations.mentions import NIL, spans_of
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import MappedKB
+
+LINKS = "span._.candidates"
+MAX_CANDIDATES = 5
+"""Candidates that are shown of a mention."""
+_MAX_CHARACTERS = 160
+"""Of a description."""
+
+
+class ShownCandidate(NamedTuple):
+    name: str
+    score: float
+    is_gold: bool
+
+
+class ShownLink(NamedTuple):
+    """A mention and its link. kind: "plain" without annotation, else "agreed", "spurious" (another
+    entity, or one where there is none) or "missed" (none where there is one). name: of the entity;
+    empty for "NIL". gold: the right ones, if they are annotated and another was chosen. n_others:
+    candidates that are not shown."""
+
+    kind: str
+    mention: str
+    name: str
+    description: str
+    gold: str
+    candidates: list[ShownCandidate]
+    n_others: int
+
+
+def linking_kb(nlp: Language) -> "MappedKB | None":
+    """The knowledge base of the last component that writes candidates."""
+    from ..pipeline.luke_linker import LukeLinker
+
+    pipes = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, LukeLinker)]
+    return pipes[-1].kb if pipes else None
+
+
+def show_links(
+    doc: Doc,
+    reference: Doc,
+    kb: "MappedKB",
+    spans_key: str | None = None,
+    labels_discard: Collection[str] = (),
+) -> list[ShownLink]:
+    """The mentions of a document in text order. The settings are those of the component."""
+    from ..pipeline.links import gold_ids
+
+    mentions = [x for x in spans_of(doc, spans_key) if x.label_ not in labels_discard]
+    gold = gold_ids([Example(doc, reference)], [mentions], spans_key)
+    return [_show(mention, ids, kb) for mention, ids in zip(mentions, gold)]
+
+
+def _show(mention: Span, gold: set[str], kb: "MappedKB") -> ShownLink:
+    link = mention.kb_id_ or NIL
+    kind = "plain"
+    if gold:
+        wrong = "missed" if link == NIL else "spurious"
+        kind = "agreed" if link in gold else wrong
+    candidates = get_candidates(mention)
+    others = "" if link in gold else ", ".join(_name(kb, x) for x in sorted(gold))
+    return ShownLink(
+        kind,
+        mention.text,
+        "" if link == NIL else _name(kb, link),
+        _description(kb, link),
+        others,
+        [ShownCandidate(_name(kb, x), y, x in gold) for x, y in candidates[:MAX_CANDIDATES]],
+        max(len(candidates) - MAX_CANDIDATES, 0),
+    )
+
+
+def _name(kb: "MappedKB", entity: str) -> str:
+    return kb.entity(entity).name if entity in kb else entity
+
+
+def _description(kb: "MappedKB", entity: str) -> str:
+    text = kb.entity(entity).description if entity in kb else ""
+    return (
+        text
+        if len(text) <= _MAX_CHARACTERS
+        else text[: _MAX_CHARACTERS - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    )

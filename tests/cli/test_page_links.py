@@ -1,0 +1,78 @@
+"""Links on the page and in ``spacy luke evaluate``, with gold entities but without gold links."""
+
+import pytest
+from spacy.training import Example
+
+from spacy_luke.cli.evaluate import evaluate
+from spacy_luke.cli.page import make_page, render
+from spacy_luke.cli.page_links import ShownCandidate, show_links
+from tests.pipeline.linker_data import TEXTS, make_doc, make_linker
+
+
+def plain_examples(nlp):
+    """As commands read them: the predicted documents have no entities."""
+    references = [make_doc(nlp, text, True) for text in TEXTS]
+    return [Example(nlp.make_doc(doc.text), doc) for doc in references]
+
+
+def linker(bert_dir, tmp_path):
+    nlp = make_linker(bert_dir, tmp_path / "kb")
+    nlp.get_pipe("luke_linker").cfg["nil_bias"] = 1000.0
+    return nlp
+
+
+def test_mentions_are_shown_with_candidates_and_descriptions(bert_dir, tmp_path):
+    nlp = linker(bert_dir, tmp_path)
+    gold = make_doc(nlp, TEXTS[1], True)  # Tokyo, the band
+    doc = nlp(make_doc(nlp, TEXTS[1], False))
+    kb = nlp.get_pipe("luke_linker").kb
+    (link,) = show_links(doc, gold, kb)
+    (first, _), (second, _) = doc.ents[0]._.candidates
+    assert (link.mention, link.n_others) == ("Tokyo", 0)
+    names = {"city": "Tokyo", "band": "Tokyo (band)"}
+    assert link.name == names[first] and link.description == kb.entity(first).description
+    assert link.kind == ("agreed" if first == "band" else "spurious")
+    assert link.gold == ("" if first == "band" else "Tokyo (band)")
+    assert [x.name for x in link.candidates] == [names[first], names[second]]
+    assert [x.is_gold for x in link.candidates] == [first == "band", second == "band"]
+    assert isinstance(link.candidates[0], ShownCandidate)
+
+
+def test_kinds_of_links(bert_dir, tmp_path):
+    nlp = linker(bert_dir, tmp_path)
+    gold = [make_doc(nlp, TEXTS[i], True) for i in (2, 5, 0)]
+    docs = list(nlp.pipe(make_doc(nlp, TEXTS[i], False) for i in (2, 5, 0)))
+    kb = nlp.get_pipe("luke_linker").kb
+    shown = [show_links(*pair, kb) for pair in zip(docs, gold)]
+    assert [x.kind for x in shown[0]] == ["agreed", "agreed"]  # ada; London: NIL
+    assert shown[0][1].name == shown[0][1].description == ""
+    assert [(x.kind, x.gold) for x in shown[1]] == [("spurious", "NIL")]
+    assert shown[2][1].kind == "plain"  # Japan is not annotated
+    nlp.get_pipe("luke_linker").cfg["nil_bias"] = -1000.0
+    (doc,) = nlp.pipe([make_doc(nlp, TEXTS[2], False)])
+    assert [(x.kind, x.gold) for x in show_links(doc, gold[0], kb)] == [
+        ("missed", "Ada Lovelace"),
+        ("agreed", ""),
+    ]
+
+
+def test_the_page_counts_and_draws_links(bert_dir, tmp_path):
+    nlp = linker(bert_dir, tmp_path)
+    page = make_page(nlp, plain_examples(nlp), 0, "Links & more")
+    (tally,) = page.tallies
+    scores = nlp.evaluate(
+        [Example(make_doc(nlp, text, False), make_doc(nlp, text, True)) for text in TEXTS]
+    )
+    assert (tally.what, page.given) == ("links", True)
+    assert tally.total.f == pytest.approx(scores["nel_end_to_end_f"])
+    html = render(page)
+    assert "the capital of Japan" in html and "Links &amp; more" in html
+    assert html.count('class="links"') == len(TEXTS)
+    assert [curve.component for curve in page.curves] == ["luke_linker"]
+
+
+def test_commands_do_not_give_gold_links_to_the_linker(bert_dir, tmp_path):
+    nlp = linker(bert_dir, tmp_path)
+    nlp.get_pipe("luke_linker").cfg.update(nil_bias=-1000.0, overwrite=False)
+    scores = evaluate(nlp, plain_examples(nlp))
+    assert scores["gold_nel_micro_f"] == 0.0 and scores["gold_nel_nil_r"] == 1.0
