@@ -150,7 +150,9 @@ def interval(difference: Array, of_doc: Array, seed: int = 0) -> tuple[float, fl
 
 
 def run(args: argparse.Namespace, name: str) -> results.Record:
-    data: LinkedSet = LINKED_SETS[name](args.data, args.work, args.fold)
+    data: LinkedSet = LINKED_SETS[name](
+        args.data, args.work, **({"fold": args.fold} if name == "italian" else {})
+    )
     nlp = make_encoder(data.lang, args.encoder)
     kb = open_kb(nlp, data.lang, data.entities, args.work / f"{name}.kb")
     found = list(cases(nlp, kb, data.docs))

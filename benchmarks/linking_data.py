@@ -74,14 +74,21 @@ class LinkedDoc(NamedTuple):
 
 
 class LinkedSet(NamedTuple):
-    """Documents with links, and all entities that they may be linked to."""
+    """Documents with links, all entities that they may be linked to, and other documents."""
 
     lang: str
     entities: list[Entity]
     docs: list[LinkedDoc]
+    train: list[LinkedDoc]
 
 
-def geovirus(folder: Path, work: Path, fold: int) -> LinkedSet:
+def folds(docs: list[LinkedDoc], fold: int, n: int) -> tuple[list[LinkedDoc], list[LinkedDoc]]:
+    """Every n-th document, beginning with number ``fold``, and the others."""
+    tested = [doc for i, doc in enumerate(docs) if i % n == fold]
+    return tested, [doc for i, doc in enumerate(docs) if i % n != fold]
+
+
+def geovirus(folder: Path, work: Path, fold: int = 0, n_folds: int = 1) -> LinkedSet:
     """Places in Wikinews, of GeoNames, counted by population."""
     entities, _ = places(folder, work)
     docs = [
@@ -90,10 +97,10 @@ def geovirus(folder: Path, work: Path, fold: int) -> LinkedSet:
         )
         for doc in _records(folder / "geovirus-linking" / "docs-a.jsonl")
     ]
-    return LinkedSet("en", entities, docs)
+    return LinkedSet("en", entities, *folds(docs, fold, n_folds))
 
 
-def emerson(folder: Path, work: Path, fold: int) -> LinkedSet:
+def emerson(folder: Path, work: Path, fold: int = 0, n_folds: int = 1) -> LinkedSet:
     """Three persons called Emerson."""
     folder = folder / "nel-emerson"
     with (folder / "entities.csv").open(encoding="utf8", newline="") as file:
@@ -107,11 +114,11 @@ def emerson(folder: Path, work: Path, fold: int) -> LinkedSet:
         if task["answer"] == "accept" and task.get("accept")
         for span in task["spans"]
     ]
-    return LinkedSet("en", entities, docs)
+    return LinkedSet("en", entities, *folds(docs, fold, n_folds))
 
 
-def italian(folder: Path, work: Path, fold: int) -> LinkedSet:
-    """Links of every tenth article; the entities are the link targets of the others, which are
+def italian(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> LinkedSet:
+    """Links of one fold of articles; the entities are the link targets of the others, which are
     their titles, with the texts of the links as aliases. Articles are read from the dump once."""
     import pyarrow.parquet as pq
 
@@ -128,12 +135,14 @@ def italian(folder: Path, work: Path, fold: int) -> LinkedSet:
         for row in pq.read_table(path).to_pylist()
     ]
     aliases: dict[str, Counter[str]] = {}
-    docs = []
+    docs, train = [], []
     for number, row in enumerate(rows):
-        if number % N_FOLDS == fold:
-            places = zip(row["link_starts"], row["link_ends"], row["link_targets"])
-            docs.append(LinkedDoc(row["text"], list(places)))
+        places = zip(row["link_starts"], row["link_ends"], row["link_targets"])
+        linked = LinkedDoc(row["text"], list(places))
+        if number % n_folds == fold:
+            docs.append(linked)
             continue
+        train.append(linked)
         for target, anchor in zip(row["link_targets"], row["link_anchors"]):
             aliases.setdefault(target, Counter())[anchor] += 1
     entities = [
@@ -141,10 +150,10 @@ def italian(folder: Path, work: Path, fold: int) -> LinkedSet:
         for title, found in sorted(aliases.items())
         if title != NIL
     ]
-    return LinkedSet("it", entities, docs)
+    return LinkedSet("it", entities, docs, train)
 
 
-LINKED_SETS: dict[str, Callable[[Path, Path, int], LinkedSet]] = {
+LINKED_SETS: dict[str, Callable[..., LinkedSet]] = {
     "geovirus": geovirus,
     "emerson": emerson,
     "italian": italian,

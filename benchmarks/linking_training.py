@@ -1,0 +1,224 @@
+"""Links after training: ``configs/linker.cfg`` beside spaCy's ``entity_linker``, and no training.
+
+    python -m benchmarks.linking_training --encoder DIR --data FOLDER --results results.jsonl
+    python -m benchmarks.linking_training --table --results results.jsonl
+
+Folds of a set are by article: mentions of one are tested, and the others are trained on. In a wiki
+they also give the counts of aliases. Both components have the same encoder, candidates (by equal
+aliases), batches, steps and learning rate; the last weights count. ``entity_linker`` compares its
+vector of a sentence with the entities' vectors, which the encoder made before training.
+
+Only *ambiguous* mentions count: with several candidates, the right one among them.
+"""
+
+import argparse
+import io
+import json
+import sys
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import filter_spans, load_config
+from thinc.api import Config
+
+from spacy_luke.kb.build import build_kb
+from spacy_luke.kb.candidates import CandidateSettings
+from spacy_luke.kb.entity import Findings
+from spacy_luke.kb.knowledge_base import MappedKB
+from spacy_luke.pipeline.entity_vectors import make_vectors
+
+from . import results, runtime
+from .datasets import default_folder
+from .linking import interval, make_encoder
+from .linking_data import LINKED_SETS, LinkedDoc, LinkedSet
+from .markdown import markdown, spread
+from .training import CONFIGS
+
+N_FOLDS = 5
+SETS = ("geovirus", "italian")
+ROWS = ("luke_linker", "entity_linker")
+Array = np.ndarray
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    p = runtime.parser("linking_training", __doc__, "build/linking", "linking_training.jsonl")
+    runtime.add_encoder(p)
+    runtime.add_device(p)
+    p.add_argument("--data", type=Path, default=default_folder(), help="folder of the data sets")
+    p.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    p.add_argument("--folds", nargs="+", type=int, default=list(range(N_FOLDS)))
+    p.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    p.add_argument("--set", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
+    p.add_argument("--table", action="store_true", help="print what the results hold")
+    return runtime.parsed(p, argv)
+
+
+def prepare(args: argparse.Namespace, name: str, fold: int) -> tuple[LinkedSet, Path]:
+    """The fold of a set, and the folder with its knowledge base and training data."""
+    data: LinkedSet = LINKED_SETS[name](args.data, args.work, fold, N_FOLDS)
+    folder = args.work / f"{name}-{fold}"
+    if not (folder / "train.spacy").exists():
+        nlp = make_encoder(data.lang, args.encoder)
+        build_kb(iter(data.entities), folder / "kb", data.lang, findings=Findings())
+        kb = MappedKB.open(folder / "kb", nlp.vocab)
+        make_vectors(nlp, kb)
+        kb.to_disk(folder / "kb")
+        docs = [annotated(nlp, doc, links=True) for doc in data.train]
+        DocBin(docs=docs).to_disk(folder / "dev.spacy")
+        DocBin(docs=docs).to_disk(folder / "train.spacy")
+    return data, folder
+
+
+def annotated(nlp: Language, linked: LinkedDoc, links: bool) -> Doc:
+    """Mentions that share tokens: the longest. Its label is the same for all."""
+    doc = nlp.make_doc(linked.text)
+    spans = [
+        doc.char_span(a, b, label="X", kb_id=kb_id if links else "", alignment_mode="expand")
+        for a, b, kb_id in linked.mentions
+    ]
+    doc.set_ents(filter_spans([span for span in spans if span is not None and len(span)]))
+    return doc
+
+
+def config_of(args: argparse.Namespace, row: str, lang: str, folder: Path, seed: int) -> Config:
+    overrides = {
+        "paths.train": str(folder / "train.spacy"),
+        "paths.dev": str(folder / "dev.spacy"),
+        "paths.kb": str(folder / "kb"),
+        "paths.encoder": args.encoder,
+        "system.seed": seed,
+        "nlp.lang": lang,
+        **{name: json.loads(text) for name, text in args.set},
+    }
+    config = load_config(CONFIGS / "linker.cfg", overrides=overrides)
+    config["corpora"]["dev"]["limit"] = 2  # the last weights count
+    block = config["components"]["luke_linker"]
+    block["get_candidates_batch"]["fuzzy"] = "never"
+    if row == "entity_linker":
+        config["components"]["luke_linker"] = {
+            "factory": "entity_linker",
+            "model": {
+                "@architectures": "spacy.EntityLinker.v2",
+                "tok2vec": block["model"]["encoder"],
+            },
+            "get_candidates": {"@misc": "spacy-luke.alias_candidates.v1", "fuzzy": "never"},
+            "generate_empty_kb": block["generate_empty_kb"],
+        }
+    return config
+
+
+def run(args: argparse.Namespace, name: str, fold: int, row: str, seed: int) -> dict[str, Any]:
+    data, folder = prepare(args, name, fold)
+    nlp = init_nlp(config_of(args, row, data.lang, folder, seed), use_gpu=args.gpu_id)
+    docs = [annotated(nlp, doc, links=False) for doc in data.docs]
+    found: dict[str, Any] = {}
+    if row == "luke_linker":
+        found["untrained"] = rights(nlp, data, docs, folder)[0].tolist()
+    log = io.StringIO()
+    with runtime.Clock() as clock:
+        train(nlp, use_gpu=args.gpu_id, stdout=log, stderr=log)
+    right, prior, of_doc = rights(nlp, data, docs, folder)
+    return {
+        "steps": nlp.config["training"]["max_steps"],
+        "train_seconds": clock.wall,
+        "train_cpu_seconds": clock.process,
+        "device": runtime.device_name(args.gpu_id),
+        **found,
+        "right": right.tolist(),
+        "prior": prior.tolist(),
+        "docs": of_doc.tolist(),
+    }
+
+
+def rights(
+    nlp: Language, data: LinkedSet, docs: Sequence[Doc], folder: Path
+) -> tuple[Array, Array, Array]:
+    """For each ambiguous mention whether its link is right, whether the most probable candidate
+    is, and the number of its document."""
+    kb = MappedKB.open(folder / "kb", nlp.vocab)
+    settings = CandidateSettings(fuzzy="never")
+    rows = []
+    predicted = nlp.pipe([doc.copy() for doc in docs])
+    for number, (doc, linked) in enumerate(zip(predicted, data.docs)):
+        gold = {(a, b): kb_id for a, b, kb_id in linked.mentions}
+        found = kb.candidates([ent.text for ent in doc.ents], settings)
+        for ent, candidates in zip(doc.ents, found):
+            right = gold.get((ent.start_char, ent.end_char))
+            ids = [x.id for x in candidates]
+            if len(ids) > 1 and right in ids:
+                rows.append((ent.kb_id_ == right, ids[0] == right, number))
+    right, prior, of_doc = np.asarray(rows).reshape(-1, 3).T
+    return right, prior, of_doc
+
+
+def table(records: Sequence[results.Record]) -> str:
+    """Accuracy over all folds of a seed: mean and standard deviation of seeds; and the mean
+    difference to luke_linker, with an interval over documents."""
+    lines = []
+    for name in dict.fromkeys(x["data"] for x in records):
+        of_set = [x for x in records if x["data"] == name]
+        columns: dict[str, dict[tuple[int, int], Array]] = {}
+        docs: dict[int, Array] = {}
+        for record in of_set:
+            key = record["settings"]["fold"], record["seed"]
+            docs[key[0]] = np.asarray(record["docs"])
+            columns.setdefault("prior", {})[key] = np.asarray(record["prior"])
+            columns.setdefault(f"{record['row']}, trained", {})[key] = np.asarray(record["right"])
+            if "untrained" in record:
+                columns.setdefault("luke_linker", {})[key] = np.asarray(record["untrained"])
+        ours = columns.get("luke_linker, trained", {})
+        for row, runs in columns.items():
+            both = sorted(set(runs) & set(ours))
+            gain = "-"
+            if row != "luke_linker, trained" and both:
+                difference = np.concatenate([ours[x].astype(float) - runs[x] for x in both])
+                of_doc = np.concatenate([docs[x[0]] + 100_000 * x[0] for x in both])
+                low, high = interval(difference, of_doc)
+                gain = f"{100 * difference.mean():+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+            seeds = sorted({seed for _, seed in runs})
+            by_seed = [np.concatenate([runs[x] for x in runs if x[1] == s]).mean() for s in seeds]
+            lines.append(
+                {
+                    "set": name,
+                    "folds": len({fold for fold, _ in runs}),
+                    "mentions": sum(len(docs[fold]) for fold in {fold for fold, _ in runs}),
+                    "row": row,
+                    "seeds": len(seeds),
+                    "accuracy": spread([100 * x for x in by_seed]),
+                    "trained luke_linker is better by": gain,
+                }
+            )
+    return markdown(pd.DataFrame(lines))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    if args.table:
+        found = results.read([args.results])
+        print(table([x for x in found if x["kind"] == "linking_training"]))
+        return 0
+    runtime.start(args.gpu_id, args.threads)
+    args.work.mkdir(parents=True, exist_ok=True)
+    done = {results.run_key(x) for x in results.read([args.results])}
+    for seed, name, fold, row in product(args.seeds, args.sets, args.folds, args.rows):
+        settings = {"fold": fold, "encoder": Path(args.encoder).name, "set": args.set}
+        record = {"data": name, "row": row, "seed": seed, "settings": settings}
+        if results.run_key(record) in done:
+            continue
+        outcome = run(args, name, fold, row, seed)
+        results.append(args.results, {"kind": "linking_training", **record, **outcome})
+        print(f"{name}, fold {fold}, {row}, seed {seed}: done", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
