@@ -264,7 +264,7 @@ def _language_of(file_format: CorpusFormat, source: Path) -> str:
     if file_format is not ARTICLES or not source.is_dir():
         return "en"
     with pretraining_extra():
-        from ..pretraining.article_docs import language_of
+        from ..pretraining.linked_entities import language_of
     return language_of(source)
 
 

@@ -9,6 +9,8 @@ from ..annotations.relations import Relation, set_relations
 from ..annotations.types import get_types, has_types, set_types
 from .conversion_report import Report
 
+MENTION = "MENTION"
+"""The label of mentions in formats without labels."""
 RelationSpans = tuple[Span | None, Span | None, str]
 """Head, tail and label of a relation; head or tail is None if the span was left out."""
 

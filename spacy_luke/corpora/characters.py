@@ -81,7 +81,7 @@ def align_spans(
         span = _char_span(doc, inner, alignment, report, location)
         if span is None:
             report.count(f"spans left out: they cut a token (alignment {alignment})", location)
-            unknown.update(_overlapping(doc, item))
+            unknown.update(overlapping_tokens(doc, item))
         else:
             spans[item] = span
     return AlignedSpans(doc, spans, unknown)
@@ -138,5 +138,6 @@ def _char_span(
     return None
 
 
-def _overlapping(doc: Doc, item: CharSpan) -> Iterable[int]:
+def overlapping_tokens(doc: Doc, item: CharSpan) -> Iterable[int]:
+    """The indices of the tokens that have a character of the span."""
     return (t.i for t in doc if t.idx < item.end and item.start < t.idx + len(t))

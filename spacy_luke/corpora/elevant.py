@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 
 from ..errors import CorpusError
 from ..kb.entity import NIL
-from .annotation_writer import AnnotationWriter, ParsedDoc
+from .annotation_writer import MENTION, AnnotationWriter, ParsedDoc
 from .characters import CharSpan, align_spans, check_offsets, make_text_doc
 from .checks import check_unicode, errors_at, get_value, require_items, require_object
 from .conversion_report import Report
@@ -17,7 +17,6 @@ from .lines import Advance, ignore_progress
 from .objects import JsonObject, read_json_lines
 from .options import ConvertOptions
 
-LABEL = "MENTION"
 COREFERENCE = "coref"
 NO_ENTITY = "<NIL>"
 LITERALS = ("DATETIME", "QUANTITY")
@@ -86,7 +85,7 @@ def _read_label(label: Any, number: int, text: str) -> CharSpan:
     if kb_id in LITERALS:
         kb_id = ""
     span_id = COREFERENCE if label.get("coref") is True else ""
-    return CharSpan(start, end, LABEL, NIL if kb_id == NO_ENTITY else kb_id, span_id, types)
+    return CharSpan(start, end, MENTION, NIL if kb_id == NO_ENTITY else kb_id, span_id, types)
 
 
 def _read_place(data: dict[str, Any], key: str, owner: str, text: str) -> tuple[int, int]:

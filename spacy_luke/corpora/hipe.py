@@ -10,6 +10,7 @@ from spacy.tokens import Doc, Span
 
 from ..errors import ConfigError, CorpusError
 from .annotation_writer import AnnotationWriter, ParsedDoc
+from .checks import errors_at
 from .conversion_report import Report
 from .lines import Advance, at_line, ignore_progress, read_lines
 from .options import ConvertOptions
@@ -44,8 +45,13 @@ class Document:
     @property
     def name(self) -> str:
         """The document's id; empty if no comment has it."""
-        ids = [x for key, x in self.meta.items() if key.rpartition(":")[2] == DOCUMENT_ID]
-        return ids[0] if ids else ""
+        return document_id(self.meta)
+
+
+def document_id(comments: dict[str, str]) -> str:
+    """The value of ``hipe2022:document_id``, with any name space; empty if it is absent."""
+    ids = (x for key, x in comments.items() if key.rpartition(":")[2] == DOCUMENT_ID)
+    return next(ids, "")
 
 
 def read_hipe(
@@ -127,7 +133,7 @@ def read_documents(
             key, _, value = line.removeprefix("#").partition("=")
             comments[key.strip()] = value.strip()
         else:
-            if document.rows and Document(comments).name:
+            if document.rows and document_id(comments):
                 yield document
                 document = Document()
             document.meta.update(comments)
@@ -175,14 +181,9 @@ def _parse(
     location = f"line {rows[0].line}"
     ends = [i + 1 for i, row in enumerate(rows) if "EndOfSentence" in row.flags]
     begins = [0, *(i for i in ends if i < len(rows))] if ends else None
-    words = WordDoc(
-        nlp,
-        [row.cells[WORD] for row in rows],
-        report,
-        location,
-        begins,
-        spaces,
-    )
+    texts = [row.cells[WORD] for row in rows]
+    with errors_at(f"{path}, {location}"):
+        words = WordDoc(nlp, texts, report, location, begins, spaces)
     if document.name:
         words.doc.user_data["id"] = document.name
     words.doc.user_data["meta"] = document.meta

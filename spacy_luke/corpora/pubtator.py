@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,13 @@ from spacy.tokens import Doc, Span
 from ..errors import CorpusError
 from ..kb.entity import NIL
 from .annotation_writer import AnnotationWriter, ParsedDoc, RelationSpans
-from .characters import CharSpan, align_spans, check_offsets, make_text_doc
+from .characters import (
+    CharSpan,
+    align_spans,
+    check_offsets,
+    make_text_doc,
+    overlapping_tokens,
+)
 from .checks import errors_at
 from .conversion_report import Report
 from .lines import Advance, at_line, ignore_progress, read_lines
@@ -164,26 +170,21 @@ def split_ids(cell: str) -> tuple[str, ...]:
 def _parse(nlp: Language, item: Abstract, alignment: str, report: Report) -> ParsedDoc:
     text = item.text
     chars: dict[Mention, CharSpan] = {}
-    misplaced: list[Mention] = []
+    misplaced: list[CharSpan] = []
     for mention in item.mentions:
         location = f"line {mention.line}"
         owner = f"the mention {mention.text!r} in {location}"
         check_offsets(owner, mention.start, mention.end, text)
+        char = CharSpan(mention.start, mention.end, mention.label)
         if _same_text(mention, text, report):
-            kb_id = _kb_id(mention, report)
-            chars[mention] = CharSpan(mention.start, mention.end, mention.label, kb_id)
+            chars[mention] = replace(char, kb_id=_kb_id(mention, report))
         else:
-            misplaced.append(mention)
+            misplaced.append(char)
     placed = align_spans(
         make_text_doc(nlp, text), list(chars.values()), alignment, report, f"line {item.line}"
     )
     placed.doc.user_data["id"] = item.name
-    unknown = placed.unknown.union(
-        token.i
-        for token in placed.doc
-        for mention in misplaced
-        if token.idx < mention.end and mention.start < token.idx + len(token)
-    )
+    unknown = placed.unknown.union(*(overlapping_tokens(placed.doc, x) for x in misplaced))
     spans = {mention: placed.spans[char] for mention, char in chars.items() if char in placed.spans}
     relations = _relations(item.relations, spans, report)
     return ParsedDoc(placed.doc, list(placed.spans.values()), unknown, relations=relations)

@@ -6,7 +6,7 @@ from pathlib import Path
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from .annotation_writer import AnnotationWriter, ParsedDoc
+from .annotation_writer import MENTION, AnnotationWriter, ParsedDoc
 from .brackets import KEEP, unescape
 from .characters import CharSpan, align_spans, check_offsets, make_text_doc
 from .checks import (
@@ -23,8 +23,6 @@ from .lines import Advance, ignore_progress
 from .objects import JsonObject, read_json_lines, read_json_list
 from .options import ConvertOptions
 from .words import WordDoc
-
-LABEL = "MENTION"
 
 
 def read_ufet(
@@ -55,7 +53,7 @@ def read_ufet(
         if data.get("annot_id") is not None:
             document.doc.user_data["id"] = str(data["annot_id"])
         end = len(words) - len(right)
-        span = document.span(len(left), end, LABEL, "mention_span")
+        span = document.span(len(left), end, MENTION, "mention_span")
         if span is None:
             return ParsedDoc(document.doc)
         return ParsedDoc(document.doc, [span], types=[(span, types)])
@@ -87,7 +85,7 @@ def read_openentity(
         # Replacing brackets before the mention shifts it: "-LRB- Ada" becomes "( Ada".
         parts = (text[:start], text[start:end], text[end:])
         before, inside, after = (unescape(part, brackets) for part in parts)
-        mention = CharSpan(len(before), len(before) + len(inside), LABEL)
+        mention = CharSpan(len(before), len(before) + len(inside), MENTION)
         types = get_names(data, "labels", "the record")
         placed = align_spans(
             make_text_doc(nlp, before + inside + after),
@@ -124,7 +122,7 @@ def read_figer(
             mention = require_object(mention, owner)
             start, end = (get_value(mention, key, int, owner) for key in ("start", "end"))
             types = get_names(mention, "labels", owner)
-            span = document.span(start, end, LABEL, owner)
+            span = document.span(start, end, MENTION, owner)
             if span is not None:
                 parsed.spans.append(span)
                 parsed.types.append((span, types))

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..corpora.annotation_writer import AnnotationWriter, ParsedDoc
+from ..corpora.annotation_writer import MENTION, AnnotationWriter, ParsedDoc
 from ..corpora.characters import CharSpan, align_spans, make_text_doc
 from ..corpora.checks import errors_at
 from ..corpora.conversion_report import Report
@@ -25,7 +25,6 @@ from .manifest import Manifest, read_manifest
 from .settings import VocabSettings
 
 FILE = "articles.parquet"
-LABEL = "MENTION"
 _ARTICLES_AT_ONCE = 50
 # Pages that the export lacks are entities, too, as in an entity vocabulary.
 _TARGETS = """
@@ -89,11 +88,6 @@ def read_article_docs(
         raise StageError(f"The articles of {path} cannot be read: {reason}.") from error
 
 
-def language_of(folder: Path) -> str:
-    """The language of a folder of articles. Raises StageError if it is not one."""
-    return str(read_manifest(folder, STAGE).settings["language"])
-
-
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(_ARTICLES_AT_ONCE):
@@ -126,7 +120,7 @@ def _spans(
         if target.problem:
             report.count(f"links left out: {target.problem}", location)
         else:
-            spans.append(CharSpan(start, end, LABEL, target.title))
+            spans.append(CharSpan(start, end, MENTION, target.title))
     return spans
 
 

@@ -146,7 +146,7 @@ def test_a_text_that_is_tokenised_differently_is_noted_and_its_spaces_can_be_ign
         (file_of(row("Ulm") + "\t_"), "line 5: 11 columns in"),
         (file_of(row("Ulm", "LOC")), "line 5: NE-COARSE-LIT is 'LOC'. A tag is O, or B or I"),
         (file_of(row("Ulm", "E-LOC")), "NE-COARSE-LIT is 'E-LOC'"),
-        (file_of(row("")), "the record has no words"),
+        (file_of(row("")), "corpus.in, line 5: the record has no words"),
     ],
 )
 def test_an_invalid_file_is_an_error_with_its_line(convert, text, message):
