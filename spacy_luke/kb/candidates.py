@@ -73,7 +73,7 @@ def find_candidates(
     ``mentions`` is one text.
     """
     check_texts(mentions, "mentions")
-    texts = [text.strip() for text in mentions]
+    texts = list(mentions)
     results = {}
     for text in dict.fromkeys(texts):
         results[text] = _candidates(tables, text, settings)
@@ -82,10 +82,12 @@ def find_candidates(
 
 
 def _candidates(tables: Tables, text: str, settings: CandidateSettings) -> list[FoundEntity]:
-    if not text:
+    if not text.strip():
         return []
     results: dict[int, FoundEntity] = {}
     form = tables.forms.find(text)
+    if form is None:
+        form = tables.forms.find(text.strip())
     if form is not None:
         _add(results, tables.meanings_of_form(form), "exact", settings.k)
     name = normalize_name(text, tables.lang)
