@@ -73,7 +73,7 @@ def find_candidates(
     ``mentions`` is one text.
     """
     check_texts(mentions, "mentions")
-    texts = [text.strip() for text in mentions]
+    texts = list(mentions)
     results = {}
     for text in dict.fromkeys(texts):
         results[text] = _candidates(tables, text, settings)
@@ -82,10 +82,12 @@ def find_candidates(
 
 
 def _candidates(tables: Tables, text: str, settings: CandidateSettings) -> list[FoundEntity]:
-    if not text:
+    if not text.strip():
         return []
     results: dict[int, FoundEntity] = {}
     form = tables.forms.find(text)
+    if form is None:
+        form = tables.forms.find(text.strip())
     if form is not None:
         _add(results, tables.meanings_of_form(form), "exact", settings.k)
     name = normalize_name(text, tables.lang)
@@ -117,21 +119,30 @@ def _similar(tables: Tables, name: str, settings: CandidateSettings, n: int) -> 
     tables.looked_up(_SIMILAR_COST)
     keys = tables.trigrams.most_similar(name, settings.shortlist, settings.budget)
     scores = likeness(name, [tables.keys[key] for key in keys.tolist()])
-    best: dict[int, FoundEntity] = {}
-    last = 2.0
-    for i in np.lexsort((keys, -scores)).tolist():
-        score = float(scores[i])
-        if score < settings.min_likeness or (len(best) >= n and score < last):
+    order = np.lexsort((keys, -scores))
+    keys, scores = keys[order], scores[order]
+    n_kept = int((scores >= settings.min_likeness).sum())
+    n_keys = min(n, n_kept)
+    while True:
+        if n_keys:  # with all of the same likeness
+            n_keys = min(n_kept, int((scores >= scores[n_keys - 1]).sum()))
+        meanings = tables.meanings_of_keys(keys[:n_keys])
+        likenesses = scores[meanings.aliases]
+        best = best_entities(meanings.entities, meanings.forms, likenesses, meanings.priors, n)
+        if len(best) == n or n_keys == n_kept:
             break
-        last = score
-        meanings = tables.meanings_of_key(int(keys[i]))
-        for j in _most_probable(meanings, n):
-            row, prior = int(meanings.entities[j]), float(meanings.priors[j])
-            known = best.get(row)
-            if known is None or (known.likeness == score and known.prior < prior):
-                form = int(meanings.forms[j])
-                best[row] = FoundEntity(row, form, prior, "fuzzy", score)
-    return sorted(best.values(), key=lambda x: (-x.likeness, -x.prior, x.row))
+        n_keys = min(4 * n_keys, n_kept)
+    columns = (meanings.entities, meanings.forms, meanings.priors, likenesses)
+    rows = zip(*(column[best].tolist() for column in columns))
+    return [FoundEntity(row, form, prior, "fuzzy", score) for row, form, prior, score in rows]
+
+
+def best_entities(rows: Array, forms: Array, scores: Array, priors: Array, k: int) -> Array:
+    """Which meanings (n,) are the best of the ``k`` best entities (m,): by decreasing score, then
+    prior, then in the order of the file."""
+    order = np.lexsort((forms, rows, -priors, -scores))
+    _, firsts = np.unique(rows[order], return_index=True)
+    return order[np.sort(firsts)[:k]]
 
 
 def likeness(name: str, others: Sequence[str]) -> Array:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import KnowledgeBaseError
-from .arrays import Array
+from .arrays import Array, hash_sample
 
-FORMAT, VERSION = "spacy-luke knowledge base", 1
+FORMAT, VERSION = "spacy-luke knowledge base", 2
 META, VECTORS, NAME_VECTORS = "kb.json", "vectors", "name_vectors"
 COUNTS, PRIORS = "counts", "priors"
 TABLES = ("ids", "names", "descriptions", "types", "forms", "keys")
@@ -63,6 +63,10 @@ def check_layout(meta: Mapping[str, Any], arrays: Mapping[str, Array], source: s
             raise KnowledgeBaseError(
                 f"{source} is damaged: {name} has the shape {list(array.shape)}, and {META} does "
                 "not say so."
+            )
+        if entry.get("sample") != hash_sample(array):
+            raise KnowledgeBaseError(
+                f"{source} is damaged: {name} was changed, or is of another knowledge base."
             )
     if meta.get("weights") not in (COUNTS, PRIORS) or not isinstance(meta.get("lang"), str):
         raise KnowledgeBaseError(f"{source} is damaged: weights or lang is missing in {META}.")

@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import InputError, KnowledgeBaseError
 from ..validation import Count, Probability, check_settings
 from .arrays import Array
-from .candidates import DIGITS, CandidateSettings, FoundEntity
+from .candidates import DIGITS, CandidateSettings, FoundEntity, best_entities
 from .tables import Tables
 
 _NAMES = 32_768
@@ -51,10 +51,8 @@ class _Near:
             np.concatenate([mine, theirs])
             for mine, theirs in zip(vars(self).values(), vars(others).values())
         )
-        order = np.lexsort((forms, rows, -priors, -cosines))
-        _, firsts = np.unique(rows[order], return_index=True)
-        order = order[np.sort(firsts)[:k]]
-        return _Near(rows[order], forms[order], cosines[order], priors[order])
+        best = best_entities(rows, forms, cosines, priors, k)
+        return _Near(rows[best], forms[best], cosines[best], priors[best])
 
 
 def nearest_candidates(

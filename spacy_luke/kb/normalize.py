@@ -10,7 +10,10 @@ _KEPT_PUNCTUATION = frozenset("#%&@")
 _POSSESSIVE = re.compile(r"(?<=\w)(?:'s\b|(?<=s)'(?!\w))")
 _JOINING = re.compile(r"(?<!\d)\.|\.(?!\d)|(?<=\w)'(?=\w)")
 """Periods, except between digits, and apostrophes inside words."""
+_VIRUSES = re.compile("[^aeou]uses$")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u00b4`", "'"))
+_STROKES = str.maketrans("\u0131\u0142\u00f8\u0111\u0127\u0167", "ilodht")
+"""Letters whose diacritic Unicode does not separate, e.g. of Lodz, Tromso, and the Turkish i."""
 # Marks that readers leave out: accents of Latin, Greek and Cyrillic, vowel marks of Hebrew and
 # Arabic, and the Arabic tatweel. Marks of other scripts, such as the vowels of Devanagari, are
 # letters.
@@ -33,18 +36,19 @@ def normalize_name(text: str, lang: str = "") -> str:
     plain = folded.translate(_APOSTROPHES)
     if lang == "en":
         plain = _POSSESSIVE.sub("", plain)
-    plain = "".join(map(_kept, _JOINING.sub("", plain)))
+    plain = normalize("NFC", "".join(map(_kept, _JOINING.sub("", plain))))
     words = plain.split()
     if lang == "en":
         words = [_singular(word) for word in words]
-    return " ".join(words) or " ".join(text.casefold().split())
+    return " ".join(words) or " ".join(normalize("NFKC", text).casefold().split())
 
 
 def _fold(text: str) -> str:
     """Lower case without diacritics. NFKC may make letters that have a lower case, so it is applied
     twice."""
     lower = normalize("NFKC", normalize("NFKC", text).casefold())
-    return normalize("NFC", _MARKS.sub("", normalize("NFD", lower)))
+    letters = _MARKS.sub("", normalize("NFD", lower)).translate(_STROKES)
+    return normalize("NFC", letters)
 
 
 def _kept(character: str) -> str:
@@ -57,11 +61,12 @@ def _kept(character: str) -> str:
 
 
 def _singular(word: str) -> str:
-    """Remove a regular English plural; short words and -ss, -us and -is are not plurals."""
+    """Remove a regular English plural; short words and -ss, -us and -is are not plurals. Plurals of
+    -us end in -uses, those of -use mostly follow a vowel (causes, houses)."""
     if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies") and len(word) > 4:
         return f"{word[:-3]}y"
-    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")) or _VIRUSES.search(word):
         return word[:-2]
     return word[:-1]

@@ -24,8 +24,8 @@ def read_lookup_kb(path: Path) -> tuple[list[Entity], Array]:
     kb = InMemoryLookupKB(Vocab(), entity_vector_length=1)
     try:
         kb.from_disk(_folder(path))
-    except (OSError, ValueError, KeyError) as err:
-        raise CorpusError(f"{path} cannot be read as an InMemoryLookupKB: {err}") from err
+    except Exception as err:  # a damaged file may raise anything, also MemoryError
+        raise CorpusError(f"{path} cannot be read as an InMemoryLookupKB: {err!r}.") from err
     aliases: dict[str, dict[str, float]] = {x: {} for x in kb.get_entity_strings()}
     counts = dict.fromkeys(aliases, 0.0)
     for alias in sorted(kb.get_alias_strings()):

@@ -14,7 +14,16 @@ import srsly
 from ..errors import KnowledgeBaseError, LukeError
 from ..files import sha256_of, whole_folder
 from ..json_file import read_object, write_object
-from .arrays import Array, hash_array, identity, map_array, release, save_array, writing
+from .arrays import (
+    Array,
+    hash_array,
+    hash_sample,
+    identity,
+    map_array,
+    release,
+    save_array,
+    writing,
+)
 from .layout import DTYPES, FORMAT, META, NAME_VECTORS, VECTORS, VERSION, check_layout
 
 _OWN = (META, "contents", "strings.json")
@@ -45,8 +54,9 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path) -> "Store":
-        """Map the files of a folder into memory. Sizes and types are checked, contents are not (see
-        :func:`verify`). Raises KnowledgeBaseError, with the file, if one is missing or damaged."""
+        """Map the files of a folder into memory. Sizes, types and a sample of each content are
+        checked; :func:`verify` checks all of it. Raises KnowledgeBaseError, with the file, if one
+        is missing or damaged."""
         while True:
             opened = identity(folder)
             try:
@@ -132,6 +142,7 @@ class Store:
         entry = {
             "dtype": array.dtype.str,
             "shape": list(array.shape),
+            "sample": hash_sample(array),
             "sha256": hash_array(array),
         }
         changed = {**self.meta, **meta, "arrays": {**self.meta["arrays"], name: entry}}
@@ -203,6 +214,7 @@ def write_meta(folder: Path, **values: Any) -> None:
         arrays[path.stem] = {
             "dtype": mapped.dtype.str,
             "shape": list(mapped.shape),
+            "sample": hash_sample(mapped),
             "sha256": sha256_of(path),
         }
     write_object(folder / META, {"format": FORMAT, "version": VERSION, **values, "arrays": arrays})

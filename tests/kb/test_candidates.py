@@ -126,3 +126,27 @@ def test_huge_and_tiny_counts_have_priors(tmp_path):
 def test_one_text_is_not_taken_for_a_list_of_letters(kb):
     with pytest.raises(InputError, match="mentions is the text 'Paris'"):
         kb.candidates("Paris")
+
+
+def test_one_entity_with_all_of_the_most_similar_aliases_does_not_hide_others(tmp_path):
+    many = [f"the house of mr {letter}{other}" for letter in "abcdefghij" for other in "klmnopqrst"]
+    records = [{"id": 1, "name": many[0], "aliases": many}, {"id": 2, "name": "house of x"}]
+    build(tmp_path / "kb", records)
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
+    for k in (1, 2, 3):
+        settings = CandidateSettings(k=k, min_likeness=0.3)
+        results = kb.candidates(["the house of mr xy"], settings)[0]
+        assert [x.id for x in results] == ["1", "2"][:k] and results[0].likeness > 0.8
+
+
+def test_similar_aliases_of_the_same_likeness_are_ordered_by_prior_then_by_the_file(tmp_path):
+    records = [{"id": i, "name": f"house {'abcdefghij'[i % 10]}", "count": i} for i in range(40)]
+    build(tmp_path / "kb", records, lang="")
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
+    (results,) = kb.candidates(["house x"], CandidateSettings(k=40))
+    assert len({x.likeness for x in results}) == 1
+    expected = sorted(results, key=lambda x: (-x.prior, x.row))
+    assert [x.id for x in results] == [x.id for x in expected]
+    for k in (1, 5, 17):
+        fewer = kb.candidates(["", "house x", "house"], CandidateSettings(k=k))[1]
+        assert [x.id for x in fewer] == [x.id for x in results[:k]]

@@ -20,6 +20,11 @@ from spacy_luke.kb.normalize import normalize_name
         ("New\u00a0York\n", "new york"),
         ("\u0130zmir", "izmir"),
         ("“Weird Al” Yankovic", "weird al yankovic"),
+        ("ISPARTA", "\u0131sparta"),
+        ("Łódź", "Lodz"),
+        ("Trom\u0073\u00f8", "TROMSO"),
+        ("\u01fe", "o"),
+        ("\u1fce", "\u0313\u0301"),
     ],
 )
 def test_ways_to_write_a_name_are_equal(one, other):
@@ -49,6 +54,9 @@ def test_other_names_stay_apart(one, other):
         ("Parkinsons' disease", "parkinsons disease"),
         ("tumours", "tumour"),
         ("allergies", "allergy"),
+        ("viruses", "virus"),
+        ("causes", "cause"),
+        ("houses", "house"),
         ("boxes", "box"),
         ("Parkinson\u2019s diseases", "parkinson disease"),
     ],

@@ -158,15 +158,25 @@ def test_verifying_finds_a_changed_byte(folder):
         verify(folder)
 
 
-def test_text_that_is_damaged_is_an_error_when_it_is_read(folder):
-    path = folder / "ids.text.npy"
+def test_text_that_is_damaged_is_an_error_when_it_is_read(tmp_path):
+    """Opening reads a sample of large files."""
+    build(tmp_path / "kb", [{"id": f"{i:0100}", "name": f"n{i}"} for i in range(1000)])
+    path = tmp_path / "kb" / "ids.text.npy"
     data = bytearray(path.read_bytes())
-    data[-10:] = b"\xff" * 10
-    path.unlink()
+    data[20_000:40_000] = b"\xff" * 20_000
     path.write_bytes(data)
-    kb = MappedKB.open(folder, Vocab())
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
     with pytest.raises(KnowledgeBaseError, match="ids is damaged"):
-        found(kb, "Munich")
+        found(kb, "n300")
+
+
+def test_a_file_of_another_knowledge_base_of_the_same_size_is_named(tmp_path):
+    for name in ("one", "two"):
+        records = [{"id": f"{name} {i:0100}", "name": f"n{i}"} for i in range(1000)]
+        build(tmp_path / name, records)
+    shutil.copy(tmp_path / "one" / "ids.text.npy", tmp_path / "two" / "ids.text.npy")
+    with pytest.raises(KnowledgeBaseError, match=r"ids\.text was changed, or is of another"):
+        MappedKB.open(tmp_path / "two", Vocab())
 
 
 def test_vectors_are_written_once_and_then_linked(kb, tmp_path):
@@ -202,7 +212,7 @@ def test_damaged_bytes_are_refused(kb):
 def test_bytes_of_another_version_are_refused(kb, monkeypatch):
     data = kb.to_bytes()
     monkeypatch.setattr("spacy_luke.kb.store.VERSION", 99)
-    with pytest.raises(KnowledgeBaseError, match="version is 1"):
+    with pytest.raises(KnowledgeBaseError, match="version is 2"):
         MappedKB(Vocab()).from_bytes(data)
 
 
