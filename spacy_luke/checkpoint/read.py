@@ -14,8 +14,9 @@ from ..vocab.entity_vocab import FILE_NAMES, EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from . import legacy
 from .check_heads import check_heads
-from .classes import CLASSES
+from .classes import CLASSES, class_named
 from .names import (
+    MASK_EMBEDDING,
     POOLER,
     Weights,
     by_short_name,
@@ -89,6 +90,8 @@ def _read(directory: Path, entity_aware: bool | None, name: str) -> Checkpoint:
     if is_luke:
         pruned = legacy.pruned_vocabulary(raw) if is_legacy else None
         entities = _entity_vocab(directory, config, pruned)
+        if MASK_EMBEDDING in published or class_named(source.architecture).mask_embedding:
+            config = replace(config, mask_row=entities.mask_id)
     else:
         entities = EntityVocab.specials_only()
         add_entities(published, config, pieces, directory)
