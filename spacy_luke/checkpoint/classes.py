@@ -99,6 +99,19 @@ DISAMBIGUATION = PublishedClass(
     "LukeForEntityDisambiguation",
     head=_ENTITY_HEAD,
     sign=MASK_EMBEDDING,
+    component="luke_linker",
+    settings={
+        "incl_prior": False,
+        "get_candidates_batch": {"@misc": "spacy-luke.alias_candidates_batch.v1", "k": 30},
+        "model": {
+            "@architectures": "spacy-luke.CandidateScorer.v1",
+            "rows": "only",
+            "attention": "full",
+            "inference": "local",
+            "max_entities": 128,
+            "max_mention_pieces": 30,
+        },
+    },
     mask_embedding=True,
 )
 ENTITY_TYPING = PublishedClass(
