@@ -102,7 +102,11 @@ DISAMBIGUATION = PublishedClass(
     component="luke_linker",
     settings={
         "incl_prior": False,
-        "get_candidates_batch": {"@misc": "spacy-luke.alias_candidates_batch.v1", "k": 30},
+        "get_candidates_batch": {
+            "@misc": "spacy-luke.alias_candidates_batch.v1",
+            "k": 30,
+            "fuzzy": "never",  # because one of the candidates is always linked
+        },
         "model": {
             "@architectures": "spacy-luke.CandidateScorer.v1",
             "rows": "only",

@@ -84,7 +84,11 @@ def _linking(inference: str) -> Preset:
             "incl_prior": False,
             "threshold": 0.0,
             "nil_bias": 0.0,
-            "get_candidates_batch": {"@misc": "spacy-luke.alias_candidates_batch.v1", "k": 30},
+            "get_candidates_batch": {
+                "@misc": "spacy-luke.alias_candidates_batch.v1",
+                "k": 30,
+                "fuzzy": "never",
+            },
             "model": {
                 "@architectures": "spacy-luke.CandidateScorer.v1",
                 "rows": "only",

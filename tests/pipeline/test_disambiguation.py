@@ -265,7 +265,7 @@ def test_the_knowledge_base_is_the_vocabulary(aware):
     assert band.name == "Band (music)" and set(band.aliases) == {"Band (music)", "Band"}
     doc = nlp.make_doc("the band sang in Kyoto and Atlantis")
     doc.ents = [Span(doc, a, a + 1, "X") for a in (1, 4, 6)]
-    assert [x.kb_id_ for x in nlp(doc).ents][:2] == ["Band (music)", "Kyoto"]
+    assert [x.kb_id_ for x in nlp(doc).ents] == ["Band (music)", "Kyoto", "NIL"]
 
 
 def test_the_knowledge_base_may_be_edited(aware):
@@ -278,6 +278,9 @@ def test_the_knowledge_base_may_be_edited(aware):
     doc.ents = [Span(doc, 0, 1, "X")]
     scores = dict(nlp(doc).ents[0]._.candidates)
     assert scores == pytest.approx({"Tokyo": 0.5, "Atlantis": 0.5})  # no row: nothing is known
+    doc.ents[0]._.allowed_ids = ["Japan", "Atlantis", "Tokyo"]
+    (best, _), (second, _), (worst, _) = nlp(doc).ents[0]._.candidates
+    assert {best, worst} == {"Japan", "Tokyo"} and second == "Atlantis"
 
 
 def test_nil_is_impossible_if_there_are_candidates(aware):
