@@ -174,10 +174,8 @@ class _Candidates:
     def logits(self, masks: torch.Tensor, which: Array) -> torch.Tensor:
         """(len(which), 1 + K) logits of some of the mentions. masks: (n_spans, H)."""
         run, query, rows = self.run, self.query, self.rows[which]
-        own_masks, entities = (
-            masks.index_select(0, run.index(rows)),
-            run.index(query.entities[rows]),
-        )
+        own_masks = masks.index_select(0, run.index(rows))
+        entities = run.index(query.entities[rows])
         if _scores_rows_only(self.head):
             assert self.table is not None
             return self.head.part(ROWS, RowHead)(own_masks, self.table, entities).float()
@@ -199,14 +197,10 @@ def _scores_rows_only(head: Head) -> bool:
     return bool(head.config.get("only_rows"))
 
 
-def predicts_nil(model: Model) -> bool:
-    """Whether a component's model may predict "none of the candidates"."""
-    return not _scores_rows_only(head_of(model))
-
-
-def uses_vectors(model: Model) -> bool:
-    """Whether a component's model scores candidates by vectors of entities."""
-    return not _scores_rows_only(head_of(model))
+def only_rows(model: Model) -> bool:
+    """Whether a component's model scores candidates by entity rows alone: it uses no vectors of
+    entities, and "none of the candidates" is impossible."""
+    return _scores_rows_only(head_of(model))
 
 
 def uses_rows(model: Model) -> bool:

@@ -7,7 +7,7 @@ from spacy.tokens import Span
 from thinc.api import Model
 
 from ..kb.knowledge_base import MappedKB
-from ..layers.candidate_scorer import CandidateQuery, uses_rows, uses_vectors
+from ..layers.candidate_scorer import CandidateQuery, only_rows, uses_rows
 from ..layers.task_layer import encoder_below, encoder_of
 from .entity_vectors import EntityVectors
 from .known_rows import known_rows
@@ -40,7 +40,7 @@ def with_entities(
     with_text = vectors.text == "description"
     described = [with_text and bool(kb.tables.descriptions[row]) for row in rows]
     query = replace(query, entities=entities, described=np.asarray(described, dtype=bool))
-    if uses_vectors(model):
+    if not only_rows(model):
         made = vectors.of(kb, encoder_below(model), rows, learning)
         query = replace(query, vectors=made)
     if uses_rows(model):

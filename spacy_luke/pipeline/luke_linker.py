@@ -23,7 +23,7 @@ from ..annotations.types import install_types
 from ..errors import ConfigError
 from ..kb.entity import NIL
 from ..kb.knowledge_base import MappedKB
-from ..layers.candidate_scorer import CandidateQuery, CandidateScorer, load_row_logits, predicts_nil
+from ..layers.candidate_scorer import CandidateQuery, CandidateScorer, load_row_logits, only_rows
 from ..layers.given_spans import ClassScores
 from ..layers.task_layer import encoder_below, fits, has_head, head_of, initialize_head
 from ..metrics.answers import Answer, Answers
@@ -302,7 +302,7 @@ class LukeLinker(EntityTask[LinkQuery]):
 
     def _targets(self, examples: Sequence[Example], query: LinkQuery) -> Targets:
         gold = gold_ids(examples, query.by_doc, self.cfg["spans_key"])
-        return link_targets(gold, query.rows, self.kb.tables.ids, predicts_nil(self.model))
+        return link_targets(gold, query.rows, self.kb.tables.ids, not only_rows(self.model))
 
     def initialize(  # type: ignore[override]  # spaCy passes each component its own settings
         self,

@@ -18,7 +18,7 @@ from ..checkpoint.names import (
 from ..checkpoint.read import Checkpoint, published_class
 from ..checkpoint.write import write_checkpoint
 from ..errors import ConfigError
-from ..layers.candidate_scorer import predicts_nil, row_logits
+from ..layers.candidate_scorer import only_rows, row_logits
 from ..layers.encoder import ENCODER, module_of, to_checkpoint
 from ..layers.entity_rows import TRANSFORM
 from ..layers.published_head import class_names
@@ -151,9 +151,8 @@ def _only(nlp: Language, name: str) -> Any:
 
 def _has_published_form(pipe: Any) -> bool:
     if isinstance(pipe, LukeLinker):
-        return not predicts_nil(pipe.model) and (
-            encoder_of(pipe.model).network.config.mask_row is not None
-        )
+        mask_row = encoder_of(pipe.model).network.config.mask_row
+        return only_rows(pipe.model) and mask_row is not None
     if isinstance(pipe, ClassifierPipe):
         classes = pipe._classes()
         return bool(
