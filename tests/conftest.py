@@ -75,7 +75,8 @@ def make_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> CheckpointMaker
 
     Called as ``make_checkpoint(kind, model=None, **config)``. kind: ``luke``, ``lite``, ``mluke``,
     ``luke-japanese``, ``bert-luke``, or the plain ``bert``, ``roberta`` or ``xlm-roberta``. model:
-    the ``transformers`` class to save, by default the bare encoder. Further settings go to
+    the ``transformers`` class to save, by default the bare encoder; or
+    ``LukeForEntityDisambiguation``, which the official repository publishes. Further settings go to
     ``config.json``.
     """
 
@@ -137,11 +138,40 @@ def write_checkpoint(path: Path, kind: str, model: str | None, **settings: Any) 
         kind = "luke"
     name = {"luke": "Luke", "bert": "Bert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta"}[kind]
     config = getattr(transformers, f"{name}Config")(**{**values, **settings})
+    disambiguates = model == "LukeForEntityDisambiguation"
+    if disambiguates:
+        model = "LukeForMaskedLM"
     torch.manual_seed(0)
     network = getattr(transformers, model or f"{name}Model")(config)
     for parameter in network.parameters():  # fresh ones hardly attend and have zero biases
         parameter.data.add_(torch.randn_like(parameter) * 0.15)
     network.save_pretrained(path)
+    if disambiguates:
+        make_disambiguation(path)
+
+
+def make_disambiguation(path: Path) -> None:
+    """Give a masked LM the tensors, and the files, of a published disambiguation model."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(path / "model.safetensors")
+    tensors = {name: x for name, x in tensors.items() if not name.startswith("lm_head.")}
+    table = tensors["luke.entity_embeddings.entity_embeddings.weight"]
+    tensors["luke.entity_embeddings.mask_embedding"] = torch.randn(table.shape[1]) * 0.15
+    tensors["entity_predictions.bias"] = torch.randn(len(table))
+    tensors["luke.embeddings.position_ids"] = torch.arange(SIZES["max_position_embeddings"])[None]
+    save_file(tensors, path / "model.safetensors", {"format": "pt"})
+    config = json.loads((path / "config.json").read_text())
+    write_json(path / "config.json", {**config, "architectures": ["LukeForEntityDisambiguation"]})
+    file = path / "entity_vocab.json"
+    rows: dict[int, list[list[str]]] = {}
+    for name, row in json.loads(file.read_text(encoding="utf8")).items():
+        language, colon, title = name.partition(":")
+        rows.setdefault(row, []).append([title, language] if colon else [name, "en"])
+    lines = [json.dumps({"id": row, "entities": x, "count": 1}) for row, x in rows.items()]
+    (path / "entity_vocab.jsonl").write_text("\n".join(lines), encoding="utf8")
+    file.unlink()
 
 
 def write_bpe(path: Path) -> int:

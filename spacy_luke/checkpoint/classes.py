@@ -13,6 +13,7 @@ from .names import (
     CLASSIFIER_BIAS,
     CLASSIFIER_WEIGHT,
     ENTITY_HEAD,
+    MASK_EMBEDDING,
     PHRASE_BIAS,
     PHRASE_WEIGHT,
     WORD_HEAD,
@@ -35,6 +36,7 @@ class PublishedClass:
         mark; empty if none.
     component: the factory of the component that reads it; empty if there is none.
     settings: the component's settings that reproduce the published model.
+    mask_embedding: whether the input of the entity [MASK] is a vector of its own.
     """
 
     name: str
@@ -43,6 +45,7 @@ class PublishedClass:
     task: str = ""
     component: str = "luke"
     settings: dict[str, Any] = field(default_factory=dict)
+    mask_embedding: bool = False
 
     @property
     def n_states(self) -> int:
@@ -86,13 +89,34 @@ def _marked(scorer: str) -> dict[str, Any]:
 
 
 BARE_MODEL = PublishedClass("LukeModel")
+_ENTITY_HEAD = _masked_head(ENTITY_HEAD, "entity_emb_size", "entity_vocab_size")
 MASKED_LM = PublishedClass(
     "LukeForMaskedLM",
-    head={
-        **_masked_head(WORD_HEAD, "hidden_size", "vocab_size"),
-        **_masked_head(ENTITY_HEAD, "entity_emb_size", "entity_vocab_size"),
-    },
+    head={**_masked_head(WORD_HEAD, "hidden_size", "vocab_size"), **_ENTITY_HEAD},
     sign=ENTITY_HEAD["bias"],
+)
+DISAMBIGUATION = PublishedClass(
+    "LukeForEntityDisambiguation",
+    head=_ENTITY_HEAD,
+    sign=MASK_EMBEDDING,
+    component="luke_linker",
+    settings={
+        "incl_prior": False,
+        "get_candidates_batch": {
+            "@misc": "spacy-luke.alias_candidates_batch.v1",
+            "k": 30,
+            "fuzzy": "never",  # because one of the candidates is always linked
+        },
+        "model": {
+            "@architectures": "spacy-luke.CandidateScorer.v1",
+            "rows": "only",
+            "attention": "full",
+            "inference": "local",
+            "max_entities": 128,
+            "max_mention_pieces": 30,
+        },
+    },
+    mask_embedding=True,
 )
 ENTITY_TYPING = PublishedClass(
     "LukeForEntityClassification",
@@ -142,7 +166,11 @@ _WITHOUT_ENTITIES = (
 
 CLASSES = (
     *(ENTITY_TYPING, ENTITY_PAIRS, ENTITY_SPANS, QUESTIONS, SPAN_QUESTIONS, PHRASES),
-    *(MASKED_LM, BARE_MODEL),  # after classes whose files may contain its heads, too
+    *(
+        DISAMBIGUATION,
+        MASKED_LM,
+        BARE_MODEL,
+    ),  # after classes whose files may contain its heads, too
     *_WITHOUT_ENTITIES,
 )
 _BY_NAME = {row.name: row for row in CLASSES}

@@ -8,7 +8,7 @@ from ..errors import CheckpointError
 from ..report import LOGGER
 from ..vocab.editing import shared_rows, special
 from ..vocab.entity_vocab import EntityVocab
-from .names import ENTITY_HEAD, ENTITY_PREDICTIONS, ENTITY_TABLE
+from .names import ENTITY_HEAD, ENTITY_PREDICTIONS, ENTITY_TABLE, MASK_EMBEDDING
 from .read import Checkpoint
 
 _DENSE = "entity_embeddings.dense.weight"
@@ -31,7 +31,7 @@ def with_entities(
     normal(0, ``initializer_range``) and a bias of zero.
 
     size: width of the table; 0 keeps it. Another width re-initialises all rows and the projection
-        to the hidden size.
+        to the hidden size; a mask embedding is left out.
     keep: if false, only the special entities keep their rows.
     language: prefix for names without a language, to find them in a multilingual vocabulary.
 
@@ -75,15 +75,17 @@ def with_entities(
     else:
         heads = {name: x for name, x in heads.items() if not name.startswith(ENTITY_PREDICTIONS)}
         weights.pop(_DENSE, None)
+        weights.pop(MASK_EMBEDDING, None)
         if width != config.hidden_size:
             dense = torch.randn((config.hidden_size, width), generator=generator)
             weights[_DENSE] = dense * config.initializer_range
     if entities.pad_id is not None and checkpoint.entities.pad_id is None:
         table[entities.pad_id] = 0.0
     weights[ENTITY_TABLE] = table
+    mask_row = entities.mask_id if MASK_EMBEDDING in weights else None
     return replace(
         checkpoint,
-        config=replace(config, entity_vocab_size=n_rows, entity_emb_size=width),
+        config=replace(config, entity_vocab_size=n_rows, entity_emb_size=width, mask_row=mask_row),
         weights=weights,
         others=heads,
         entities=entities,

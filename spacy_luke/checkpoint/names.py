@@ -47,6 +47,7 @@ TIED = {
 }
 
 ENTITY_TABLE = "entity_embeddings.entities.weight"  # our name
+MASK_EMBEDDING = "entity_embeddings.mask_embedding"  # published and ours
 _RENAMED = {
     "embeddings.word_embeddings": "word_embeddings.words",
     "embeddings.position_embeddings": "word_embeddings.positions",
@@ -57,6 +58,7 @@ _RENAMED = {
     "entity_embeddings.position_embeddings": "entity_embeddings.positions",
     "entity_embeddings.token_type_embeddings": "entity_embeddings.types",
     "entity_embeddings.LayerNorm": "entity_embeddings.norm",
+    "entity_embeddings": "entity_embeddings",  # of its own parameter, the mask embedding
 }
 _RENAMED_IN_LAYER = {
     "attention.self.w2e_query": "word_to_entity",

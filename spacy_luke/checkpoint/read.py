@@ -14,8 +14,9 @@ from ..vocab.entity_vocab import FILE_NAMES, EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from . import legacy
 from .check_heads import check_heads
-from .classes import CLASSES
+from .classes import CLASSES, class_named
 from .names import (
+    MASK_EMBEDDING,
     POOLER,
     Weights,
     by_short_name,
@@ -89,6 +90,8 @@ def _read(directory: Path, entity_aware: bool | None, name: str) -> Checkpoint:
     if is_luke:
         pruned = legacy.pruned_vocabulary(raw) if is_legacy else None
         entities = _entity_vocab(directory, config, pruned)
+        if MASK_EMBEDDING in published or class_named(source.architecture).mask_embedding:
+            config = replace(config, mask_row=entities.mask_id)
     else:
         entities = EntityVocab.specials_only()
         add_entities(published, config, pieces, directory)
@@ -107,6 +110,17 @@ def _read(directory: Path, entity_aware: bool | None, name: str) -> Checkpoint:
         }  # BERT's head of next sentences
     weights = _match(encoder, config, directory)
     return Checkpoint(config, weights, others, pieces, entities, source, is_luke)
+
+
+def read_entities(directory: Path) -> EntityVocab:
+    """The entity vocabulary of a directory of published files. Raises CheckpointError or
+    VocabError."""
+    for name in FILE_NAMES:
+        if (directory / name).exists():
+            return EntityVocab.from_file(directory / name)
+    raise CheckpointError(
+        f"{directory} has no entity vocabulary: expected one of {', '.join(FILE_NAMES)}."
+    )
 
 
 def published_class(directory: Path) -> str:
@@ -252,22 +266,18 @@ def _shapes(config: LukeConfig) -> dict[str, torch.Size]:
 def _entity_vocab(directory: Path, config: LukeConfig, pruned: EntityVocab | None) -> EntityVocab:
     """The vocabulary of a directory's files. pruned: used instead of a missing file, and of a file
     of the table before it was pruned."""
-    for name in FILE_NAMES:
-        if (directory / name).exists():
-            vocab = EntityVocab.from_file(directory / name)
-            if pruned is not None and len(vocab) != config.entity_vocab_size:
-                return pruned
-            if len(vocab) != config.entity_vocab_size:
-                raise CheckpointError(
-                    f"{directory / name} has ids up to {len(vocab) - 1}, but config.json has "
-                    f"entity_vocab_size {config.entity_vocab_size}."
-                )
-            return vocab
-    if pruned is not None:
+    file = next((directory / x for x in FILE_NAMES if (directory / x).exists()), None)
+    if file is None and pruned is not None:
         return pruned
-    raise CheckpointError(
-        f"{directory} has no entity vocabulary: expected one of {', '.join(FILE_NAMES)}."
-    )
+    vocab = read_entities(directory)
+    if len(vocab) != config.entity_vocab_size:
+        if pruned is not None:
+            return pruned
+        raise CheckpointError(
+            f"{file} has ids up to {len(vocab) - 1}, but config.json has entity_vocab_size "
+            f"{config.entity_vocab_size}."
+        )
+    return vocab
 
 
 def _list(names: list[str], limit: int = 8) -> str:

@@ -22,7 +22,7 @@ from .write_tokenizer import write_tokenizer
 
 _POSITIONS = "embeddings.position_embeddings.weight"
 _ENTITY_POSITIONS = f"entity_{_POSITIONS}"
-_OURS = ("kind", "word_shapes", "entity_labels", "extra")
+_OURS = ("kind", "word_shapes", "entity_labels", "mask_row", "extra")
 
 
 def write_checkpoint(

@@ -31,7 +31,8 @@ def import_cli(
     """Make a pipeline from a published LUKE.
 
     A span, pair or entity classifier becomes luke_ner, luke_relation or luke_entity_typing with its
-    labels. Any other checkpoint becomes a luke component, which keeps its heads.
+    labels, and a disambiguation model luke_linker with a knowledge base of its entities. Any other
+    checkpoint becomes a luke component, which keeps its heads.
 
     A preset reproduces the published result of a fine-tuned checkpoint on its corpus. Omit it for
     other text.

@@ -1,34 +1,40 @@
 """``spacy-luke.CandidateScorer.v1``: scores the entities of a knowledge base that a mention may
 mean, and that it means none of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model
 from torch import nn
 
-from ..inputs.placed_spans import span_pieces
+from ..errors import ConfigError
+from ..inputs.placed_spans import PlacedSpans, span_pieces
 from ..model.candidate_head import CandidateHead, MentionStates
+from ..model.network import AttentionPattern
 from ..model.packing import Array
-from ..validation import Positive, check_settings
+from ..model.row_head import RowHead, RowLogits
+from ..report import LOGGER
+from ..validation import Count, Positive, check_settings
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun
+from .entity_rows import entity_rows, has_entity_rows, load_transform
 from .entity_scorer import EntityQuery
-from .given_spans import ClassScores, probe_states
+from .given_spans import ClassScores, EntityInputs, span_states
+from .global_inference import resolve
+from .mention_words import piece_means, sentence_table
 from .shim import LearnRates
 from .task_head import Head, HeadKind
-from .task_layer import Scorer, task_layer
+from .task_layer import Scorer, encoder_of, head_of, scorer_of, task_layer
 
 FEATURES = ("prior", "likeness", "type")
 """Of a candidate, computed without the text: the logarithm of its prior, that of the likeness of
 alias and mention, and whether its type agrees with that of the mention."""
-CONTEXT = 32
-"""Tokens before and after a mention that are its sentence in a document without sentences."""
+CANDIDATES, ROWS = "candidates", "rows"
+"""The part of a head that scores candidates: by all terms, or by entity rows alone."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +43,32 @@ class CandidateQuery(EntityQuery):
 
     entities: (n_spans, K) rows of ``vectors``; -1 where a mention has fewer than K candidates.
     features: (n_spans, K, len(FEATURES)). vectors: (m, H) of length 1. described: (m,) whether an
-    entity has a description.
+    entity has a description. known_rows: (m,) of the same entities in the encoder's table, or -1.
+    nil_bias: what will be subtracted from the logit of "none of the candidates".
     """
 
     entities: Array
     features: Array
     vectors: Array
     described: Array
+    known_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64), kw_only=True)
+    nil_bias: float = field(default=0.0, kw_only=True)
 
 
 def _parts(
-    hidden: int, n_classes: int, temperature: float, similarity: float
+    hidden: int,
+    n_classes: int,
+    temperature: float,
+    similarity: float,
+    row_size: int = 0,
+    row_eps: float = 0.0,
+    only_rows: bool = False,
 ) -> Mapping[str, nn.Module]:
-    return {"candidates": CandidateHead(hidden, len(FEATURES), temperature, similarity)}
+    """row_size: width of the entity table; 0: rows are not used. row_eps: of the LayerNorm."""
+    rows = RowLogits(hidden, row_size, row_eps) if row_size else None
+    if rows is not None and only_rows:
+        return {ROWS: RowHead(rows)}
+    return {CANDIDATES: CandidateHead(hidden, len(FEATURES), temperature, similarity, rows)}
 
 
 @dataclass
@@ -58,15 +77,36 @@ class CandidateScorer(Scorer[CandidateQuery, ClassScores]):
 
     temperature: Positive = 0.03
     similarity: float = 0.0
+    rows: bool | Literal["only"] = True
+    attention: AttentionPattern = "probe"
+    inference: Literal["local", "global"] = "local"
+    max_rounds: Count = 128
+    max_entities: Count = 128
+    max_mention_pieces: Count | None = None
 
     node: ClassVar[str] = "luke-candidate-scorer"
     kind: ClassVar[HeadKind] = HeadKind(_parts)
 
     def __post_init__(self) -> None:
         check_settings("CandidateScorer", CandidateScorer, vars(self))
+        if self.inference == "global" and self.attention != "full":
+            raise ConfigError(
+                "CandidateScorer.inference is 'global', in which mentions see each other; set "
+                f"attention to 'full' (it is {self.attention!r})."
+            )
 
     def head_config(self, encoder: Encoder) -> dict[str, Any]:
-        return {"temperature": self.temperature, "similarity": self.similarity}
+        config: dict[str, Any] = {"temperature": self.temperature, "similarity": self.similarity}
+        if self.rows and has_entity_rows(encoder):
+            network = encoder.network.config
+            config.update(row_size=network.entity_emb_size, row_eps=network.layer_norm_eps)
+            config.update(only_rows=self.rows == "only")
+        elif self.rows == "only":
+            raise ConfigError(
+                f"CandidateScorer.rows is 'only', and {encoder.source.name} has no masked-entity "
+                "head (entity_predictions), or no entities besides the special ones."
+            )
+        return config
 
     def fits(self, encoder: Model, query: CandidateQuery) -> Array:
         return query.spans.place(encoder, query.docs).fits
@@ -77,47 +117,109 @@ class CandidateScorer(Scorer[CandidateQuery, ClassScores]):
         rows = np.flatnonzero(placed.fits)
         if not len(rows):
             return ClassScores(rows, run.zeros(0, 1 + query.entities.shape[1]))
-        masks, pieces = probe_states(run, query.spans, placed)
-        sentences = sentence_table(query.docs, placed.spans[rows], placed.of_doc[rows])
-        of_sentences = span_pieces(placed.pieces, sentences, placed.of_doc[rows])
-        states = MentionStates(
-            piece_means(run, pieces, placed.starts[rows], placed.ends[rows]),
-            piece_means(run, pieces, *of_sentences),
-            masks.index_select(0, run.index(rows)),
+        inputs = EntityInputs(self.attention, self.max_entities, self.max_mention_pieces)
+        states = span_states(run, query.spans, placed, inputs)
+        candidates = _Candidates(run, head, query, placed, rows, states.pieces)
+        logits = candidates.logits(states.entities, np.arange(len(rows)))
+        if self.inference == "local" or run.is_train:
+            return ClassScores(rows, logits)
+        of_candidates = np.append(query.known_rows, -1)[query.entities[rows]]
+
+        def encode_again(shown: Array, which: Array) -> torch.Tensor:
+            ids = np.full(len(query.spans), run.encoder.mask_id)
+            ids[rows] = np.where(shown >= 0, shown, run.encoder.mask_id)
+            again = span_states(run, query.spans, placed, inputs, ids, rows[which])
+            return candidates.logits(again.entities, which)
+
+        resolved, n_open = resolve(
+            logits,
+            of_candidates,
+            states.sequences[rows],
+            encode_again,
+            query.nil_bias,
+            self.max_rounds,
         )
-        logits = head.part("candidates", CandidateHead)(
+        if n_open and run.encoder.reports_first("max_rounds"):
+            LOGGER.warning(
+                "Global inference stopped after max_rounds (%d), before %d mentions of this batch "
+                "were resolved: these have the scores of the last round. This warning is logged "
+                "once per encoder.",
+                self.max_rounds,
+                n_open,
+            )
+        return ClassScores(rows, resolved)
+
+
+class _Candidates:
+    """The candidates of the mentions that fit, ``rows`` of a query. States of words are those of
+    the first pass."""
+
+    def __init__(
+        self,
+        run: EncoderRun,
+        head: Head,
+        query: CandidateQuery,
+        placed: PlacedSpans,
+        rows: Array,
+        pieces: torch.Tensor,
+    ):
+        self.run, self.head, self.query, self.rows = run, head, query, rows
+        self.table = entity_rows(run, query.known_rows) if "row_size" in head.config else None
+        if not _scores_rows_only(head):
+            sentences = sentence_table(query.docs, placed.spans[rows], placed.of_doc[rows])
+            of_sentences = span_pieces(placed.pieces, sentences, placed.of_doc[rows])
+            self.words = piece_means(run, pieces, placed.starts[rows], placed.ends[rows])
+            self.sentences = piece_means(run, pieces, *of_sentences)
+
+    def logits(self, masks: torch.Tensor, which: Array) -> torch.Tensor:
+        """(len(which), 1 + K) logits of some of the mentions. masks: (n_spans, H)."""
+        run, query, rows = self.run, self.query, self.rows[which]
+        own_masks = masks.index_select(0, run.index(rows))
+        entities = run.index(query.entities[rows])
+        if _scores_rows_only(self.head):
+            assert self.table is not None
+            return self.head.part(ROWS, RowHead)(own_masks, self.table, entities).float()
+        chosen = run.index(which)
+        states = MentionStates(
+            self.words.index_select(0, chosen), self.sentences.index_select(0, chosen), own_masks
+        )
+        return self.head.part(CANDIDATES, CandidateHead)(
             states,
             run.values(query.vectors),
             run.values(query.described),
-            run.index(query.entities[rows]),
+            entities,
             run.values(query.features[rows]),
-        )
-        return ClassScores(rows, logits.float())
+            self.table,
+        ).float()
 
 
-def piece_means(run: EncoderRun, states: torch.Tensor, starts: Array, ends: Array) -> torch.Tensor:
-    """(n, H) means of the piece ranges [starts, ends), which are not empty."""
-    # In float64, so that rounding of a difference does not depend on the pieces before it.
-    sums = torch.cat([states.new_zeros((1, states.shape[1])), states]).double().cumsum(0)
-    totals = sums.index_select(0, run.index(ends)) - sums.index_select(0, run.index(starts))
-    return (totals / run.index(ends - starts)[:, None]).float()
+def _scores_rows_only(head: Head) -> bool:
+    return bool(head.config.get("only_rows"))
 
 
-def sentence_table(docs: Sequence[Doc], spans: Array, of_doc: Array) -> Array:
-    """(n, 2) the token range of the sentences that contain each span: from the start of the
-    sentence of its first token to the end of that of its last. In a document without sentences,
-    ``CONTEXT`` tokens before and after the span belong to it."""
-    table = np.stack([spans[:, 0] - CONTEXT, spans[:, 1] + CONTEXT], 1)
-    for number in np.unique(of_doc).tolist():
-        doc, own = docs[number], of_doc == number
-        table[own] = np.clip(table[own], 0, len(doc))
-        if doc.has_annotation("SENT_START"):
-            starts = np.asarray([sent.start for sent in doc.sents])
-            bounds = np.append(starts, len(doc))
-            first = np.searchsorted(starts, spans[own, 0], side="right") - 1
-            last = np.searchsorted(starts, spans[own, 1] - 1, side="right")
-            table[own] = np.stack([starts[first], bounds[last]], 1)
-    return table
+def only_rows(model: Model) -> bool:
+    """Whether a component's model scores candidates by entity rows alone: it uses no vectors of
+    entities, and "none of the candidates" is impossible."""
+    return _scores_rows_only(head_of(model))
+
+
+def uses_rows(model: Model) -> bool:
+    """Whether a component's model uses entity rows, as a term of scores or as inputs."""
+    return "row_size" in head_of(model).config or scorer_of(model).inference == "global"
+
+
+def row_logits(head: Head) -> RowLogits | None:
+    """The part of a head that scores by rows; None if there is none."""
+    if _scores_rows_only(head):
+        return head.part(ROWS, RowHead).rows
+    return head.part(CANDIDATES, CandidateHead).rows
+
+
+def load_row_logits(model: Model) -> None:
+    """Initialise the part that scores by rows from the encoder's masked-entity head."""
+    rows = row_logits(head_of(model))
+    if rows is not None:
+        load_transform(encoder_of(model), rows.transform)
 
 
 @registry.architectures("spacy-luke.CandidateScorer.v1")
@@ -126,6 +228,12 @@ def CandidateScorer_v1(
     *,
     temperature: float = 0.03,
     similarity: float = 0.0,
+    rows: bool | Literal["only"] = True,
+    attention: Literal["probe", "full"] = "probe",
+    inference: Literal["local", "global"] = "local",
+    max_rounds: int = 128,
+    max_entities: int = 128,
+    max_mention_pieces: int | None = None,
     learn_rate_factor: float = 1.0,
 ) -> Model[CandidateQuery, ClassScores]:
     """Score the candidates of mentions; see :class:`.CandidateHead`.
@@ -134,7 +242,27 @@ def CandidateScorer_v1(
     temperature: cosines are divided by it, and added to the logarithm of the prior.
     similarity: an untrained head scores "none of the candidates" like a candidate with this cosine
         and a prior of 1.
+    rows: use what the encoder knows of entities, if it has a masked-entity head and rows: the
+        head's logits of candidates (:class:`.RowLogits`). ``only``: these alone count, and "none of
+        the candidates" is impossible, as in published disambiguation models. Used by
+        ``nlp.initialize()``; not to be changed later.
+    attention: ``probe`` (mentions do not see each other) or ``full`` (as pretrained).
+    inference: ``local`` is one pass, as in training; ``global``, with full attention, resolves the
+        mentions of a sequence one after the other, and shows the entity of each to the others.
+    max_rounds: most passes of ``global``; a sequence needs at most one per mention.
+    max_entities: (``full`` only) most mentions of a sequence; windows with more are repeated.
+    max_mention_pieces: the number of a mention's first pieces that its positions use; 30 in
+        published models, by default all.
     learn_rate_factor: learning rate of the head, relative to the config's.
     """
-    scorer = CandidateScorer(temperature, similarity)
+    scorer = CandidateScorer(
+        temperature,
+        similarity,
+        rows,
+        attention,
+        inference,
+        max_rounds,
+        max_entities,
+        max_mention_pieces,
+    )
     return task_layer(encoder, scorer, LearnRates(learn_rate_factor))

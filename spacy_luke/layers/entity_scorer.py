@@ -18,7 +18,7 @@ from ..checkpoint.classes import ENTITY_TYPING
 from ..model.heads import LinearHead
 from ..model.packing import Array
 from .encoder_run import EncoderRun
-from .given_spans import ClassScores, GivenScorer, GivenSpans, probe_states
+from .given_spans import ClassScores, GivenScorer, GivenSpans, span_states
 from .shim import LearnRates
 from .task_head import Head, HeadKind
 from .task_layer import task_layer
@@ -65,7 +65,7 @@ class EntityScorer(GivenScorer[EntityQuery]):
         placed = spans.place(run.node, query.docs)
         if self.mode == "probe":
             rows = np.flatnonzero(placed.fits)
-            states, _ = probe_states(run, spans, placed)
+            states = span_states(run, spans, placed).entities
             logits = linear(states.index_select(0, run.index(rows))[:, None]).float()
             return ClassScores(rows, logits)
         marked = self.marked(run.node, spans, placed)

@@ -7,7 +7,7 @@ vocabulary has it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..inputs.marked import Marked, Markers, View, context_windows, marker_ids, pack_marked
 from ..inputs.placed_spans import PlacedSpans, bounded
+from ..model.network import AttentionPattern
 from ..model.packing import Array, Entities, LukeInputs
 from ..report import LOGGER
 from ..validation import Count, check_settings
@@ -83,23 +84,67 @@ class GivenScorer(Scorer[Query, ClassScores]):
         return MarkedSpans(encoder_run.window(encoder), spans, placed, self.typed_markers)
 
 
-def probe_states(
-    run: EncoderRun, spans: GivenSpans, placed: PlacedSpans
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """States of all spans, (n_spans, H), zeros for a span that does not fit; and of all pieces,
-    (n_pieces, H). Each is from the window that the span or piece belongs to."""
+class SpanStates(NamedTuple):
+    """entities: (n_spans, H) of spans, zeros for a span that was not encoded. pieces: (n_pieces, H)
+    of words. Each is from the window that the span or piece belongs to. sequences: (n_spans,) the
+    number of the sequence that has each span as an entity input, or -1."""
+
+    entities: torch.Tensor
+    pieces: torch.Tensor
+    sequences: Array
+
+
+@dataclass(frozen=True)
+class EntityInputs:
+    """How spans become entity inputs.
+
+    attention: in ``probe`` they do not see each other, in ``full`` (as pretrained) they do.
+    max_entities: (``full`` only) most of a sequence; windows with more are repeated.
+    max_mention_pieces: the number of a span's first pieces that its positions use; None: all.
+    """
+
+    attention: AttentionPattern = "probe"
+    max_entities: int = 0
+    max_mention_pieces: int | None = None
+
+
+def span_states(
+    run: EncoderRun,
+    spans: GivenSpans,
+    placed: PlacedSpans,
+    inputs: EntityInputs = EntityInputs(),
+    ids: Array | None = None,
+    only: Array | None = None,
+) -> SpanStates:
+    """States of all spans and pieces.
+
+    ids: (n_spans,) the entity whose row is the input of each span; by default [MASK].
+    only: rows of spans that fit; if given, only windows with these are encoded, and pieces of
+        other windows are left out.
+    """
     label_ids = spans.label_ids(run)
+    if ids is None:
+        ids = np.full(len(spans), run.encoder.mask_id, dtype=np.int64)
+    if only is not None:
+        encoded = np.isin(placed.owner, placed.owner[only])
+        placed = replace(placed, owner=np.where(encoded, placed.owner, -1))
+    sequences = np.full(len(spans), -1, dtype=np.int64)
     entities = run.zeros(len(spans), run.encoder.hidden_size)
     rows, parts, words = [], [], [entities[:0]]
-    for batch in placed.batches(run.max_rows):
-        given = batch.entities(run.encoder.mask_id, label_ids[batch.rows])
-        states = run.encode(LukeInputs(batch, given), "probe")
-        rows.append(batch.rows)
+    limit = inputs.max_entities if inputs.attention == "full" else 0
+    n_sequences = 0
+    for batch in placed.batches(run.max_rows, limit, all_windows=only is None):
+        own = batch.rows
+        given = batch.entities(ids[own], label_ids[own], inputs.max_mention_pieces or 0)
+        states = run.encode(LukeInputs(batch, given), inputs.attention)
+        sequences[own] = n_sequences + batch.sequences
+        n_sequences += batch.n_sequences
+        rows.append(own)
         parts.append(states.entities)
         words.append(states.words.index_select(0, run.index(placed.own_rows(batch))))
     if parts:
         entities = entities.index_copy(0, run.index(np.concatenate(rows)), torch.cat(parts))
-    return entities, torch.cat(words)
+    return SpanStates(entities, torch.cat(words), sequences)
 
 
 class MarkedSpans:

@@ -23,7 +23,7 @@ from ..model.heads import LinearHead, PairHead
 from ..model.packing import Array
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun
-from .given_spans import ClassScores, GivenScorer, GivenSpans, in_parts, probe_states
+from .given_spans import ClassScores, GivenScorer, GivenSpans, in_parts, span_states
 from .shim import LearnRates
 from .task_head import Head, HeadKind
 from .task_layer import task_layer
@@ -111,7 +111,7 @@ class PairScorer(GivenScorer[PairQuery]):
     def _probe(
         self, run: EncoderRun, head: Head, query: PairQuery, placed: PlacedSpans
     ) -> tuple[Array, torch.Tensor | None]:
-        entities, words = probe_states(run, query.spans, placed)
+        entities, words, _ = span_states(run, query.spans, placed)
         rows = np.flatnonzero(_both_fit(query, placed.fits))
         if not len(rows):
             return rows, None

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from .row_head import EntityRows, RowLogits
+
 
 class MentionStates(NamedTuple):
     """States of mentions, each (n, H). words: the mean of a mention's pieces. sentence: the mean of
@@ -21,12 +23,13 @@ class CandidateHead(nn.Module):
     cosines with the vector of an entity: of the mention, and of its sentence if the entity has a
     description.
 
-    Without training, a mention is the mean of its words, and a score is the sum of the features
-    and the cosines divided by ``temperature``. Training adds learned projections of all states to
-    the mention, and of its vector to an entity, and learns the weights of the sum.
+    Without training, a mention is the mean of its words, and a score is the sum of the features,
+    the cosines divided by ``temperature``, and the logits of entity rows (:class:`.RowLogits`), if
+    the encoder has them. Training adds learned projections of all states to the mention, and of its
+    vector to an entity, and learns the weights of the sum.
 
     similarity: an untrained head scores "none of the candidates" like a candidate with this cosine
-    and no other features.
+    and no other features. rows: None if the encoder has no entity rows.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class CandidateHead(nn.Module):
         n_features: int,
         temperature: float,
         similarity: float,
+        rows: RowLogits | None = None,
         dropout: float = 0.1,
     ):
         super().__init__()
@@ -43,8 +47,10 @@ class CandidateHead(nn.Module):
         self.sentence = nn.Linear(hidden, hidden, bias=False)
         self.mask = nn.Linear(hidden, hidden, bias=False)
         self.entity = nn.Linear(hidden, hidden, bias=False)
-        self.classifier = nn.Linear(n_features + 2, 1, bias=False)
-        self.nil = nn.Linear(hidden + n_features + 2, 1)
+        self.rows = rows
+        n_terms = n_features + 2 + (rows is not None)
+        self.classifier = nn.Linear(n_terms, 1, bias=False)
+        self.nil = nn.Linear(hidden + n_terms, 1)
         self.dropout = nn.Dropout(dropout)
 
     def initialize(self) -> None:
@@ -61,12 +67,14 @@ class CandidateHead(nn.Module):
         described: torch.Tensor,
         entities: torch.Tensor,
         features: torch.Tensor,
+        table: EntityRows | None = None,
     ) -> torch.Tensor:
         """Logits (n, 1 + K): of "none of the candidates", and of each candidate (-inf: no
         candidate).
 
         vectors: (m, H) of entities; described: (m,) whether an entity has a description.
-        entities: (n, K) rows of ``vectors``, or -1. features: (n, K, n_features).
+        entities: (n, K) rows of ``vectors``, or -1. features: (n, K, n_features). table: of the
+        same m entities, if the encoder has rows.
         """
         states = MentionStates(*(x.float() for x in states))
         exists, rows = entities >= 0, entities.clamp(min=0)
@@ -78,6 +86,9 @@ class CandidateHead(nn.Module):
         by_sentence = by_sentence.masked_fill(~described[rows], 0.0)
         cosines = torch.stack([by_mention, by_sentence], -1) / self.temperature
         inner = torch.cat([features, cosines], -1)
+        if self.rows is not None and table is not None:
+            by_row = self.rows(states.mask, table, entities)
+            inner = torch.cat([inner, by_row.unsqueeze(-1)], -1)
         logits = self.classifier(inner).squeeze(-1).masked_fill(~exists, -torch.inf)
         return torch.cat([self._nil(states.mask, inner, exists), logits], 1)
 

@@ -29,8 +29,8 @@ class LukeConfig:
 
     Field names are those of published ``config.json`` files. Defaults are the *values* of these
     files, which differ from the defaults of ``transformers.LukeConfig``. Published files do not
-    have ``kind``, ``word_shapes`` and ``entity_labels``. ``extra`` contains the keys of a file that
-    the network does not use, so that an exported file is complete.
+    have ``kind``, ``word_shapes``, ``entity_labels`` and ``mask_row``. ``extra`` contains the keys
+    of a file that the network does not use, so that an exported file is complete.
     """
 
     vocab_size: int
@@ -53,6 +53,9 @@ class LukeConfig:
     """Add an embedding of the word's shape (lower, Title, UPPER, ...), for uncased encoders."""
     entity_labels: list[str] = field(default_factory=list)
     """Coarse labels that have an embedding, which is added to the entity's; none by default."""
+    mask_row: int | None = None
+    """The id of the entity [MASK], if its input is a vector of its own (``mask_embedding``) in
+    place of that row of the table; None if it is the row."""
     extra: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -85,6 +88,12 @@ class LukeConfig:
             raise ConfigError(
                 f"max_position_embeddings ({self.max_position_embeddings}) and pad_token_id "
                 f"({self.pad_token_id}) leave {self.max_pieces} positions for pieces; 3 are needed."
+            )
+        row = self.mask_row
+        if row is not None and (not isinstance(row, int) or not 0 <= row < self.entity_vocab_size):
+            raise ConfigError(
+                f"mask_row is {row!r}; use null, or a whole number below entity_vocab_size, which "
+                f"is {self.entity_vocab_size}."
             )
         if self.hidden_size % self.num_attention_heads:
             raise ConfigError(

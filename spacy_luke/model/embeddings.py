@@ -63,13 +63,19 @@ class EntityEmbeddings(nn.Module):
 
     The entity table has ``entity_emb_size`` columns, and its rows are projected to the hidden size
     without a bias if the sizes differ. Entity positions start at 0 for the first special piece,
-    also in encoders of kind ``roberta``.
+    also in encoders of kind ``roberta``. Published disambiguation models have a
+    ``mask_embedding``, which is the input of the entity [MASK] in place of its row.
     """
 
     def __init__(self, config: LukeConfig):
         super().__init__()
         hidden, size = config.hidden_size, config.entity_emb_size
         self.entities: nn.Embedding | StoredRows = nn.Embedding(config.entity_vocab_size, size)
+        self.mask_row = -1  # not an id
+        self.mask_embedding: nn.Parameter | None = None
+        if config.mask_row is not None:
+            self.mask_row = config.mask_row
+            self.mask_embedding = nn.Parameter(torch.zeros(size))
         self.dense = nn.Linear(size, hidden, bias=False) if size != hidden else None
         self.positions = nn.Embedding(config.max_position_embeddings, hidden)
         self.types = nn.Embedding(config.type_vocab_size, hidden)
@@ -87,6 +93,9 @@ class EntityEmbeddings(nn.Module):
     ) -> torch.Tensor:
         """ids, starts, ends, labels: (n_entities,) -> (n_entities, hidden)."""
         states = self.entities(ids)
+        if self.mask_embedding is not None:
+            is_mask = (ids == self.mask_row).unsqueeze(-1)
+            states = torch.where(is_mask, self.mask_embedding, states)
         if self.dense is not None:
             states = self.dense(states)
         states = states + self.mean_positions(starts, ends) + self.types.weight[0]

@@ -143,21 +143,33 @@ class PairHead(nn.Module):
         return self.classifier(self.dropout(gelu(inner)))
 
 
-class MaskedHead(nn.Module):
-    """Predicts masked words or entities: dense, GELU, LayerNorm, decoder tied to a table. Callers
-    give it the table (in pretraining :class:`..pretraining.objective.PretrainingModel`).
+class MaskedTransform(nn.Module):
+    """The features of masked words or entities: dense, GELU, LayerNorm. Their product with a row of
+    a table is the logit of that row, without its bias.
 
     size: the width of that table: H for words, the entity embedding size for entities.
     """
 
-    def __init__(self, hidden: int, size: int, n_classes: int, eps: float):
+    def __init__(self, hidden: int, size: int, eps: float):
         super().__init__()
         self.dense = nn.Linear(hidden, size)
         self.norm = nn.LayerNorm(size, eps=eps)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """(n, H) -> (n, size)."""
+        return self.norm(gelu(self.dense(states)))
+
+
+class MaskedHead(MaskedTransform):
+    """Predicts masked words or entities: features, and a decoder tied to a table. Callers give it
+    the table (in pretraining :class:`..pretraining.objective.PretrainingModel`)."""
+
+    def __init__(self, hidden: int, size: int, n_classes: int, eps: float):
+        super().__init__(hidden, size, eps)
         self.bias = nn.Parameter(torch.zeros(n_classes))
 
     def forward(self, states: torch.Tensor, table: torch.Tensor | None = None) -> torch.Tensor:
         """states (n, H), table (n_classes, size) -> logits (n, n_classes). Without a table: the
         features (n, size), which the decoder multiplies with the table."""
-        features = self.norm(gelu(self.dense(states)))
+        features = super().forward(states)
         return features if table is None else F.linear(features, table, self.bias)

@@ -63,17 +63,20 @@ def reference_links(eg: Example, key: str | None) -> dict[Place, set[str]]:
     return links
 
 
-def link_targets(gold: Iterable[set[str]], rows: Array, ids: TextTable) -> Targets:
+def link_targets(
+    gold: Iterable[set[str]], rows: Array, ids: TextTable, has_nil: bool = True
+) -> Targets:
     """Targets (n, 1 + K): "NIL", and each candidate. Not known are mentions that are not annotated,
     and those whose gold entity is not a candidate.
 
-    rows: (n, K) of candidates in the knowledge base, -1 where there is none.
+    rows: (n, K) of candidates in the knowledge base, -1 where there is none. has_nil: whether "NIL"
+    can be predicted; else mentions that are "NIL" are not known.
     """
     targets = np.zeros((len(rows), 1 + rows.shape[1]), dtype=np.float32)
     for target, own, names in zip(targets, rows, gold, strict=True):
         found = [ids.find(name) for name in names - {NIL}]
         target[1:] = np.isin(own, [row for row in found if row is not None])
-        target[0] = names == {NIL}
+        target[0] = has_nil and names == {NIL}
     return targets, np.asarray(targets.any(axis=1))
 
 

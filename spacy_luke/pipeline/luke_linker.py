@@ -1,8 +1,8 @@
 """``luke_linker``: links entities to a knowledge base, or says that they are not in it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ import srsly
 from pydantic import Field
 from spacy.kb import KnowledgeBase
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import minibatch
 from spacy.vocab import Vocab
@@ -23,12 +23,11 @@ from ..annotations.types import install_types
 from ..errors import ConfigError
 from ..kb.entity import NIL
 from ..kb.knowledge_base import MappedKB
-from ..layers.candidate_scorer import CandidateQuery, CandidateScorer
+from ..layers.candidate_scorer import CandidateQuery, CandidateScorer, load_row_logits, only_rows
 from ..layers.given_spans import ClassScores
 from ..layers.task_layer import encoder_below, fits, has_head, head_of, initialize_head
 from ..metrics.answers import Answer, Answers
 from ..metrics.links import link_answers, link_score
-from ..ties import likeliest
 from ..validation import Count, Name
 from .class_loss import Targets
 from .classifier_pipe import ClassifierSettings
@@ -40,11 +39,12 @@ from .link_candidates import (
     candidate_arrays,
     find_candidates,
 )
+from .link_query import LinkQuery, with_entities
+from .link_scores import ranked
 from .links import count_links, gold_ids, link_targets, report_links, write_links
 
 Array = np.ndarray
 KBLoader = Callable[[Vocab], KnowledgeBase]
-Ranked = list[tuple[str, float]]
 
 LINK = "link"
 """What all answers are, for calibration and thresholds."""
@@ -144,15 +144,6 @@ def make_luke_linker(
     )
 
 
-@dataclass(frozen=True)
-class LinkQuery(CandidateQuery):
-    """by_doc: the mentions of each document that are linked. rows: (n_spans, K) of candidates in
-    the knowledge base, or -1."""
-
-    by_doc: list[list[Span]]
-    rows: Array
-
-
 class LinkerSettings(ClassifierSettings):
     labels_discard: list[Name]
     incl_prior: bool
@@ -240,14 +231,14 @@ class LukeLinker(EntityTask[LinkQuery]):
     # Queries
 
     def _query(self, docs: Sequence[Doc]) -> LinkQuery:
-        return self._with_vectors(self._mentions(docs, learning=False), learning=False)
+        return self._with_entities(self._mentions(docs, learning=False), learning=False)
 
     def _query_to_learn(self, docs: Sequence[Doc]) -> LinkQuery:
         """Vectors of earlier weights may be used: they are not made again in every step."""
-        return self._with_vectors(self._mentions(docs, learning=True), learning=True)
+        return self._with_entities(self._mentions(docs, learning=True), learning=True)
 
     def _mentions(self, docs: Sequence[Doc], learning: bool) -> LinkQuery:
-        """The mentions and their candidates, without vectors."""
+        """The mentions and their candidates, without what the encoder says of these."""
         kb, discarded = self._filled_kb(), set(self.cfg["labels_discard"])
         by_doc = [
             [span for span in spans_of(doc, self.cfg["spans_key"]) if span.label_ not in discarded]
@@ -266,20 +257,11 @@ class LukeLinker(EntityTask[LinkQuery]):
         )
         rows, features = candidate_arrays(kb, mentions, candidates, self.cfg["incl_prior"])
         empty = np.zeros(0)
-        spans = given_spans(by_doc)
-        return LinkQuery(docs, spans, rows, features, empty, empty, by_doc, rows)
+        spans, nil_bias = given_spans(by_doc), self.cfg["nil_bias"]
+        return LinkQuery(docs, spans, rows, features, empty, empty, by_doc, rows, nil_bias=nil_bias)
 
-    def _with_vectors(self, query: LinkQuery, learning: bool) -> LinkQuery:
-        exists, descriptions = query.rows >= 0, self.kb.tables.descriptions
-        unique, inverse = np.unique(query.rows[exists], return_inverse=True)
-        entities = np.full(query.rows.shape, -1, dtype=np.int64)
-        entities[exists] = inverse
-        rows = unique.tolist()
-        encoder = encoder_below(self.model)
-        vectors = self._vectors.of(self.kb, encoder, rows, learning)
-        with_text = self.cfg["entity_text"] == "description"
-        described = np.asarray([with_text and bool(descriptions[row]) for row in rows], dtype=bool)
-        return replace(query, entities=entities, vectors=vectors, described=described)
+    def _with_entities(self, query: LinkQuery, learning: bool) -> LinkQuery:
+        return with_entities(query, self.kb, self.model, self._vectors, learning)
 
     def _part(self, query: LinkQuery, low: int, high: int) -> LinkQuery:
         by_doc, own = query.by_doc[low:high], (query.of_doc >= low) & (query.of_doc < high)
@@ -299,7 +281,14 @@ class LukeLinker(EntityTask[LinkQuery]):
         """Write ``kb_id_`` and ``Span._.candidates`` of the mentions. A mention that was not scored
         gets "NIL"."""
         query, values = scores
-        found = dict(zip(values.rows.tolist(), self._ranked(query, values)))
+        scored = ranked(
+            self.model.ops.to_numpy(values.logits),
+            query.rows[values.rows],
+            self.kb.tables.ids,
+            self._confidence,
+            self.cfg["nil_bias"],
+        )
+        found = dict(zip(values.rows.tolist(), scored))
         row = 0
         for doc, mentions in zip(query.docs, query.by_doc):
             ids = {}
@@ -309,25 +298,6 @@ class LukeLinker(EntityTask[LinkQuery]):
                 set_candidates(span, candidates)
                 row += 1
             write_links(doc, self.cfg["spans_key"], ids, self.cfg["overwrite"])
-
-    def _ranked(self, query: LinkQuery, values: ClassScores) -> Iterator[tuple[bool, Ranked]]:
-        """For each scored mention whether it is linked to its best candidate, and all of its
-        candidates, the best first."""
-        logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
-        logits[:, :1] -= self.cfg["nil_bias"]
-        exp = np.exp(logits - logits.max(-1, keepdims=True))
-        of_label = np.zeros(logits.shape, dtype=np.int64)
-        confidence, ids = self._confidence, self.kb.tables.ids
-        scores = confidence.scores(of_label, exp / exp.sum(-1, keepdims=True))
-        accepted, best = confidence.accepts(of_label, scores), likeliest(logits)
-        for i, row in enumerate(values.rows.tolist()):
-            own = query.rows[row]
-            # Equal scores in the order of candidates, but the best (see ties.py) first.
-            order = np.argsort(-scores[i, 1 : 1 + np.count_nonzero(own >= 0)], kind="stable")
-            if best[i]:
-                order = np.append(best[i] - 1, order[order != best[i] - 1])
-            candidates = [(ids[int(own[j])], float(scores[i, 1 + j])) for j in order.tolist()]
-            yield bool(best[i] and accepted[i, best[i]]), candidates
 
     def answers(self, examples: Iterable[Example]) -> Answers:
         names = ("spans_key", "labels_discard")
@@ -341,7 +311,7 @@ class LukeLinker(EntityTask[LinkQuery]):
 
     def _targets(self, examples: Sequence[Example], query: LinkQuery) -> Targets:
         gold = gold_ids(examples, query.by_doc, self.cfg["spans_key"])
-        return link_targets(gold, query.rows, self.kb.tables.ids)
+        return link_targets(gold, query.rows, self.kb.tables.ids, not only_rows(self.model))
 
     def initialize(  # type: ignore[override]  # spaCy passes each component its own settings
         self,
@@ -364,6 +334,7 @@ class LukeLinker(EntityTask[LinkQuery]):
     def _initialize_classes(self, names: set[str]) -> None:
         initialize_head(self.model, 1)
         head_of(self.model).classes = self._classes()
+        load_row_logits(self.model)
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold links that cannot be predicted, and the recall of candidates."""

@@ -1,9 +1,10 @@
 """Settings with which published fine-tuned checkpoints behave as published.
 
 A preset maps the name of a component to its settings. A preset without a suffix is the protocol of
-the paper (Yamada et al. 2020, section 4). The suffix ``.examples`` means the protocol of the newer
-training scripts in the official repository. ``docs/reproduce.md`` explains how the two differ, and
-what else is needed to reproduce a published result.
+the paper (Yamada et al. 2020, section 4; for entity disambiguation Yamada et al. 2022). The suffix
+``.examples`` means the protocol of the newer training scripts in the official repository, and
+``.local`` disambiguation of all mentions in one pass. ``docs/reproduce.md`` explains how they
+differ, and what else is needed to reproduce a published result.
 """
 
 from copy import deepcopy
@@ -77,6 +78,31 @@ def _typing(spaces: str, max_mention_pieces: int | None) -> Preset:
     }
 
 
+def _linking(inference: str) -> Preset:
+    return {
+        "luke_linker": {
+            "incl_prior": False,
+            "threshold": 0.0,
+            "nil_bias": 0.0,
+            "get_candidates_batch": {
+                "@misc": "spacy-luke.alias_candidates_batch.v1",
+                "k": 30,
+                "fuzzy": "never",
+            },
+            "model": {
+                "@architectures": "spacy-luke.CandidateScorer.v1",
+                "rows": "only",
+                "attention": "full",
+                "inference": inference,
+                "max_rounds": 128,
+                "max_entities": 128,
+                "max_mention_pieces": 30,
+                "encoder": {"tokenization": "mentions"},
+            },
+        }
+    }
+
+
 PRESETS: dict[str, Preset] = {
     "conll-2003": _ner("conll"),
     "conll-2003.examples": _ner("words"),
@@ -84,6 +110,8 @@ PRESETS: dict[str, Preset] = {
     "tacred.examples": _relation("text", None),
     "open-entity": _typing("words", 30),
     "open-entity.examples": _typing("text", None),
+    "disambiguation": _linking("global"),
+    "disambiguation.local": _linking("local"),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import spacy
 from spacy.language import Language
 
-from ..checkpoint.classes import BARE_MODEL, MASKED_LM, class_named
+from ..checkpoint.classes import BARE_MODEL, DISAMBIGUATION, MASKED_LM, class_named
 from ..checkpoint.hub import resolve
 from ..checkpoint.names import (
     CLASSIFIER,
@@ -18,15 +18,18 @@ from ..checkpoint.names import (
 from ..checkpoint.read import Checkpoint, published_class
 from ..checkpoint.write import write_checkpoint
 from ..errors import ConfigError
+from ..layers.candidate_scorer import only_rows, row_logits
 from ..layers.encoder import ENCODER, module_of, to_checkpoint
+from ..layers.entity_rows import TRANSFORM
 from ..layers.published_head import class_names
 from ..layers.task_head import Head
 from ..layers.task_layer import encoder_of, head_of, scorer_of
 from .classifier_pipe import PUBLISHED_MODES, ClassifierPipe
+from .luke_linker import LukeLinker
 from .model_card import record_preset
 from .presets import preset_settings
 
-LUKE, NER = "luke", "luke_ner"
+LUKE, NER, LINKER = "luke", "luke_ner", "luke_linker"
 
 
 def import_checkpoint(
@@ -38,8 +41,9 @@ def import_checkpoint(
     """A pipeline with the component that reads a published checkpoint.
 
     Span, pair and entity classifiers become ``luke_ner`` (behind a ``sentencizer``),
-    ``luke_relation`` and ``luke_entity_typing`` with their labels. All other checkpoints become
-    ``luke``, which keeps their heads.
+    ``luke_relation`` and ``luke_entity_typing`` with their labels. Disambiguation models become
+    ``luke_linker``, with a knowledge base of their entities. All other checkpoints become ``luke``,
+    which keeps their heads.
 
     name: a directory, or a name on the hub.
     language: of the pipeline. In a multilingual vocabulary (keys ``lang:title``), titles of this
@@ -73,6 +77,9 @@ def import_checkpoint(
     if factory == NER:
         nlp.add_pipe("sentencizer")
     nlp.add_pipe(factory, config=_merged(config, settings or {}))
+    if factory == LINKER:
+        loader = {"@misc": "spacy-luke.KBFromEntityVocab.v1", "name": name}
+        nlp.config["initialize"]["components"][LINKER] = {"kb_loader": loader}
     nlp.initialize()
     if preset is not None:
         record_preset(nlp, factory, preset)
@@ -105,14 +112,20 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
     if model.name == ENCODER:
         checkpoint = to_checkpoint(module_of(model))
         architecture = _architecture_of(checkpoint)
+    elif not _has_published_form(component):
+        raise ConfigError(
+            f"{component.name} has no published form: no published classifier has its mode or its "
+            "classes. Only luke_ner in mode full, luke_relation and luke_entity_typing in mode "
+            "markers, and luke_linker with rows = 'only' on a published disambiguation model can "
+            "be exported."
+        )
+    elif isinstance(component, LukeLinker):
+        architecture = DISAMBIGUATION.name
+        checkpoint = _with_transform(
+            to_checkpoint(encoder_of(component.model)), head_of(component.model)
+        )
     else:
         head = head_of(component.model)
-        if not _has_published_form(component):
-            raise ConfigError(
-                f"{component.name} has no published form: no published classifier has its mode or "
-                "its classes. Only luke_ner in mode full, and luke_relation and luke_entity_typing "
-                "in mode markers, can be exported."
-            )
         architecture = head.kind.architecture
         checkpoint = _with_classifier(
             to_checkpoint(encoder_of(component.model)),
@@ -137,6 +150,9 @@ def _only(nlp: Language, name: str) -> Any:
 
 
 def _has_published_form(pipe: Any) -> bool:
+    if isinstance(pipe, LukeLinker):
+        mask_row = encoder_of(pipe.model).network.config.mask_row
+        return only_rows(pipe.model) and mask_row is not None
     if isinstance(pipe, ClassifierPipe):
         classes = pipe._classes()
         return bool(
@@ -155,6 +171,14 @@ def _architecture_of(checkpoint: Checkpoint) -> str:
         return source
     masked = MASKED_LM.head.keys() <= checkpoint.others.keys()
     return (MASKED_LM if masked else BARE_MODEL).name
+
+
+def _with_transform(checkpoint: Checkpoint, head: Head) -> Checkpoint:
+    """The checkpoint with the transform of a linker's head."""
+    rows = row_logits(head)
+    assert rows is not None
+    trained = {TRANSFORM[x]: tensor.cpu() for x, tensor in rows.transform.state_dict().items()}
+    return replace(checkpoint, others={**checkpoint.others, **trained})
 
 
 def _with_classifier(

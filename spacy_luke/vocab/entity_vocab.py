@@ -171,12 +171,12 @@ def _json_lines(text: str, source: str) -> Iterator[_Entry]:
         try:
             entry = json.loads(line)
             index = entry["id"]
-            entities = [(str(title), str(language)) for title, language in entry["entities"]]
+            entities = [(str(title), language) for title, language in entry["entities"]]
         except (ValueError, KeyError, TypeError, RecursionError) as err:
             raise VocabError(f"{source}, line {number}: not an entity entry ({err!r}).") from err
         for title, language in entities:
-            special = title in (PAD, UNK, MASK, MASK2)
-            yield number, title if special else f"{language}:{title}", index
+            bare = title in (PAD, UNK, MASK, MASK2) or language is None
+            yield number, title if bare else f"{language}:{title}", index
 
 
 def _tsv(text: str, source: str) -> Iterator[_Entry]:

@@ -16,13 +16,16 @@ HEADS = {
     "luke_ner": ("LukeForEntitySpanClassification", ["NIL", "LOC"]),
     "luke_relation": ("LukeForEntityPairClassification", ["no_relation", "born_in"]),
     "luke_entity_typing": ("LukeForEntityClassification", ["person", "place"]),
+    "luke_linker": ("LukeForEntityDisambiguation", []),
 }
 
 
 @pytest.fixture(scope="module")
 def published(make_checkpoint):
     return {
-        factory: make_checkpoint("luke", architecture, id2label=dict(enumerate(labels)))
+        factory: make_checkpoint(
+            "luke", architecture, **({"id2label": dict(enumerate(labels))} if labels else {})
+        )
         for factory, (architecture, labels) in HEADS.items()
     }
 
@@ -40,7 +43,7 @@ def test_all_settings_of_a_preset_stand_in_the_pipeline_it_makes(name, published
     import_checkpoint(str(published[factory]), "en", preset=name).to_disk(tmp_path)
     nlp = spacy.load(tmp_path)
     assert within(settings, nlp.config["components"][factory])
-    assert nlp.get_pipe(factory).labels
+    assert nlp.get_pipe(factory).answer_labels
     assert name not in (tmp_path / "config.cfg").read_text()
 
 

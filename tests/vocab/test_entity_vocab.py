@@ -169,3 +169,8 @@ def test_published_files_are_read(data_dir, name, title, index):
     vocab = EntityVocab.from_file(data_dir / "luke-vocab" / name)
     assert (vocab.pad_id, vocab.unk_id, vocab.mask_id) == (0, 1, 2)
     assert vocab.find(title) == index
+
+
+def test_titles_of_json_lines_without_language_have_no_prefix(read):
+    vocab = read(jsonl([*LINES[:3], {"id": 3, "entities": [["Tokyo", None]], "count": 1}]))
+    assert vocab.find("Tokyo", "en") == 3 and vocab.name_of(3) == "Tokyo"
