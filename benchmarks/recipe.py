@@ -112,12 +112,14 @@ def table(records: Sequence[results.Record]) -> str:
     rows: dict[tuple, dict[str, Any]] = {}
     for record in records:
         settings = record["settings"]
-        key = (settings["size"], settings["given"], record["row"])
+        # Runs with other overrides are another line: they make another number of steps.
+        key = (settings["size"], settings["given"], record["row"], json.dumps(settings["set"]))
         rows.setdefault(key, {"steps": record["steps"], "runs": []})["runs"].append(record)
     order = {name: i for i, name in enumerate((*GIVEN, *ROWS))}
     lines = []
-    for (size, given, row), found in sorted(
-        rows.items(), key=lambda item: (item[0][0], order[item[0][1]], order[item[0][2]])
+    for (size, given, row, _), found in sorted(
+        rows.items(),
+        key=lambda item: (item[0][0], order[item[0][1]], order[item[0][2]], item[0][3]),
     ):
         test = {form: [x[f"test_{form}"]["f"] for x in found["runs"]] for form in GIVEN}
         lines.append(

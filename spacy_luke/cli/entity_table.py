@@ -12,6 +12,7 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 from wasabi import Printer
 
+from ..annotations.mentions import UNLINKED
 from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError
 from ..vocab import editing
@@ -142,7 +143,7 @@ def _mentions(path: Path, nlp: Language, titles: dict[str, str]) -> Iterator[Any
     if path.suffix == ".spacy":
         for doc in DocBin().from_disk(path).get_docs(nlp.vocab):
             for ent in doc.ents:
-                if ent.kb_id_:
+                if ent.kb_id_ not in UNLINKED:
                     name = titles.get(ent.kb_id_, ent.kb_id_)
                     yield TitledMention(name, doc, ent.start, ent.end)
         return

@@ -143,6 +143,7 @@ def test_own_entities_come_from_descriptions_names_and_mentions(full, tmp_path):
         (["In", "Orrin", "it", "rains"], 1, "Orrin"),
         (["Visit", "Orrin", "!"], 1, "Orrin"),
         (["Nothing", "here"], 0, ""),
+        (["Visit", "Erewhon"], 1, "NIL"),
     ]:
         doc = Doc(vocab, words=words)
         doc.ents = [Span(doc, at, at + 1, "LOC", kb_id=title)]
