@@ -28,15 +28,7 @@ class LinkedMention(NamedTuple):
 def diseases(folder: Path, work: Path) -> tuple[list[Entity], dict[str, list[LinkedMention]]]:
     """The Disease Ontology, and the mentions of two parts of the NCBI disease corpus. A MeSH or
     OMIM id stands for all diseases that refer to it."""
-    path = folder / "disease-ontology" / "kb.jsonl"
-    by_reference: dict[str, set[str]] = {}
-    for record in _records(path):
-        references = [
-            *record["mesh"],
-            *(f"OMIM:{str(x).removeprefix('OMIM:')}" for x in record["omim"]),
-        ]
-        for reference in references:
-            by_reference.setdefault(reference, set()).add(record["id"])
+    by_reference = disease_references(folder)
     parts = {}
     for part in ("develop", "train"):
         file = folder / "disease-linking" / f"NCBI{part}set_corpus.txt"
@@ -48,7 +40,17 @@ def diseases(folder: Path, work: Path) -> tuple[list[Entity], dict[str, list[Lin
                 known = frozenset().union(*(by_reference.get(x, ()) for x in ids))
                 mentions.append(LinkedMention(fields[3], known))
         parts[f"NCBI {part}"] = mentions
-    return list(read_entities(path, Findings())), parts
+    return list(read_entities(folder / "disease-ontology" / "kb.jsonl", Findings())), parts
+
+
+def disease_references(folder: Path) -> dict[str, set[str]]:
+    """MeSH or OMIM id -> the diseases of the Disease Ontology that refer to it."""
+    by_reference: dict[str, set[str]] = {}
+    for record in _records(folder / "disease-ontology" / "kb.jsonl"):
+        omim = (f"OMIM:{str(x).removeprefix('OMIM:')}" for x in record["omim"])
+        for reference in (*record["mesh"], *omim):
+            by_reference.setdefault(reference, set()).add(record["id"])
+    return by_reference
 
 
 def places(folder: Path, work: Path) -> tuple[list[Entity], dict[str, list[LinkedMention]]]:

@@ -315,21 +315,26 @@ class LukeLinker(EntityTask[LinkQuery]):
 
     def initialize(  # type: ignore[override]  # spaCy passes each component its own settings
         self,
-        get_examples: Callable[[], Iterable[Example]],
+        get_examples: Callable[[], Iterable[Example]] | None = None,
         *,
         nlp: Language | None = None,
         kb_loader: KBLoader | None = None,
     ) -> None:
         """Read the encoder's weights and the knowledge base, and count what cannot be linked.
 
-        kb_loader: by default the present knowledge base is used.
+        get_examples: not needed for a linker that is not trained. kb_loader: by default the present
+        knowledge base is used.
 
         Raises ConfigError if it is empty, and if no gold link can be learned.
         """
         if kb_loader is not None:
             self.set_kb(kb_loader)
         self._filled_kb()
-        super().initialize(get_examples, nlp=nlp)
+        super().initialize(get_examples or self._no_examples, nlp=nlp)
+
+    def _no_examples(self) -> list[Example]:
+        """One that says nothing: spaCy requires one."""
+        return [Example(Doc(self.vocab, words=["x"]), Doc(self.vocab, words=["x"]))]
 
     def _initialize_classes(self, names: set[str]) -> None:
         initialize_head(self.model, 1)

@@ -18,6 +18,7 @@ from spacy_luke.layers.token_vectors import encode_pieces
 from spacy_luke.pipeline.entity_vectors import make_name_vectors
 from tests.kb.conftest import build
 from tests.pipeline.linker_data import (
+    RECORDS,
     TEXTS,
     links,
     make_docs,
@@ -286,3 +287,14 @@ def test_names_that_are_written_differently_are_found_by_their_vectors(nlp):
     allowed = make_docs(nlp, [text])[0]
     allowed.ents[0]._.allowed_ids = ["ada"]
     assert [x for x, _ in nlp(allowed).ents[0]._.candidates] == ["ada"]
+
+
+def test_an_untrained_linker_needs_no_examples(bert_dir, tmp_path):
+    build(tmp_path / "kb", RECORDS)
+    nlp = spacy.blank("en")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    linker = nlp.add_pipe("luke_linker", config={"model": {"encoder": encoder}})
+    linker.set_kb(lambda vocab: MappedKB.open(tmp_path / "kb", vocab))
+    linker.initialize(nlp=nlp)
+    expected = list(map(links, linked(make_linker(bert_dir, tmp_path / "other"))))
+    assert list(map(links, linked(nlp))) == expected

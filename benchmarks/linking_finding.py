@@ -1,0 +1,147 @@
+"""Finding entities whose names are written differently: an untrained ``luke_linker`` on diseases.
+
+    python -m benchmarks.linking_finding --encoder DIR --data FOLDER --results results.jsonl
+    python -m benchmarks.linking_finding --table --results results.jsonl
+
+The knowledge base is the Disease Ontology, the mentions are those of the development part of the
+NCBI disease corpus. Rows are candidates by aliases (equal, then similar), and also by the nearest
+vectors of names. Nothing was trained or tuned; mentions without an entity are "NIL".
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import filter_spans
+
+from spacy_luke.kb.build import build_kb
+from spacy_luke.kb.entity import Findings
+from spacy_luke.kb.knowledge_base import MappedKB
+from spacy_luke.pipeline.entity_vectors import make_name_vectors, make_vectors
+
+from . import results, runtime
+from .datasets import default_folder
+from .linking_data import disease_references, diseases
+from .markdown import markdown
+
+ROWS = ("aliases", "aliases and nearest names")
+Gold = Mapping[tuple[int, int], frozenset[str]]
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    p = runtime.parser("linking_finding", __doc__, "build/linking", "linking_finding.jsonl")
+    runtime.add_encoder(p)
+    runtime.add_device(p)
+    p.add_argument("--data", type=Path, default=default_folder(), help="folder of the data sets")
+    p.add_argument("--table", action="store_true", help="print what the results hold")
+    return runtime.parsed(p, argv)
+
+
+def make_linker(args: argparse.Namespace) -> Language:
+    """A pipeline with a linker, whose knowledge base has vectors of entities and names."""
+    entities, _ = diseases(args.data, args.work)
+    build_kb(iter(entities), args.work / "diseases.kb", "en", findings=Findings())
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": args.encoder}
+    linker: Any = nlp.add_pipe("luke_linker", config={"model": {"encoder": encoder}})
+    linker.set_kb(lambda vocab: MappedKB.open(args.work / "diseases.kb", vocab))
+    nlp.initialize()
+    make_vectors(nlp, linker.kb, half=True, component="luke_linker")
+    make_name_vectors(nlp, linker.kb, half=True, component="luke_linker")
+    return nlp
+
+
+def read_abstracts(nlp: Language, folder: Path) -> Iterator[tuple[Doc, Gold]]:
+    """Abstracts with mentions (of those that share tokens the longest), and the ids that each
+    means: none if it is "NIL"."""
+    known = disease_references(folder)
+    texts: dict[str, str] = {}
+    rows: dict[str, list[list[str]]] = {}
+    path = folder / "disease-linking" / "NCBIdevelopset_corpus.txt"
+    for line in path.read_text("utf8").split("\n"):
+        fields = line.split("\t")
+        if len(fields) == 6:
+            rows.setdefault(fields[0], []).append(fields)
+        elif line.count("|") >= 2:
+            number, _, text = line.split("|", 2)
+            texts[number] = f"{texts[number]} {text}" if number in texts else text
+    for number, text in texts.items():
+        doc = nlp.make_doc(text)
+        gold = {}
+        spans = []
+        for _, start, end, _, _, names in rows.get(number, ()):
+            span = doc.char_span(int(start), int(end), label="DISEASE", alignment_mode="expand")
+            assert span is not None
+            ids = [x.strip() for x in names.replace("+", "|").split("|")]
+            gold[span.start, span.end] = frozenset().union(*(known.get(x, ()) for x in ids))
+            spans.append(span)
+        doc.set_ents(filter_spans(spans))
+        yield doc, gold
+
+
+def run(nlp: Language, abstracts: Sequence[tuple[Doc, Gold]], row: str) -> results.Record:
+    linker: Any = nlp.get_pipe("luke_linker")
+    if row == "aliases":
+        linker.kb.tables.name_vectors = None
+    start = time.perf_counter()
+    docs = list(nlp.pipe([doc.copy() for doc, _ in abstracts]))
+    seconds = time.perf_counter() - start
+    mentions = [
+        (ent, gold[ent.start, ent.end])
+        for doc, (_, gold) in zip(docs, abstracts)
+        for ent in doc.ents
+    ]
+    with_id = [(ent, ids) for ent, ids in mentions if ids]
+    nil = [not ids for ent, ids in mentions if ent.kb_id_ == "NIL"]
+    return {
+        "mentions": len(with_id),
+        "nil_mentions": len(mentions) - len(with_id),
+        "right": sum(ent.kb_id_ in ids for ent, ids in with_id),
+        "among_30": sum(any(x in ids for x, _ in ent._.candidates[:30]) for ent, ids in with_id),
+        "nil": len(nil),
+        "nil_right": sum(nil),
+        "seconds": seconds,
+    }
+
+
+def table(records: Sequence[results.Record]) -> str:
+    lines = [
+        {
+            "candidates": x["row"],
+            "accuracy": f"{x['right'] / x['mentions']:.3f}",
+            "recall at 30": f"{x['among_30'] / x['mentions']:.3f}",
+            '"NIL": right of written': f"{x['nil_right']} of {x['nil']}",
+            "ms a mention": f"{1000 * x['seconds'] / (x['mentions'] + x['nil_mentions']):.0f}",
+        }
+        for x in records
+    ]
+    return markdown(pd.DataFrame(lines))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    if args.table:
+        found = results.read([args.results])
+        print(table([x for x in found if x["kind"] == "linking_finding"]))
+        return 0
+    runtime.start(args.gpu_id, args.threads)
+    args.work.mkdir(parents=True, exist_ok=True)
+    nlp = make_linker(args)
+    abstracts = list(read_abstracts(nlp, args.data))
+    for row in reversed(ROWS):  # the first has no vectors of names
+        record = {"kind": "linking_finding", "row": row, "encoder": Path(args.encoder).name}
+        results.append(args.results, {**record, **run(nlp, abstracts, row)})
+        print(f"{row}: done", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
