@@ -166,10 +166,11 @@ def _text(tables: Tables, row: int, text: Text) -> str:
 
 @dataclass
 class _Cache:
-    """state: what the vectors were made for. current: whether those of the knowledge base count.
-    vectors: others, by row. n_used: updates in which they were used."""
+    """tables, weights: what the vectors were made for. current: whether those of the knowledge base
+    count. vectors: others, by row. n_used: updates in which they were used."""
 
-    state: tuple
+    tables: Tables | None
+    weights: tuple
     current: bool
     vectors: dict[int, Array]
     n_used: int = 0
@@ -187,8 +188,8 @@ class EntityVectors:
 
     def __init__(self, make_doc: MakeDoc, text: Text, max_age: int) -> None:
         self.make_doc, self.text, self.max_age = make_doc, text, max_age
-        self._names_state: tuple = ()
-        self._cache = _Cache((), False, {})  # replaced as a whole: other threads may use it
+        self._names_state: tuple[Tables | None, tuple] = (None, ())
+        self._cache = _Cache(None, (), False, {})  # replaced as a whole: other threads may use it
 
     def of(self, kb: MappedKB, encoder: Model, rows: Sequence[int], learning: bool) -> Array:
         """(n, width) float32 vectors of the entities in some rows.
@@ -196,10 +197,11 @@ class EntityVectors:
         learning: whether this is an update.
         """
         weights = weights_state(module_of(encoder_node(encoder)).network)
-        cache, state = self._cache, (id(kb.tables), weights)
-        may_be_old = learning and cache.state[:1] == state[:1] and cache.n_used < self.max_age
-        if cache.state != state and not may_be_old:
-            cache = self._cache = _Cache(state, self._are_current(kb, encoder), {})
+        cache = self._cache
+        may_be_old = learning and cache.n_used < self.max_age
+        if cache.tables is not kb.tables or (cache.weights != weights and not may_be_old):
+            cache = _Cache(kb.tables, weights, self._are_current(kb, encoder), {})
+            self._cache = cache
         cache.n_used += learning
         stored, made = kb.tables.vectors if cache.current else None, cache.vectors
         missing = [
@@ -253,10 +255,11 @@ class EntityVectors:
         earlier weights may be used."""
         if not kb.has_name_vectors or not texts:
             return [[] for _ in texts]
-        state = (id(kb.tables), weights_state(module_of(encoder_node(encoder)).network))
-        if not learning and self._names_state != state:
+        weights = weights_state(module_of(encoder_node(encoder)).network)
+        tables, made_for = self._names_state
+        if tables is not kb.tables or (not learning and made_for != weights):
             self.renew_names(kb, encoder)
-            self._names_state = (id(kb.tables), state[1])
+            self._names_state = (kb.tables, weights)
         unique = list(dict.fromkeys(texts))
         vectors = text_vectors(encoder, [self.make_doc(text) for text in unique])
         found = nearest_candidates(kb.tables, vectors, NearestSettings(k))

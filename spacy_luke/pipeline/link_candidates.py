@@ -1,6 +1,6 @@
 """The candidates of mentions, as arrays: what ``luke_linker`` scores."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -120,15 +120,19 @@ def _allowed(
 def candidate_arrays(
     kb: MappedKB,
     mentions: Sequence[Span],
+    labels: Sequence[Collection[str]],
     candidates: Sequence[Sequence[LinkCandidate]],
     prior: bool,
 ) -> tuple[Array, Array]:
     """Rows (n, K) of the knowledge base, -1 where there is no candidate; and features
-    (n, K, len(FEATURES)). prior: whether it is a feature; else its logarithm is 0 for all."""
+    (n, K, len(FEATURES)).
+
+    labels: of each mention. prior: whether it is a feature; else its logarithm is 0 for all.
+    """
     width = max((len(x) for x in candidates), default=0)
     rows = np.full((len(mentions), width), -1, dtype=np.int64)
     features = np.zeros((len(mentions), width, len(FEATURES)), dtype=np.float32)
-    for i, (mention, own) in enumerate(zip(mentions, candidates)):
+    for i, (mention, names, own) in enumerate(zip(mentions, labels, candidates, strict=True)):
         if not own:
             continue
         rows[i, : len(own)] = [x.row for x in own]
@@ -136,7 +140,7 @@ def candidate_arrays(
             features[i, : len(own), 0] = np.log([max(x.prior, LEAST_PRIOR) for x in own])
         likes = [max(x.likeness, LEAST_PRIOR) for x in own]
         features[i, : len(own), 1] = LIKENESS_POWER * np.log(likes)
-        types = {x.casefold() for x in (mention.label_, *get_types(mention)) if x}
+        types = {x.casefold() for x in (*names, *get_types(mention)) if x}
         if types:
             agree = [kb.tables.types[x.row].casefold() in types for x in own]
             features[i, : len(own), 2] = np.multiply(agree, TYPE_BONUS)

@@ -18,21 +18,22 @@ Array = np.ndarray
 @dataclass(frozen=True)
 class LinkQuery(CandidateQuery):
     """by_doc: the mentions of each document that are linked. rows: (n_spans, K) of candidates in
-    the knowledge base, or -1."""
+    the knowledge base, or -1. kb: it may be another one than the component has now."""
 
     by_doc: list[list[Span]]
     rows: Array
+    kb: MappedKB
 
 
 def with_entities(
-    query: LinkQuery, kb: MappedKB, model: Model, vectors: EntityVectors, learning: bool
+    query: LinkQuery, model: Model, vectors: EntityVectors, learning: bool
 ) -> LinkQuery:
     """The query with vectors of its candidates, and their rows in the encoder's table, as far as
     the model uses them.
 
     learning: whether this is an update.
     """
-    exists = query.rows >= 0
+    exists, kb = query.rows >= 0, query.kb
     unique, inverse = np.unique(query.rows[exists], return_inverse=True)
     entities = np.full(query.rows.shape, -1, dtype=np.int64)
     entities[exists] = inverse

@@ -1,14 +1,14 @@
 """Links of mentions: writing them, and the gold ones as targets."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from ..annotations.annotated import is_annotated
-from ..annotations.mentions import Place
+from ..annotations.mentions import Place, all_spans
 from ..kb.entity import NIL
 from ..kb.text_table import TextTable
 from ..metrics.relations import common_places
@@ -18,26 +18,55 @@ from .class_loss import Targets
 Array = np.ndarray
 
 
-def write_links(doc: Doc, key: str | None, ids: Mapping[Place, str], overwrite: bool) -> None:
+def spans_to_link(
+    doc: Doc, key: str | None, discarded: Collection[str]
+) -> tuple[list[Span], list[set[str]]]:
+    """The mentions of ``Doc.ents`` or of a spans group that are linked, in text order, and all
+    labels of each: spans with equal tokens are one mention.
+
+    discarded: labels of spans that are left as they are.
+    """
+    by_place: dict[Place, Span] = {}
+    labels: dict[Place, set[str]] = defaultdict(set)
+    for span in all_spans(doc, key):
+        if len(span) and span.label_ not in discarded:
+            by_place.setdefault((span.start, span.end), span)
+            labels[span.start, span.end].add(span.label_)
+    places = sorted(by_place)
+    return [by_place[place] for place in places], [labels[place] for place in places]
+
+
+def write_links(
+    doc: Doc,
+    key: str | None,
+    ids: Mapping[Place, str],
+    overwrite: bool,
+    discarded: Collection[str] = (),
+) -> None:
     """Set ``kb_id_`` of the mentions at some places, tokens [start, end), of ``Doc.ents`` or of a
-    spans group. overwrite: also if a mention has one."""
+    spans group. overwrite: also if a mention has one. discarded: labels of spans that keep theirs.
+    """
+
+    def new_id(span: Span) -> str | None:
+        if span.label_ in discarded or (span.kb_id and not overwrite):
+            return None
+        return ids.get((span.start, span.end))
+
     if key is None:
         for ent in doc.ents:
-            new = ids.get((ent.start, ent.end))
-            if new is not None and (overwrite or not ent.kb_id):
+            new = new_id(ent)
+            if new is not None:
                 for token in ent:
                     token.ent_kb_id_ = new
     elif key in doc.spans:
         group = doc.spans[key]
-        spans = [_linked(span, ids, overwrite) for span in group]
+        spans = [_linked(span, new_id(span)) for span in group]
         doc.spans[key] = SpanGroup(doc, name=group.name, attrs=dict(group.attrs), spans=spans)
 
 
-def _linked(span: Span, ids: Mapping[Place, str], overwrite: bool) -> Span:
-    new = ids.get((span.start, span.end))
-    if new is None or (span.kb_id and not overwrite):
-        new = span.kb_id_
-    return Span(span.doc, span.start, span.end, span.label_, kb_id=new, span_id=span.id_)
+def _linked(span: Span, new: str | None) -> Span:
+    kb_id = span.kb_id_ if new is None else new
+    return Span(span.doc, span.start, span.end, span.label_, kb_id=kb_id, span_id=span.id_)
 
 
 def gold_ids(

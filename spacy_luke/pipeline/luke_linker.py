@@ -18,7 +18,6 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
 from ..annotations.candidates import install_candidates, set_candidates
-from ..annotations.mentions import spans_of
 from ..annotations.types import install_types
 from ..errors import ConfigError
 from ..kb.entity import NIL
@@ -41,7 +40,14 @@ from .link_candidates import (
 )
 from .link_query import LinkQuery, with_entities
 from .link_scores import ranked
-from .links import count_links, gold_ids, link_targets, report_links, write_links
+from .links import (
+    count_links,
+    gold_ids,
+    link_targets,
+    report_links,
+    spans_to_link,
+    write_links,
+)
 
 Array = np.ndarray
 KBLoader = Callable[[Vocab], KnowledgeBase]
@@ -240,11 +246,10 @@ class LukeLinker(EntityTask[LinkQuery]):
     def _mentions(self, docs: Sequence[Doc], learning: bool) -> LinkQuery:
         """The mentions and their candidates, without what the encoder says of these."""
         kb, discarded = self._filled_kb(), set(self.cfg["labels_discard"])
-        by_doc = [
-            [span for span in spans_of(doc, self.cfg["spans_key"]) if span.label_ not in discarded]
-            for doc in docs
-        ]
+        found = [spans_to_link(doc, self.cfg["spans_key"], discarded) for doc in docs]
+        by_doc = [spans for spans, _ in found]
         mentions = [span for spans in by_doc for span in spans]
+        labels = [names for _, of_spans in found for names in of_spans]
         candidates = find_candidates(
             kb,
             mentions,
@@ -255,13 +260,15 @@ class LukeLinker(EntityTask[LinkQuery]):
                 kb, encoder_below(self.model), texts, self.cfg["nearest"], learning
             ),
         )
-        rows, features = candidate_arrays(kb, mentions, candidates, self.cfg["incl_prior"])
+        rows, features = candidate_arrays(kb, mentions, labels, candidates, self.cfg["incl_prior"])
         empty = np.zeros(0)
         spans, nil_bias = given_spans(by_doc), self.cfg["nil_bias"]
-        return LinkQuery(docs, spans, rows, features, empty, empty, by_doc, rows, nil_bias=nil_bias)
+        return LinkQuery(
+            docs, spans, rows, features, empty, empty, by_doc, rows, kb, nil_bias=nil_bias
+        )
 
     def _with_entities(self, query: LinkQuery, learning: bool) -> LinkQuery:
-        return with_entities(query, self.kb, self.model, self._vectors, learning)
+        return with_entities(query, self.model, self._vectors, learning)
 
     def _part(self, query: LinkQuery, low: int, high: int) -> LinkQuery:
         by_doc, own = query.by_doc[low:high], (query.of_doc >= low) & (query.of_doc < high)
@@ -284,7 +291,7 @@ class LukeLinker(EntityTask[LinkQuery]):
         scored = ranked(
             self.model.ops.to_numpy(values.logits),
             query.rows[values.rows],
-            self.kb.tables.ids,
+            query.kb.tables.ids,
             self._confidence,
             self.cfg["nil_bias"],
         )
@@ -294,10 +301,12 @@ class LukeLinker(EntityTask[LinkQuery]):
             ids = {}
             for span in mentions:
                 is_link, candidates = found.get(row, (False, []))
-                ids[span.start, span.end] = candidates[0][0] if is_link else NIL
-                set_candidates(span, candidates)
                 row += 1
-            write_links(doc, self.cfg["spans_key"], ids, self.cfg["overwrite"])
+                if self.cfg["overwrite"] or not span.kb_id:
+                    ids[span.start, span.end] = candidates[0][0] if is_link else NIL
+                    set_candidates(span, candidates)
+            discarded = self.cfg["labels_discard"]
+            write_links(doc, self.cfg["spans_key"], ids, self.cfg["overwrite"], discarded)
 
     def answers(self, examples: Iterable[Example]) -> Answers:
         names = ("spans_key", "labels_discard")
@@ -311,7 +320,7 @@ class LukeLinker(EntityTask[LinkQuery]):
 
     def _targets(self, examples: Sequence[Example], query: LinkQuery) -> Targets:
         gold = gold_ids(examples, query.by_doc, self.cfg["spans_key"])
-        return link_targets(gold, query.rows, self.kb.tables.ids, not only_rows(self.model))
+        return link_targets(gold, query.rows, query.kb.tables.ids, not only_rows(self.model))
 
     def initialize(  # type: ignore[override]  # spaCy passes each component its own settings
         self,

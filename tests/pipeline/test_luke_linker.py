@@ -10,6 +10,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
 from spacy_luke.errors import ConfigError
+from spacy_luke.kb.entity import Entity
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.layers.encoder_run import EncoderRun
 from spacy_luke.layers.task_layer import encoder_below
@@ -298,3 +299,39 @@ def test_an_untrained_linker_needs_no_examples(bert_dir, tmp_path):
     linker.initialize(nlp=nlp)
     expected = list(map(links, linked(make_linker(bert_dir, tmp_path / "other"))))
     assert list(map(links, linked(nlp))) == expected
+
+
+def test_predictions_belong_to_the_knowledge_base_that_they_were_made_with(nlp):
+    pipe = nlp.get_pipe("luke_linker")
+    docs = make_docs(nlp)
+    prediction = pipe.predict(docs)
+    examples = make_examples(nlp)
+    loss, _ = pipe.get_loss(examples, prediction)
+    first = Entity("aaa", "Aaa", {"Aaa": 1.0})
+    other = pipe.kb.edited(add=[first], remove=["city", "band"])
+    pipe.set_kb(lambda vocab: other)
+    pipe.set_annotations(docs, prediction)
+    assert docs[2].ents[0].kb_id_ == "ada"
+    assert {x for doc in docs for x in links(doc)} <= {"city", "band", "ada", "kyoto", "NIL"}
+    assert pipe.get_loss(examples, prediction)[0] == loss
+
+
+def test_spans_with_equal_tokens_are_one_mention_with_all_labels(bert_dir, tmp_path):
+    nlp = make_linker(bert_dir, tmp_path / "kb", spans_key="sc", labels_discard=["DATE"])
+    scores = []
+    for labels in (["LOC", "DATE", "ORG"], ["DATE", "ORG", "LOC"]):
+        doc = nlp.make_doc("Tokyo grew")
+        doc.spans["sc"] = [Span(doc, 0, 1, x, kb_id="mine" * (x == "DATE")) for x in labels]
+        group = nlp(doc).spans["sc"]
+        assert [x.kb_id_ == "mine" for x in group] == [x == "DATE" for x in labels]
+        scores.append(group[0]._.candidates)
+    assert scores[0] == scores[1]
+
+
+def test_a_mention_that_keeps_its_link_keeps_its_candidates(nlp):
+    nlp.get_pipe("luke_linker").cfg["overwrite"] = False
+    doc = make_docs(nlp, TEXTS[:1])[0]
+    doc.ents = [Span(doc, 0, 1, "X", kb_id="mine")]
+    doc.ents[0]._.candidates = [("mine", 1.0)]
+    doc = nlp(doc)
+    assert links(doc) == ["mine"] and doc.ents[0]._.candidates == [("mine", 1.0)]
