@@ -14,6 +14,7 @@ from thinc.api import Adam, fix_random_seed, get_current_ops, use_ops, xp2torch
 
 from spacy_luke.layers.arrays import to_torch
 from tests.configs.test_configs import ENCODERS
+from tests.kb.conftest import build
 from tests.saved.make import ENCODER, WITHOUT, configs, documents, examples
 
 RATE = 1e-3
@@ -176,9 +177,17 @@ def config(name: str, encoder: str, folder: Path) -> None:
     from spacy.tokens import DocBin
 
     path = folder / "corpus.spacy"
-    blank_nlp = spacy.blank("en")
-    DocBin(docs=documents(blank_nlp), store_user_data=True).to_disk(path)
+    docs = documents(spacy.blank("en"))
+    names = sorted({ent.text for doc in docs for ent in doc.ents})
+    records = ({"id": f"{x} {i}", "name": x} for x in names for i in range(2))
+    build(folder / "kb", list(records))
+    for doc in docs:
+        for ent in doc.ents:
+            for token in ent:
+                token.ent_kb_id_ = f"{ent.text} 1"
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
     overrides = {
+        **({"paths.kb": str(folder / "kb")} if name == "linker" else {}),
         "paths.train": str(path),
         "paths.dev": str(path),
         "paths.encoder": encoder,
