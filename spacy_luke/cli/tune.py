@@ -39,8 +39,8 @@ def tune_cli(
     report: Annotated[Path | None, typer.Option(help="Also write what was chosen, .json.")] = None,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
-    """Choose settings of luke_ner, luke_relation and luke_entity_typing on development data, and
-    save them in the pipeline. No weight is changed.
+    """Choose settings of luke_ner, luke_relation, luke_entity_typing and luke_linker on development
+    data, and save them in the pipeline. No weight is changed.
 
     Chosen are the NIL bias and, in two-stage mode, the number of candidates; a calibration, after
     which an answer with score 0.8 is right in about 8 of 10 cases; and the least score of an

@@ -1,10 +1,10 @@
 """Vectors of a knowledge base's entities, made by the encoder of a pipeline."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from spacy.language import Language
@@ -166,10 +166,11 @@ def _text(tables: Tables, row: int, text: Text) -> str:
 
 @dataclass
 class _Cache:
-    """tables, weights: what the vectors were made for. current: whether those of the knowledge base
-    count. vectors: others, by row. n_used: updates in which they were used."""
+    """tables, text, weights: what the vectors were made for. current: whether those of the
+    knowledge base count. vectors: others, by row. n_used: updates in which they were used."""
 
     tables: Tables | None
+    text: Text
     weights: tuple
     current: bool
     vectors: dict[int, Array]
@@ -182,14 +183,20 @@ class EntityVectors:
     Those in the knowledge base are used if they were made by the present weights. Otherwise
     vectors are computed when they are needed first, and cached until the weights change.
 
-    max_age: in training, where weights change with every step, vectors are used for this number of
-        updates, or until the component predicts.
+    settings: of the component. ``entity_text``: see :data:`Text`. ``max_vector_age``: in training,
+        where weights change with every step, vectors are used for this number of updates, or until
+        the component predicts.
     """
 
-    def __init__(self, make_doc: MakeDoc, text: Text, max_age: int) -> None:
-        self.make_doc, self.text, self.max_age = make_doc, text, max_age
+    def __init__(self, make_doc: MakeDoc, settings: Mapping[str, Any]) -> None:
+        self.make_doc, self.settings = make_doc, settings
         self._names_state: tuple[Tables | None, tuple] = (None, ())
-        self._cache = _Cache(None, (), False, {})  # replaced as a whole: other threads may use it
+        # Replaced as a whole: other threads may use it.
+        self._cache = _Cache(None, self.text, (), False, {})
+
+    @property
+    def text(self) -> Text:
+        return self.settings["entity_text"]
 
     def of(self, kb: MappedKB, encoder: Model, rows: Sequence[int], learning: bool) -> Array:
         """(n, width) float32 vectors of the entities in some rows.
@@ -198,10 +205,11 @@ class EntityVectors:
         """
         weights = weights_state(module_of(encoder_node(encoder)).network)
         cache = self._cache
-        may_be_old = learning and cache.n_used < self.max_age
-        if cache.tables is not kb.tables or (cache.weights != weights and not may_be_old):
-            cache = _Cache(kb.tables, weights, self._are_current(kb, encoder), {})
-            self._cache = cache
+        is_same = cache.tables is kb.tables and cache.text == self.text
+        may_be_old = learning and cache.n_used < self.settings["max_vector_age"]
+        if not is_same or (cache.weights != weights and not may_be_old):
+            current = self._are_current(kb, encoder)
+            cache = self._cache = _Cache(kb.tables, self.text, weights, current, {})
         cache.n_used += learning
         stored, made = kb.tables.vectors if cache.current else None, cache.vectors
         missing = [

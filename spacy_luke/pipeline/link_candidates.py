@@ -69,7 +69,15 @@ def find_candidates(
     of_names = nearest([mentions[i].text for i in unequal])
     for i, others in zip(unequal, of_names, strict=True):
         _add_nearest(by_row[i], others)
-    return [_allowed(kb, *pair) for pair in zip(mentions, by_row, strict=True)]
+    unknown: list[str] = []
+    results = [_allowed(kb, *pair, unknown) for pair in zip(mentions, by_row, strict=True)]
+    if unknown:
+        LOGGER.warning(
+            "%d Span._.allowed_ids are not in the knowledge base (the first: %r).",
+            len(unknown),
+            unknown[0],
+        )
+    return results
 
 
 def _by_row(kb: MappedKB, found: Iterable[Candidate]) -> dict[int, LinkCandidate]:
@@ -92,21 +100,14 @@ def _add_nearest(candidates: dict[int, LinkCandidate], others: Sequence[FoundEnt
 
 
 def _allowed(
-    kb: MappedKB, mention: Span, candidates: dict[int, LinkCandidate]
+    kb: MappedKB, mention: Span, candidates: dict[int, LinkCandidate], unknown: list[str]
 ) -> list[LinkCandidate]:
+    """The candidates that the user allows. Ids that do not exist are added to ``unknown``."""
     allowed = get_allowed_ids(mention)
     if allowed is None:
         return list(candidates.values())
     rows = [kb.tables.ids.find(x) for x in allowed]
-    unknown = [x for x, row in zip(allowed, rows) if row is None]
-    if unknown:
-        LOGGER.warning(
-            "%d of %d allowed_ids of %r are not in the knowledge base (the first: %r).",
-            len(unknown),
-            len(allowed),
-            mention.text,
-            unknown[0],
-        )
+    unknown += [x for x, row in zip(allowed, rows) if row is None]
     known = list(dict.fromkeys(row for row in rows if row is not None))
     named = [row for row in known if row not in candidates]
     lang = kb.tables.lang

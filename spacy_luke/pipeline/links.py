@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup
@@ -36,21 +37,18 @@ def spans_to_link(
     return [by_place[place] for place in places], [labels[place] for place in places]
 
 
-def write_links(
-    doc: Doc,
-    key: str | None,
-    ids: Mapping[Place, str],
-    overwrite: bool,
-    discarded: Collection[str] = (),
-) -> None:
-    """Set ``kb_id_`` of the mentions at some places, tokens [start, end), of ``Doc.ents`` or of a
-    spans group. overwrite: also if a mention has one. discarded: labels of spans that keep theirs.
+def write_links(doc: Doc, ids: Mapping[Place, str], settings: Mapping[str, Any]) -> None:
+    """Set ``kb_id_`` of the mentions at some places, tokens [start, end).
+
+    settings: ``spans_key``: the group; None for ``Doc.ents``. ``overwrite``: also if a mention has
+    a link. ``labels_discard``: labels of spans that keep theirs.
     """
+    key = settings["spans_key"]
 
     def new_id(span: Span) -> str | None:
-        if span.label_ in discarded or (span.kb_id and not overwrite):
+        if span.label_ in settings["labels_discard"]:
             return None
-        return ids.get((span.start, span.end))
+        return ids.get((span.start, span.end)) if settings["overwrite"] or not span.kb_id else None
 
     if key is None:
         for ent in doc.ents:

@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import srsly
-from pydantic import Field
 from spacy.kb import KnowledgeBase
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -155,7 +154,7 @@ class LinkerSettings(ClassifierSettings):
     incl_prior: bool
     entity_text: Text
     max_vector_age: Count
-    nil_bias: Annotated[float, Field(allow_inf_nan=False)]
+    nil_bias: float
     overwrite: bool
     candidates_batch_size: Count
     nearest: Count
@@ -188,7 +187,7 @@ class LukeLinker(EntityTask[LinkQuery]):
         super().__init__(vocab, model, name, scorer, **cfg)
         self.get_candidates, self.get_candidates_batch = get_candidates, get_candidates_batch
         self.generate_empty_kb = generate_empty_kb
-        self._vectors = EntityVectors(make_doc, self.cfg["entity_text"], self.cfg["max_vector_age"])
+        self._vectors = EntityVectors(make_doc, self.cfg)
         self.kb = self._checked(self._empty_kb())
         install_candidates()
         install_types()
@@ -237,11 +236,13 @@ class LukeLinker(EntityTask[LinkQuery]):
     # Queries
 
     def _query(self, docs: Sequence[Doc]) -> LinkQuery:
-        return self._with_entities(self._mentions(docs, learning=False), learning=False)
+        query = self._mentions(docs, learning=False)
+        return with_entities(query, self.model, self._vectors, learning=False)
 
     def _query_to_learn(self, docs: Sequence[Doc]) -> LinkQuery:
         """Vectors of earlier weights may be used: they are not made again in every step."""
-        return self._with_entities(self._mentions(docs, learning=True), learning=True)
+        query = self._mentions(docs, learning=True)
+        return with_entities(query, self.model, self._vectors, learning=True)
 
     def _mentions(self, docs: Sequence[Doc], learning: bool) -> LinkQuery:
         """The mentions and their candidates, without what the encoder says of these."""
@@ -266,9 +267,6 @@ class LukeLinker(EntityTask[LinkQuery]):
         return LinkQuery(
             docs, spans, rows, features, empty, empty, by_doc, rows, kb, nil_bias=nil_bias
         )
-
-    def _with_entities(self, query: LinkQuery, learning: bool) -> LinkQuery:
-        return with_entities(query, self.model, self._vectors, learning)
 
     def _part(self, query: LinkQuery, low: int, high: int) -> LinkQuery:
         by_doc, own = query.by_doc[low:high], (query.of_doc >= low) & (query.of_doc < high)
@@ -305,8 +303,7 @@ class LukeLinker(EntityTask[LinkQuery]):
                 if self.cfg["overwrite"] or not span.kb_id:
                     ids[span.start, span.end] = candidates[0][0] if is_link else NIL
                     set_candidates(span, candidates)
-            discarded = self.cfg["labels_discard"]
-            write_links(doc, self.cfg["spans_key"], ids, self.cfg["overwrite"], discarded)
+            write_links(doc, ids, self.cfg)
 
     def answers(self, examples: Iterable[Example]) -> Answers:
         names = ("spans_key", "labels_discard")

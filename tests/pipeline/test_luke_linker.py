@@ -154,7 +154,8 @@ def test_a_list_of_allowed_ids_replaces_aliases(nlp, caplog):
     doc = nlp(doc)
     assert doc.ents[0]._.candidates[0][0] == "band" and len(doc.ents[0]._.candidates) == 1
     assert {x for x, _ in doc.ents[1]._.candidates} == {"kyoto", "city"}  # Japan: no alias
-    assert "1 of 3 allowed_ids of 'Japan'" in caplog.text and "'unheard'" in caplog.text
+    assert "1 Span._.allowed_ids are not in the knowledge base" in caplog.text
+    assert "'unheard'" in caplog.text
     doc.ents[0]._.allowed_ids = []
     assert links(nlp(doc))[0] == "NIL"
     doc.ents[0]._.allowed_ids = None
@@ -335,3 +336,11 @@ def test_a_mention_that_keeps_its_link_keeps_its_candidates(nlp):
     doc.ents[0]._.candidates = [("mine", 1.0)]
     doc = nlp(doc)
     assert links(doc) == ["mine"] and doc.ents[0]._.candidates == [("mine", 1.0)]
+
+
+def test_the_text_of_entities_can_be_changed(nlp, bert_dir, tmp_path):
+    before = [x._.candidates for x in linked(nlp)[0].ents]
+    nlp.get_pipe("luke_linker").cfg["entity_text"] = "name"
+    after = [x._.candidates for x in linked(nlp)[0].ents]
+    other = make_linker(bert_dir, tmp_path / "other", entity_text="name")
+    assert after == [x._.candidates for x in linked(other)[0].ents] != before
