@@ -11,7 +11,8 @@ import srsly
 import typer
 from spacy.cli._util import parse_config_overrides
 from spacy.util import load_config, load_model_from_config
-from weasel.cli.run import project_run
+from weasel.cli.run import load_project_config, project_run
+
 
 from spacy_luke.cli import app
 
@@ -43,6 +44,13 @@ def test_a_workflow_can_be_run(workflow, capfd):
     project_run(ROOT, workflow, dry=True)
     printed = capfd.readouterr().out
     assert all(f" {name} " in printed for name in PROJECT["workflows"][workflow])
+
+
+def test_files_of_the_commands_are_paths():
+    """Interpolation joins two variables in a row to one name, which no file has."""
+    commands = load_project_config(ROOT)["commands"]
+    files = [path for x in commands for path in (*x.get("deps", ()), *x.get("outputs", ()))]
+    assert files and not [path for path in files if "," in path]
 
 
 def training_scripts() -> list[str]:
