@@ -13,7 +13,6 @@ from spacy.cli._util import parse_config_overrides
 from spacy.util import load_config, load_model_from_config
 from weasel.cli.run import load_project_config, project_run
 
-
 from spacy_luke.cli import app
 
 ROOT = Path(__file__).parents[2]

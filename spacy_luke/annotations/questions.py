@@ -1,0 +1,179 @@
+"""``Doc._.questions`` and ``Doc._.answers``: questions about a document and their answers."""
+
+from collections.abc import Iterable, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+from spacy.tokens import Doc, Span
+from spacy.vocab import Vocab
+
+from ..errors import InputError
+from .extension import install_extension
+from .span_values import data_of
+
+# The form of spaCy's own keys for custom attributes of documents, so DocBin keeps them.
+QUESTIONS = ("._.", "luke_questions", None, None)
+ANSWERS = ("._.", "luke_answers", None, None)
+
+Question = str | Doc
+"""The text of a question, or a document with entities of its own."""
+
+
+class Answer(NamedTuple):
+    """score: a probability, comparable between windows and documents."""
+
+    span: Span
+    score: float = 1.0
+
+
+class Answers(NamedTuple):
+    """The answers to a question, best first. no_answer: the probability that the document does not
+    answer it. In a gold document all ``answers`` are right; none means that there is none."""
+
+    question: str
+    answers: list[Answer]
+    no_answer: float
+
+    @property
+    def best(self) -> Span | None:
+        """The best answer; None if there is none."""
+        return self.answers[0].span if self.answers else None
+
+
+class Offsets(NamedTuple):
+    """Answers by characters (start, end, score), for any tokenisation; best first."""
+
+    answers: list[tuple[int, int, float]]
+    no_answer: float
+
+
+def install_questions() -> None:
+    """Add ``Doc._.questions`` and ``Doc._.answers``. All code that writes or reads them calls
+    this."""
+    install_extension(Doc, "questions", get_questions, set_questions)
+    install_extension(Doc, "answers", get_answers, set_answers)
+
+
+def get_questions(doc: Doc) -> list[Question]:
+    """The questions about a document, in the order in which they were set."""
+    stored = data_of(doc).get(QUESTIONS, ())
+    return [x if isinstance(x, str) else _unpack(doc.vocab, x) for x in stored]
+
+
+def set_questions(doc: Doc, questions: Iterable[Question]) -> None:
+    """Replace the questions about a document, and remove the answers.
+
+    Of a question that is a document, words, spaces and entities (with ``kb_id_``) are kept. Equal
+    questions are allowed. Raises InputError for one string instead of a list, and for other types.
+    """
+    if isinstance(questions, str | Doc):
+        raise InputError(f"Doc._.questions is {str(questions)!r}; give a list of questions.")
+    stored = []
+    for question in questions:
+        if not isinstance(question, str | Doc):
+            raise InputError(f"A question is {question!r}, not a string or a Doc.")
+        stored.append(question if isinstance(question, str) else _pack(question))
+    data_of(doc).pop(ANSWERS, None)
+    data_of(doc)[QUESTIONS] = stored
+
+
+def question_texts(doc: Doc) -> list[str]:
+    """The texts of the questions about a document."""
+    return [str(x) for x in get_questions(doc)]
+
+
+def has_answers(doc: Doc) -> bool:
+    """Whether the answers of a document were set, including to none."""
+    return ANSWERS in data_of(doc)
+
+
+def clear_answers(doc: Doc) -> None:
+    """Remove all answers from a document. Its questions remain."""
+    data_of(doc).pop(ANSWERS, None)
+
+
+def get_answers(doc: Doc) -> list[Answers]:
+    """The answers to each of ``Doc._.questions``; empty if they were not set.
+
+    An answer that begins or ends inside a token becomes the span that contains it.
+    """
+    return [
+        Answers(
+            text,
+            [Answer(_span(doc, start, end), score) for start, end, score in offsets.answers],
+            offsets.no_answer,
+        )
+        for text, offsets in zip(question_texts(doc), answer_offsets(doc))
+    ]
+
+
+def answer_offsets(doc: Doc) -> list[Offsets]:
+    """The answers to each question by characters; empty if they were not set."""
+    stored = data_of(doc).get(ANSWERS, ())
+    return [Offsets([(a, b, x) for a, b, x in answers], no) for answers, no in stored]
+
+
+def set_answers(doc: Doc, answers: Iterable[Answers | Iterable[Any]]) -> None:
+    """Replace the answers. There is one item per question: :class:`Answers`, or a list of spans or
+    (span, score), best first. An empty list means that there is no answer.
+
+    Raises InputError if there are more or fewer items than questions, and for a span that is empty
+    or of another document.
+    """
+    rows = []
+    for item in answers:
+        found = [x if isinstance(x, Span) else tuple(x) for x in _spans_of(item)]
+        pairs = [Answer(x) if isinstance(x, Span) else Answer(*x) for x in found]
+        for span, _ in pairs:
+            if not isinstance(span, Span) or span.doc is not doc or not len(span):
+                raise InputError(f"An answer is {span!r}, which is not a span of the document.")
+        no_answer = item.no_answer if isinstance(item, Answers) else float(not pairs)
+        rows.append(Offsets([(x.start_char, x.end_char, s) for x, s in pairs], no_answer))
+    set_answer_offsets(doc, rows)
+
+
+def set_answer_offsets(doc: Doc, answers: Sequence[Offsets]) -> None:
+    """Replace the answers, given by characters; see :func:`set_answers`."""
+    n_questions, length = len(data_of(doc).get(QUESTIONS, ())), len(doc.text)
+    if len(answers) != n_questions:
+        raise InputError(
+            f"Doc._.answers needs one item for each of the {n_questions} questions, got "
+            f"{len(answers)}. Set Doc._.questions first."
+        )
+    for item in answers:
+        for start, end, score in item.answers:
+            if not 0 <= start < end <= length:
+                raise InputError(
+                    f"An answer has the characters {start} to {end} of a text of {length}."
+                )
+            if not isinstance(score, Real):
+                raise InputError(f"The score of an answer is {score!r}, not a number.")
+    # Lists, because DocBin and bytes do not keep tuples.
+    data_of(doc)[ANSWERS] = [
+        [[[int(a), int(b), float(x)] for a, b, x in item.answers], float(item.no_answer)]
+        for item in answers
+    ]
+
+
+def _spans_of(item: Any) -> Iterable[Any]:
+    return item.answers if isinstance(item, Answers) else item
+
+
+def _span(doc: Doc, start: int, end: int) -> Span:
+    span = doc.char_span(start, end, alignment_mode="expand")
+    assert span is not None  # offsets are checked when they are set
+    return span
+
+
+def _pack(question: Doc) -> dict[str, Any]:
+    return {
+        "words": [token.text for token in question],
+        "spaces": [bool(token.whitespace_) for token in question],
+        "ents": [[x.start, x.end, x.label_, x.kb_id_] for x in question.ents],
+    }
+
+
+def _unpack(vocab: Vocab, stored: dict[str, Any]) -> Doc:
+    doc = Doc(vocab, words=stored["words"], spaces=stored["spaces"])
+    doc.ents = [Span(doc, a, b, label=label, kb_id=kb) for a, b, label, kb in stored["ents"]]
+    return doc
