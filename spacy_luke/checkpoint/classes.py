@@ -10,6 +10,7 @@ from typing import Any
 
 from ..model.config import LukeConfig
 from .names import (
+    CLASSIFIER,
     CLASSIFIER_BIAS,
     CLASSIFIER_WEIGHT,
     ENTITY_HEAD,
@@ -36,6 +37,8 @@ class PublishedClass:
         mark; empty if none.
     component: the factory of the component that reads it; empty if there is none.
     settings: the component's settings that reproduce the published model.
+    classifier: the name of the linear layer with a row per class. classes: what its rows are, if
+        all files have the same; else ``id2label`` of a file names them.
     mask_embedding: whether the input of the entity [MASK] is a vector of its own.
     """
 
@@ -46,6 +49,16 @@ class PublishedClass:
     component: str = "luke"
     settings: dict[str, Any] = field(default_factory=dict)
     mask_embedding: bool = False
+    classifier: str = CLASSIFIER
+    classes: tuple[str, ...] = ()
+
+    @property
+    def weight(self) -> str:
+        return f"{self.classifier}.weight"
+
+    @property
+    def bias(self) -> str:
+        return f"{self.classifier}.bias"
 
     @property
     def n_states(self) -> int:
@@ -146,6 +159,10 @@ QUESTIONS = PublishedClass(
     "LukeForQuestionAnswering",
     head={"qa_outputs.weight": (2, "hidden_size"), "qa_outputs.bias": (2,)},
     sign="qa_outputs.weight",
+    component="luke_qa",
+    settings={"no_answer": False, "model": {"entities": "known"}},
+    classifier="qa_outputs",
+    classes=("start", "end"),
 )
 SPAN_QUESTIONS = PublishedClass(
     "LukeForEntitySpanQA",

@@ -33,8 +33,9 @@ _BERT_WORD_HEAD = {
     "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
     "cls.predictions.": "lm_head.",
 }
-CLASSIFIER_WEIGHT, CLASSIFIER_BIAS = "classifier.weight", "classifier.bias"
-CLASSIFIER, POOLER, ENTITY_PREDICTIONS = "classifier.", "pooler.", "entity_predictions."
+CLASSIFIER = "classifier"
+CLASSIFIER_WEIGHT, CLASSIFIER_BIAS = f"{CLASSIFIER}.weight", f"{CLASSIFIER}.bias"
+POOLER, ENTITY_PREDICTIONS = "pooler.", "entity_predictions."
 PHRASE_WEIGHT, PHRASE_BIAS = "mlp.dense.weight", "mlp.dense.bias"  # UCTopic's
 MASKED_HEADS = ("lm_head.", ENTITY_PREDICTIONS)
 # Names that follow the model's prefix. Heads have no prefix.
@@ -77,7 +78,7 @@ EXTRA_QUERIES = tuple(f"attention.self.{name}_query" for name in ("w2e", "e2w", 
 _LAYER = re.compile(r"^encoder\.layer\.(\d+)\.(.+)$")
 _OUR_LAYER = re.compile(r"^layers\.(\d+)\.(.+)$")
 _PREFIXES = ("luke.", "bert.", "roberta.")
-_OTHER_HEADS = {"typing.": CLASSIFIER, **_BERT_WORD_HEAD}  # names in the official repository
+_OTHER_HEADS = {"typing.": f"{CLASSIFIER}.", **_BERT_WORD_HEAD}  # names in the official repository
 
 
 def strip_prefix(names: Iterable[str]) -> dict[str, str]:

@@ -84,7 +84,7 @@ def cut_windows(
             if end - start > size:
                 a, b = np.searchsorted(span_starts, (start, end))
                 spans = (span_starts[a:b], span_ends[a:b])
-                parts = _split(start, end, size, overlap, _token_bounds(pieces, i), *spans)
+                parts = split_text(start, end, size, overlap, token_bounds(pieces, i), *spans)
                 rows.extend((i, *part) for part in parts)
             elif layout == "context":
                 window = extend_with_context(*np.asarray([[start], [end], [low], [high], [size]]))
@@ -116,13 +116,13 @@ def _segments(doc: Doc, i: int, pieces: Pieces, layout: Layout) -> Iterator[tupl
             yield start, end
 
 
-def _token_bounds(pieces: Pieces, i: int) -> Array:
+def token_bounds(pieces: Pieces, i: int) -> Array:
     """Sorted piece indices at which tokens of the i-th document start, and its end."""
     a, b = pieces.token_offsets[i], pieces.token_offsets[i + 1]
     return np.unique(np.append(pieces.token_starts[a:b], pieces.piece_offsets[i + 1]))
 
 
-def _split(
+def split_text(
     start: int,
     end: int,
     size: int,

@@ -36,19 +36,9 @@ def place(
 ) -> PlacedSpans:
     """Place spans with the tokenisation and windows of an encoder (or of a listener's encoder).
     Arguments as in :func:`..inputs.placed_spans.place_spans`."""
-    owner = encoder_node(node)
-    settings: EncoderSettings = owner.attrs["settings"]
-    encoder = module_of(owner)
+    encoder = module_of(encoder_node(node))
     bounds = np.searchsorted(of_doc, np.arange(1, len(docs)))
-    pieces = align(
-        docs,
-        encoder.pieces,
-        settings.tokenization,
-        np.split(spans, bounds),
-        shapes=settings.word_shapes,
-        spaces=settings.spaces,
-    )
-    _warn_of_cut(encoder, pieces)
+    pieces = pieces_of(node, docs, np.split(spans, bounds))
     size, overlap = encoder.window
     return place_spans(
         docs,
@@ -61,6 +51,25 @@ def place(
         overlap=overlap,
         max_pieces=max_pieces,
     )
+
+
+def pieces_of(node: Model, docs: Sequence[Doc], spans: Sequence[Array]) -> Pieces:
+    """The pieces of documents, with the tokenisation of an encoder (or of a listener's encoder).
+
+    spans: per document an (n, 2) array of token ranges that enter as entities."""
+    owner = encoder_node(node)
+    settings: EncoderSettings = owner.attrs["settings"]
+    encoder = module_of(owner)
+    pieces = align(
+        docs,
+        encoder.pieces,
+        settings.tokenization,
+        spans,
+        shapes=settings.word_shapes,
+        spaces=settings.spaces,
+    )
+    _warn_of_cut(encoder, pieces)
+    return pieces
 
 
 def window(node: Model) -> int:

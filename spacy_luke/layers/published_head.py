@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from thinc.api import Model
 
-from ..checkpoint.names import CLASSIFIER_BIAS, CLASSIFIER_WEIGHT
+from ..checkpoint.classes import class_named
 from ..errors import CheckpointError
 from ..model.config import LukeConfig
 from .task_head import HeadKind
@@ -19,6 +19,9 @@ def class_names(config: LukeConfig, head: HeadKind) -> dict[str, str]:
 
     Raises CheckpointError if ``id2label`` is invalid.
     """
+    fixed = class_named(head.architecture).classes
+    if fixed:
+        return {name: name for name in fixed}
     listed = config.extra.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}  # files omit these
     try:
         published = [str(listed[key]) for key in sorted(listed, key=int)]
@@ -44,20 +47,22 @@ def published_labels(model: Model) -> list[str]:
     """Our names of the classes of the checkpoint's classifier, in its order; empty if it has no
     classifier for this task. Raises CheckpointError if its shape is invalid."""
     encoder, head = encoder_of(model), scorer_of(model).kind
-    names = class_names(encoder.network.config, head)
-    weight = encoder.others.get(CLASSIFIER_WEIGHT)
+    if not head.architecture:
+        return []
+    names, row = class_names(encoder.network.config, head), class_named(head.architecture)
+    weight = encoder.others.get(row.weight)
     architecture = encoder.source.architecture or head.architecture
-    if weight is None or not head.architecture or head.architecture != architecture:
+    if weight is None or head.architecture != architecture:
         return []
     if weight.shape[1:] != (head.width * encoder.hidden_size,):
         raise CheckpointError(
-            f"{encoder.source.name}: {CLASSIFIER_WEIGHT} has the shape {list(weight.shape)}; the "
+            f"{encoder.source.name}: {row.weight} has the shape {list(weight.shape)}; the "
             f"classifier of {head.architecture} reads {head.width} states of {encoder.hidden_size}."
         )
     if len(names) != len(weight):
         listed = encoder.network.config.extra.get("id2label") or ()
         raise CheckpointError(
-            f"{encoder.source.name}: {CLASSIFIER_WEIGHT} has {len(weight)} rows, and id2label of "
+            f"{encoder.source.name}: {row.weight} has {len(weight)} rows, and id2label of "
             f"config.json (metadata.json: model_config) names {len(listed)}. Add the labels there."
         )
     return list(names)
@@ -73,8 +78,8 @@ def load_published_head(model: Model, classes: Sequence[str]) -> list[str]:
     copied = [name for name in classes if name in labels]
     if not copied:
         return []
-    encoder = encoder_of(model)
-    weight, bias = encoder.others[CLASSIFIER_WEIGHT], encoder.others.get(CLASSIFIER_BIAS)
+    encoder, row = encoder_of(model), class_named(scorer_of(model).kind.architecture)
+    weight, bias = encoder.others[row.weight], encoder.others.get(row.bias)
     classifier = head_of(model).classifier
     has_bias = classifier.bias is not None
     if (bias is not None) != has_bias or (bias is not None and len(bias) != len(labels)):
@@ -84,8 +89,8 @@ def load_published_head(model: Model, classes: Sequence[str]) -> list[str]:
         )
     with torch.no_grad():
         for name in copied:
-            i, row = classes.index(name), labels.index(name)
-            classifier.weight[i] = weight[row]
+            i, theirs = classes.index(name), labels.index(name)
+            classifier.weight[i] = weight[theirs]
             if bias is not None:
-                classifier.bias[i] = bias[row]
+                classifier.bias[i] = bias[theirs]
     return copied

@@ -104,11 +104,13 @@ class WordPasses:
 def pass_key(words: Words, network: LukeModel) -> tuple:
     """A key of everything that a word pass depends on: pieces, weights, precision."""
     shapes = b"" if words.shapes is None else words.shapes.tobytes()
+    types = b"" if words.types is None else words.types.tobytes()
     device = next(network.parameters()).device.type
     return (
         words.piece_ids.tobytes(),
         words.offsets.tobytes(),
         shapes,
+        types,
         weights_state(network),
         torch.is_autocast_enabled(device),
     )

@@ -28,11 +28,19 @@ class WordEmbeddings(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(
-        self, piece_ids: torch.Tensor, positions: torch.Tensor, shapes: torch.Tensor | None
+        self,
+        piece_ids: torch.Tensor,
+        positions: torch.Tensor,
+        shapes: torch.Tensor | None,
+        types: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """piece_ids, positions (in the sequence), shapes: (n_pieces,) -> (n_pieces, hidden)."""
+        """piece_ids, positions (in the sequence), shapes, types: (n_pieces,) -> (n_pieces,
+        hidden)."""
         states = self.words(piece_ids) + self.positions(positions + self.position_offset)
-        states = states + self.types.weight[0]
+        if types is None or self.types.num_embeddings == 1:
+            states = states + self.types.weight[0]
+        else:
+            states = states + self.types(types)
         if self.shapes is not None and shapes is not None:
             states = states + self.shapes(shapes)
         return self.dropout(self.norm(states))

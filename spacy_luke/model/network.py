@@ -275,8 +275,9 @@ class LukeModel(nn.Module):
             words.offsets[:-1], np.diff(words.offsets)
         )
         shapes = None if words.shapes is None else self._tensor(words.shapes[rows])
+        types = None if words.types is None else self._tensor(words.types[rows])
         states = self.word_embeddings(
-            self._tensor(words.piece_ids[rows]), self._tensor(positions[rows]), shapes
+            self._tensor(words.piece_ids[rows]), self._tensor(positions[rows]), shapes, types
         )
         return states, rows
 

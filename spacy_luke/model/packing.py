@@ -36,11 +36,14 @@ class Words:
     piece_ids: (n_pieces,) ids in the piece vocabulary, special pieces included.
     offsets: (n_sequences + 1,) the first piece of each sequence; the last is n_pieces.
     shapes: (n_pieces,) word-shape ids, or None if the network has no shape embedding.
+    types: (n_pieces,) token types, or None if all are 0. In a sequence of two texts those of the
+        second are 1; networks with one type do not tell the two apart.
     """
 
     piece_ids: Array
     offsets: Array
     shapes: Array | None = None
+    types: Array | None = None
 
     @property
     def n_sequences(self) -> int:

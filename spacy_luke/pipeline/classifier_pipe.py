@@ -69,6 +69,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     """The layer of annotation that is learned; in a document it may be declared incomplete."""
     out_of_reach: ClassVar[tuple[str, ...]] = ()
     """The reasons in ``limits`` for which a gold annotation cannot be learned at all."""
+    least_score: ClassVar[str] = "threshold"
+    """The setting with the least score of an answer."""
     settings: ClassVar[type] = ClassifierSettings
     """A typed dictionary of the settings in ``cfg``."""
     published_nil: ClassVar[str] = ""
@@ -140,7 +142,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
 
     @property
     def _confidence(self) -> Confidence:
-        return Confidence.of(self.name, self.cfg, self.answer_labels)
+        return Confidence.of(self.name, self.cfg, self.answer_labels, self.least_score)
 
     def _forget_tuning(self) -> None:
         """Remove calibration and thresholds, which are those of weights that are now changed."""
@@ -149,9 +151,10 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self.cfg.update(thresholds={}, calibration=None)
         LOGGER.warning(
             "%s: calibration and thresholds of labels are removed, because the weights that they "
-            "were chosen for are changed. threshold is still %g: tune again after training.",
+            "were chosen for are changed. %s is still %g: tune again after training.",
             self.name,
-            self.cfg["threshold"],
+            self.least_score,
+            self.cfg[self.least_score],
         )
 
     # Labels

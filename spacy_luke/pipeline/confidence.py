@@ -34,13 +34,16 @@ class Confidence:
         self.least = np.asarray([np.inf if x is None else x for x in least], dtype=np.float64)
 
     @classmethod
-    def of(cls, name: str, cfg: Mapping[str, Any], labels: Sequence[str]) -> "Confidence":
+    def of(
+        cls, name: str, cfg: Mapping[str, Any], labels: Sequence[str], least_score: str
+    ) -> "Confidence":
         """The confidence of a component's settings. Raises ConfigError for thresholds of labels
-        that it does not have. name: of the component. labels: of its answers."""
+        that it does not have. name: of the component. labels: of its answers. least_score: the
+        setting with the threshold."""
         unknown = sorted(set(cfg["thresholds"]) - set(labels))
         if unknown:
             raise ConfigError(f"{name}.thresholds names {unknown}, which are not its labels.")
-        return cls(labels, cfg["threshold"], cfg["thresholds"], cfg["calibration"])
+        return cls(labels, cfg[least_score], cfg["thresholds"], cfg["calibration"])
 
     def scores(self, of_label: Array, probabilities: Array) -> Array:
         """of_label: the number of each answer's label. probabilities: of the same shape."""

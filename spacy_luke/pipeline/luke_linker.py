@@ -23,7 +23,7 @@ from ..kb.entity import NIL
 from ..kb.knowledge_base import MappedKB
 from ..layers.candidate_scorer import CandidateQuery, CandidateScorer, load_row_logits, only_rows
 from ..layers.given_spans import ClassScores
-from ..layers.task_layer import encoder_below, fits, has_head, head_of, initialize_head
+from ..layers.task_layer import encoder_below, fits, has_head
 from ..metrics.answers import Answer, Answers
 from ..metrics.links import link_answers, link_score
 from ..validation import Count, Name
@@ -47,6 +47,7 @@ from .links import (
     spans_to_link,
     write_links,
 )
+from .without_labels import WithoutLabels
 
 Array = np.ndarray
 KBLoader = Callable[[Vocab], KnowledgeBase]
@@ -160,7 +161,7 @@ class LinkerSettings(ClassifierSettings):
     nearest: Count
 
 
-class LukeLinker(EntityTask[LinkQuery]):
+class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     """Link given entities to a knowledge base.
 
     kb: the knowledge base; it is saved with the component.
@@ -170,6 +171,8 @@ class LukeLinker(EntityTask[LinkQuery]):
     node = CandidateScorer.node
     settings = LinkerSettings
     layer = "ents"
+    classes = ("candidate",)  # beside them "none of the candidates", which has no row
+    answer_label = LINK
     out_of_reach = ("no mention", "too long", "unknown id", "no candidate")
 
     def __init__(
@@ -213,25 +216,6 @@ class LukeLinker(EntityTask[LinkQuery]):
                 f"set [initialize.components.{self.name}] kb_loader, or call set_kb."
             )
         return self.kb
-
-    # Classes: "none of the candidates", and a column per candidate. There are no labels.
-
-    def _classes(self) -> list[Any]:
-        return ["candidate"]
-
-    def _labels_of(self, doc: Doc) -> Iterable[str]:
-        return ()
-
-    @property
-    def is_resizable(self) -> bool:
-        return False
-
-    @property
-    def answer_labels(self) -> tuple[str, ...]:
-        return (LINK,)
-
-    def add_label(self, label: str) -> int:
-        raise ConfigError(f"{self.name} has no labels; entities are added to its knowledge base.")
 
     # Queries
 
@@ -343,8 +327,7 @@ class LukeLinker(EntityTask[LinkQuery]):
         return [Example(Doc(self.vocab, words=["x"]), Doc(self.vocab, words=["x"]))]
 
     def _initialize_classes(self, names: set[str]) -> None:
-        initialize_head(self.model, 1)
-        head_of(self.model).classes = self._classes()
+        super()._initialize_classes(names)
         load_row_logits(self.model)
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:

@@ -10,9 +10,6 @@ from spacy.language import Language
 from ..checkpoint.classes import BARE_MODEL, DISAMBIGUATION, MASKED_LM, class_named
 from ..checkpoint.hub import resolve
 from ..checkpoint.names import (
-    CLASSIFIER,
-    CLASSIFIER_BIAS,
-    CLASSIFIER_WEIGHT,
     MASKED_HEADS,
 )
 from ..checkpoint.read import Checkpoint, published_class
@@ -41,8 +38,9 @@ def import_checkpoint(
     """A pipeline with the component that reads a published checkpoint.
 
     Span, pair and entity classifiers become ``luke_ner`` (behind a ``sentencizer``),
-    ``luke_relation`` and ``luke_entity_typing`` with their labels. Disambiguation models become
-    ``luke_linker``, with a knowledge base of their entities. All other checkpoints become ``luke``,
+    ``luke_relation`` and ``luke_entity_typing`` with their labels. Models that answer questions
+    become ``luke_qa``. Disambiguation models become ``luke_linker``, with a knowledge base of their
+    entities. All other checkpoints become ``luke``,
     which keeps their heads.
 
     name: a directory, or a name on the hub.
@@ -115,9 +113,9 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
     elif not _has_published_form(component):
         raise ConfigError(
             f"{component.name} has no published form: no published classifier has its mode or its "
-            "classes. Only luke_ner in mode full, luke_relation and luke_entity_typing in mode "
-            "markers, and luke_linker with rows = 'only' on a published disambiguation model can "
-            "be exported."
+            "classes. Only luke_qa, luke_ner in mode full, luke_relation and luke_entity_typing in "
+            "mode markers, and luke_linker with rows = 'only' on a published disambiguation model "
+            "can be exported."
         )
     elif isinstance(component, LukeLinker):
         architecture = DISAMBIGUATION.name
@@ -198,13 +196,16 @@ def _with_classifier(
     # A class gets the name that it has in the source, unless a new label has that name.
     names = [source_names.get(x, x) for x in order]
     names = [x if name in classes else name for x, name in zip(order, names)]
-    replaced: tuple[str, ...] = (CLASSIFIER,)
+    row = class_named(head.kind.architecture)
+    replaced: tuple[str, ...] = (f"{row.classifier}.",)
     if not same:
         replaced += MASKED_HEADS
     others = {k: v for k, v in checkpoint.others.items() if not k.startswith(replaced)}
-    others[CLASSIFIER_WEIGHT] = head.classifier.weight[rows].detach().cpu()
+    others[row.weight] = head.classifier.weight[rows].detach().cpu()
     if head.classifier.bias is not None:
-        others[CLASSIFIER_BIAS] = head.classifier.bias[rows].detach().cpu()
+        others[row.bias] = head.classifier.bias[rows].detach().cpu()
+    if row.classes:  # no file names them
+        return replace(checkpoint, others=others)
     labels = {
         "id2label": {str(i): x for i, x in enumerate(names)},
         "label2id": {x: i for i, x in enumerate(names)},

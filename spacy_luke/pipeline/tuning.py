@@ -161,7 +161,8 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
         )
     trial.set(calibration=None, thresholds={})
     if has_threshold:
-        trial.set(threshold=_LEAST_SCORE if cfg.get("multi_label") else 0.0)
+        least = _LEAST_SCORE if cfg.get("multi_label") else 0.0
+        trial.set(**{trial.pipe.least_score: least})
     if "nil_bias" in cfg:
         open_filter(trial)
         choose_bias(trial, goal)
@@ -175,12 +176,12 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
                 "threshold. Its settings are as they were."
             )
         _warn_of_unreached(trial.name, chosen, goal)
-        trial.set(threshold=chosen.threshold, thresholds=chosen.by_label)
+        trial.set(**{trial.pipe.least_score: chosen.threshold, "thresholds": chosen.by_label})
         tuned.thresholds = chosen
     answers = trial.answers()
     tuned.after = Figures.of(answers)
     tuned.error_by_chance = error_by_chance(answers.scores) if answers.found else None
-    names = ("nil_bias", "threshold", "thresholds", "calibration")
+    names = ("nil_bias", trial.pipe.least_score, "thresholds", "calibration")
     tuned.settings = {name: cfg[name] for name in names if name in cfg}
     return tuned
 

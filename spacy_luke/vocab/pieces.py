@@ -87,6 +87,11 @@ class PieceTokenizer:
         SentencePiece models that do not prepend a space themselves."""
         return self.model.spaces_matter
 
+    @property
+    def n_separators(self) -> int:
+        """The separators between two texts: one for WordPiece (BERT), else two (RoBERTa)."""
+        return self.model.n_separators
+
     def id_of(self, piece: str) -> int | None:
         """The id of a piece or added piece by its string."""
         if piece in self.added:
@@ -207,6 +212,10 @@ class RustModel:
     @property
     def spaces_matter(self) -> bool:
         return isinstance(self._tokenizer.model, models.BPE)
+
+    @property
+    def n_separators(self) -> int:
+        return 1 if isinstance(self._tokenizer.model, models.WordPiece) else 2
 
     @property
     def n_ids(self) -> int:

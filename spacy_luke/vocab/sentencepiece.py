@@ -61,6 +61,8 @@ class SentencePieceModel:
         self._collapses = SPACE * 2 not in normalise(".  .")
         self._begins_with_space = lru_cache(4096)(self._compute_begins_with_space)
 
+    n_separators = 2  # between two texts, as in XLM-R
+
     @property
     def spaces_matter(self) -> bool:
         return not self.add_dummy_prefix

@@ -1,0 +1,79 @@
+"""A batcher that shows the questions about a document one by one, or a few at a time."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import minibatch, registry
+
+from ..annotations.questions import (
+    answer_offsets,
+    get_questions,
+    has_answers,
+    set_answer_offsets,
+    set_questions,
+)
+from ..validation import Count, check_settings
+
+Batcher = Callable[[Iterable[Example]], Iterable[list[Example]]]
+
+_BUFFER = 10_000
+"""Documents whose questions are shuffled together."""
+
+
+@registry.batchers("spacy-luke.split_questions.v1")
+def split_questions(batcher: Batcher, questions: Count = 1) -> Batcher:
+    """Make a batcher that splits the questions about each document, and shuffles them.
+
+    Every question is asked in a sequence of its own, so a document with 20 of them is a batch of 20
+    about one text. Split, a batch has questions about many texts.
+
+    batcher: makes batches of the resulting examples, e.g. ``spacy.batch_by_words.v1``, which counts
+        the words of documents only.
+    questions: most questions of an example. Documents with fewer, or without any, stay as they are.
+    """
+    check_settings("split_questions", split_questions, {"questions": questions})
+    return QuestionSplitter(batcher, questions)
+
+
+class QuestionSplitter:
+    """See :func:`split_questions`. Uses Python's ``random``, which ``spacy train`` seeds."""
+
+    def __init__(self, batcher: Batcher, most: int):
+        self.batcher, self.most = batcher, most
+
+    def __call__(self, examples: Iterable[Example]) -> Iterator[list[Example]]:
+        """One epoch's batches. Memory is bounded also if the corpus is streamed without end."""
+        for buffered in minibatch(examples, _BUFFER):
+            yield from self.batcher(self.split(buffered))
+
+    def split(self, examples: Iterable[Example]) -> Iterator[Example]:
+        """Examples of at most ``questions`` questions, in random order."""
+        parts: list[tuple[Example, list[int] | None]] = []
+        for eg in examples:
+            numbers = list(range(len(get_questions(eg.predicted))))
+            if len(numbers) <= self.most:
+                parts.append((eg, None))
+                continue
+            random.shuffle(numbers)
+            parts.extend((eg, list(x)) for x in minibatch(numbers, self.most))
+        random.shuffle(parts)
+        for eg, chosen in parts:
+            yield eg if chosen is None else _with_questions(eg, chosen)
+
+
+def _with_questions(eg: Example, chosen: Sequence[int]) -> Example:
+    predicted, reference = (_chosen(doc, chosen) for doc in (eg.predicted, eg.reference))
+    return Example(predicted, reference)
+
+
+def _chosen(doc: Doc, chosen: Sequence[int]) -> Doc:
+    """A copy of a document with some of its questions, and their answers if it has any."""
+    copy, questions = doc.copy(), get_questions(doc)
+    chosen = [i for i in chosen if i < len(questions)]
+    set_questions(copy, [questions[i] for i in chosen])
+    if has_answers(doc):
+        answers = answer_offsets(doc)
+        set_answer_offsets(copy, [answers[i] for i in chosen])
+    return copy

@@ -1,0 +1,122 @@
+"""From scores of tokens to the answers of each question.
+
+The score of an answer is start + end of the answer minus start + end of "no answer here", in one
+window: log odds, which can be compared between windows, documents and questions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from spacy.tokens import Doc
+
+from ..annotations.questions import Answer, Answers
+from ..calibration import sigmoid
+from ..inputs.windows import Windows
+from ..layers.answer_scorer import AnswerScores
+from ..ties import likeliest
+from .confidence import Confidence
+
+Array = np.ndarray
+
+
+class Found(NamedTuple):
+    """An answer: the token range [start, end) of the document, and its log odds."""
+
+    start: int
+    end: int
+    odds: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which answers are given.
+
+    top_k: most answers. max_words: most tokens of an answer. overlap: an answer is left out if more
+    than this share of it, or of a better answer, is in both.
+    """
+
+    top_k: int
+    max_words: int
+    overlap: float
+
+
+def find_answers(scores: AnswerScores, choice: Choice) -> list[list[Found]]:
+    """The best answers to each question, best first; none to a question without windows."""
+    windows = scores.windows
+    of_question = windows.windows.docs
+    bounds = np.searchsorted(of_question, np.arange(len(windows.of_doc) + 1))
+    return [
+        choose(_table(scores, q, low, high, choice.max_words), choice) if high > low else []
+        for q, (low, high) in enumerate(zip(bounds, bounds[1:]))
+    ]
+
+
+def _table(scores: AnswerScores, question: int, low: int, high: int, max_words: int) -> Array:
+    """(n_tokens, max_words): the log odds of the answer that begins with a token, by its number of
+    tokens less one; -inf if it is not possible. Each answer is scored in one window only.
+
+    low, high: the windows of the question.
+    """
+    given, tokens, pieces = scores.windows, scores.tokens, scores.windows.passages
+    doc = given.of_doc[question]
+    base, stop = pieces.token_offsets[doc], pieces.token_offsets[doc + 1]
+    table = np.full((stop - base, max_words), -np.inf)
+    offsets, all_windows = scores.offsets, given.windows
+    own = Windows(*(getattr(all_windows, x)[low:high] for x in Windows.__dataclass_fields__))
+    for window in range(low, high):
+        # The first row is of "no answer here".
+        logits = scores.logits[offsets[window] : offsets[window + 1]].astype(np.float64)
+        of_window = tokens.tokens[tokens.offsets[window] : tokens.offsets[window + 1]]
+        if not len(of_window):
+            continue
+        starts, ends = logits[1:, 0], np.append(logits[1:, 1], np.full(max_words - 1, -np.inf))
+        odds = starts[:, None] + sliding_window_view(ends, max_words) - logits[0].sum()
+        last = np.append(of_window, np.full(max_words - 1, of_window[-1]))
+        last = sliding_window_view(last, max_words)
+        n_words = last - of_window[:, None] + 1
+        possible = np.isfinite(odds) & (n_words <= max_words)
+        if high - low > 1:
+            first = np.broadcast_to(of_window[:, None], last.shape)[possible]
+            owner = own.of_spans(pieces.token_starts[first], pieces.token_ends[last[possible]])
+            possible[possible] = owner == window - low
+        rows = np.broadcast_to(of_window[:, None] - base, last.shape)[possible]
+        table[rows, n_words[possible] - 1] = odds[possible]
+    return table
+
+
+def choose(table: Array, choice: Choice) -> list[Found]:
+    """The best answers of a table that do not overlap more than they may. The table is changed."""
+    found: list[Found] = []
+    lengths = np.arange(1, table.shape[1] + 1)
+    while len(found) < choice.top_k and table.size:
+        best = int(likeliest(table.reshape(1, -1))[0])
+        start, n_words = best // table.shape[1], best % table.shape[1] + 1
+        odds = float(table[start, n_words - 1])
+        if odds == -np.inf:
+            break
+        found.append(Found(start, start + n_words, odds))
+        # Only answers that begin in this range overlap it.
+        low = max(0, start - table.shape[1] + 1)
+        others = np.arange(low, min(start + n_words, len(table)))[:, None]
+        shared = np.minimum(others + lengths, start + n_words) - np.maximum(others, start)
+        part = table[low : start + n_words]
+        part[shared > choice.overlap * np.minimum(lengths, n_words)] = -np.inf
+        table[start, n_words - 1] = -np.inf
+    return found
+
+
+def scored(
+    question: str, doc: Doc, found: Sequence[Found], confidence: Confidence, no_answer: bool
+) -> Answers:
+    """The answers with their scores. no_answer: leave out those whose score is too low."""
+    of_label = np.zeros(len(found), dtype=np.int64)
+    scores = confidence.scores(of_label, sigmoid(np.asarray([x.odds for x in found])))
+    answers = [Answer(doc[x.start : x.end], float(score)) for x, score in zip(found, scores)]
+    if not no_answer:
+        return Answers(question, answers, 0.0)
+    given = confidence.accepts(of_label, scores)
+    none = 1.0 - answers[0].score if answers else 1.0
+    return Answers(question, [x for x, is_given in zip(answers, given) if is_given], none)

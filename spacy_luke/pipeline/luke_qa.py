@@ -1,0 +1,194 @@
+"""``luke_qa``: answers to questions about documents, as spans with scores."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Annotated, Any, TypedDict
+
+import numpy as np
+from pydantic import Field
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import minibatch
+from spacy.vocab import Vocab
+from thinc.api import Config, Model
+
+from ..annotations.questions import (
+    Answers,
+    Question,
+    get_questions,
+    install_questions,
+    set_answers,
+)
+from ..calibration import CalibrationTable
+from ..checkpoint.classes import QUESTIONS
+from ..layers.answer_scorer import AnswerScorer, AnswerScores, QuestionQuery
+from ..validation import Count, Name, Probability
+from .answer_decoding import Choice, find_answers, scored
+from .answer_limits import count_limits
+from .answer_targets import answer_loss, answer_targets, is_asked
+from .class_loss import Targets
+from .questions import doc_ents, every_question_of_every_doc, questions_of_docs
+from .without_labels import WithoutLabels
+
+DEFAULT_CONFIG = Config().from_str(
+    """
+[luke_qa]
+top_k = 1
+no_answer = true
+score_threshold = 0.5
+overlap_threshold = 0.01
+max_answer_length = 30
+scorer = null
+
+[luke_qa.model]
+@architectures = "spacy-luke.AnswerScorer.v1"
+
+[luke_qa.model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+name = "studio-ousia/luke-base"
+"""
+)
+
+
+@Language.factory(
+    "luke_qa",
+    assigns=["doc._.answers"],
+    requires=["doc._.questions"],
+    default_config=DEFAULT_CONFIG["luke_qa"],
+    default_score_weights={"qa_f1": 1.0, "qa_em": 0.0},
+)
+def make_luke_qa(
+    nlp: Language,
+    name: str,
+    model: Model[QuestionQuery, AnswerScores],
+    top_k: int,
+    no_answer: bool,
+    score_threshold: float,
+    overlap_threshold: float,
+    max_answer_length: int,
+    scorer: Callable | None,
+) -> "LukeQA":
+    """Construct a question answering component.
+
+    model: ``spacy-luke.AnswerScorer.v1``.
+    top_k: most answers to a question.
+    no_answer: a document may not answer a question (as in SQuAD 2.0): answers with a score below
+        ``score_threshold`` are not given. Else ``top_k`` answers are given, whatever their scores.
+    overlap_threshold: an answer is left out if a larger share of it, or of a better answer, is in
+        both.
+    max_answer_length: most tokens of an answer.
+    """
+    return LukeQA(
+        nlp.vocab,
+        model,
+        name,
+        nlp.tokenizer,
+        scorer,
+        top_k=top_k,
+        no_answer=no_answer,
+        score_threshold=score_threshold,
+        overlap_threshold=overlap_threshold,
+        max_answer_length=max_answer_length,
+    )
+
+
+class QASettings(TypedDict):
+    labels: list[Name]
+    top_k: Count
+    no_answer: bool
+    score_threshold: Probability
+    overlap_threshold: Annotated[float, Field(ge=0, le=1)]
+    max_answer_length: Count
+    thresholds: dict[Name, Probability | None]
+    calibration: CalibrationTable | None
+
+
+class LukeQA(WithoutLabels[QuestionQuery, AnswerScores]):
+    """Answer ``Doc._.questions`` with spans of the document, in ``Doc._.answers``."""
+
+    architecture = "spacy-luke.AnswerScorer.v1"
+    node = AnswerScorer.node
+    settings = QASettings
+    least_score = "score_threshold"
+    out_of_reach = ("not asked", "without pieces")
+    classes = QUESTIONS.classes
+    answer_label = "answer"
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str,
+        make_doc: Callable[[str], Doc],
+        scorer: Callable | None = None,
+        **cfg: Any,
+    ) -> None:
+        super().__init__(vocab, model, name, scorer, **cfg)
+        self.make_doc, self.get_entities = make_doc, doc_ents
+        install_questions()
+
+    def answer(
+        self, questions: Sequence[Question], docs: Iterable[Doc], batch_size: int = 32
+    ) -> list[Answers]:
+        """Ask every question of every document.
+
+        Returns for each question the best answers in all documents (``Answer.span.doc`` is the
+        document), and the probability that none of the documents answers it. The documents'
+        own questions and answers are not changed.
+        """
+        merged = [Answers(str(question), [], 1.0) for question in questions]
+        for batch in minibatch(docs, batch_size):
+            part = list(batch)
+            query = every_question_of_every_doc(part, questions, self.make_doc, self.get_entities)
+            answers = self._answers(query, self._scores(query))
+            for row, answer in enumerate(answers):
+                i = row % len(questions)
+                best = sorted([*merged[i].answers, *answer.answers], key=lambda x: -x.score)
+                no_answer = min(merged[i].no_answer, answer.no_answer)
+                merged[i] = Answers(merged[i].question, best[: self.cfg["top_k"]], no_answer)
+        return merged
+
+    # Queries
+
+    def _query(self, docs: Sequence[Doc]) -> QuestionQuery:
+        return questions_of_docs(docs, self.make_doc, self.get_entities)
+
+    # Prediction
+
+    def set_annotations(
+        self, docs: Iterable[Doc], scores: tuple[QuestionQuery, AnswerScores]
+    ) -> None:
+        """Write ``Doc._.answers``. A question without pieces, or about a text without any, has no
+        answer."""
+        answers = iter(self._answers(*scores))
+        for doc in docs:
+            set_answers(doc, [next(answers) for _ in get_questions(doc)])
+
+    def _answers(self, query: QuestionQuery, scores: AnswerScores) -> list[Answers]:
+        cfg, docs = self.cfg, [query.docs[i] for i in query.of_doc]
+        choice = Choice(cfg["top_k"], cfg["max_answer_length"], cfg["overlap_threshold"])
+        found = find_answers(scores._replace(logits=self.model.ops.to_numpy(scores.logits)), choice)
+        return [
+            scored(question.text, doc, answers, self._confidence, cfg["no_answer"])
+            for question, doc, answers in zip(query.questions, docs, found)
+        ]
+
+    # Training
+
+    def _annotated(self, examples: Iterable[Example]) -> Iterator[Example]:
+        return (eg for eg in examples if is_asked(eg))
+
+    def _targets(self, examples: Sequence[Example], query: QuestionQuery) -> Targets:
+        counts = np.bincount(query.of_doc, minlength=len(examples))
+        return answer_targets(examples, counts.tolist())
+
+    def _loss(
+        self, query: QuestionQuery, scores: AnswerScores, targets: Targets
+    ) -> tuple[float, AnswerScores]:
+        loss, d_logits = answer_loss(self.model.ops, scores, targets)
+        return loss, scores._replace(logits=d_logits)
+
+    def _find_limits(
+        self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
+    ) -> dict[str, int]:
+        return count_limits(self.name, self.model, self.cfg, get_examples(), self._query)

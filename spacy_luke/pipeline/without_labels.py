@@ -1,0 +1,43 @@
+"""The base of components whose classes are fixed, or of which there are none to name."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from spacy.tokens import Doc
+
+from ..errors import ConfigError
+from ..layers.published_head import load_published_head
+from ..layers.task_layer import Query, Scores, head_of, initialize_head
+from .classifier_pipe import ClassifierPipe
+
+
+class WithoutLabels(ClassifierPipe[Query, Scores]):
+    """A component without labels.
+
+    classes: of the classifier's rows. answer_label: the label of what it finds, for calibration.
+    """
+
+    classes: ClassVar[tuple[str, ...]] = ()
+    answer_label: ClassVar[str] = ""
+
+    def _classes(self) -> list[Any]:
+        return list(self.classes)
+
+    def _labels_of(self, doc: Doc) -> Iterable[str]:
+        return ()
+
+    @property
+    def is_resizable(self) -> bool:
+        return False
+
+    @property
+    def answer_labels(self) -> tuple[str, ...]:
+        return (self.answer_label,)
+
+    def add_label(self, label: str) -> int:
+        raise ConfigError(f"{self.name} has no labels, so {label!r} cannot be added.")
+
+    def _initialize_classes(self, names: set[str]) -> None:
+        initialize_head(self.model, len(self.classes))
+        head_of(self.model).classes = self._classes()
+        load_published_head(self.model, self._classes())
