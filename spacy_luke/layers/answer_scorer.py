@@ -26,6 +26,7 @@ from ..inputs.question_windows import (
 )
 from ..model.heads import LinearHead
 from ..model.packing import Array, LukeInputs
+from ..report import LOGGER
 from ..validation import Count, check_settings
 from . import encoder_run
 from .encoder import module_of
@@ -110,7 +111,7 @@ class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
         questions = pieces_of(encoder, query.questions, [_table(x) for x in question_spans])
         of_questions = self._placed(own, questions, question_spans)
         of_passages = self._placed(own, passages, spans)
-        windows = question_windows(
+        result = question_windows(
             query.docs,
             passages,
             questions,
@@ -122,7 +123,15 @@ class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
             n_separators=own.pieces.n_separators,
             spans=(of_passages.starts, of_passages.ends),
         )
-        return windows, of_questions, of_passages
+        if result.n_cut and own.reports_first("cut questions"):
+            LOGGER.warning(
+                "%d of %d questions are longer than max_question_pieces (%d), of which the first "
+                "are used. This warning is logged once per encoder.",
+                result.n_cut,
+                len(query.questions),
+                self.max_question_pieces,
+            )
+        return result, of_questions, of_passages
 
     def _placed(
         self, encoder: Encoder, pieces: Pieces, by_text: Sequence[Sequence[Span]]

@@ -1,0 +1,382 @@
+"""Questions: what is asked, learned, answered and kept."""
+
+import logging
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from thinc.api import fix_random_seed
+
+from spacy_luke.annotations.questions import Answers, install_questions
+from spacy_luke.calibration import sigmoid
+from spacy_luke.errors import ConfigError, InputError
+from spacy_luke.layers import encoder_run
+from spacy_luke.pipeline.published import export_component, import_checkpoint
+from tests.pipeline.conftest import LISTENER, fit
+from tests.pipeline.published_data import same, tensors
+
+install_questions()
+TEXTS = {
+    "Ada Lovelace was born in London .": {"Who was born ?": "Ada Lovelace", "Where ?": "London"},
+    "Tokyo is the capital of Japan .": {"What is the capital ?": "Tokyo", "Where ?": "Japan"},
+    "Beyoncé sang in Paris .": {"Who sang ?": "Beyoncé", "What is the capital ?": None},
+    "She said : of course !": {"Where ?": None, "Who sang ?": None},
+}
+LONG = " ".join(["She said : of course !"] * 40 + ["Tokyo is the capital of Japan ."])
+
+
+def make(directory, **config):
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(directory)}
+    model = {"encoder": {**encoder, **config.pop("encoder", {})}, **config.pop("model", {})}
+    nlp.add_pipe("luke_qa", config={"model": model, "scorer": None, **config})
+    return nlp
+
+
+def asked(nlp, text: str, *questions) -> Doc:
+    doc = Doc(nlp.vocab, words=text.split()) if text else Doc(nlp.vocab)
+    doc._.questions = questions
+    return doc
+
+
+def make_examples(nlp, texts=TEXTS) -> list[Example]:
+    examples = []
+    for text, questions in texts.items():
+        reference = asked(nlp, text, *questions)
+        answers = []
+        for answer in questions.values():
+            start = text.index(answer) if answer else 0
+            answers.append([reference.char_span(start, start + len(answer))] if answer else [])
+        reference._.answers = answers
+        examples.append(Example(asked(nlp, text, *questions), reference))
+    return examples
+
+
+def texts_of(answers) -> list[str | None]:
+    return [None if x.best is None else x.best.text for x in answers]
+
+
+def scores_of(docs) -> list[tuple]:
+    return [
+        (x.question, [(y.span.start, y.span.end, y.score) for y in x.answers], x.no_answer)
+        for doc in docs
+        for x in doc._.answers
+    ]
+
+
+def close(one, other) -> None:
+    places = [[(x[0], [y[:2] for y in x[1]]) for x in scores] for scores in (one, other)]
+    assert places[0] == places[1]
+    for a, b in zip(one, other):
+        np.testing.assert_allclose([y[2] for y in a[1]], [y[2] for y in b[1]], atol=1e-6)
+        np.testing.assert_allclose(a[2], b[2], atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def trained(bert_dir):
+    nlp = make(bert_dir, top_k=2)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 120)
+    return nlp
+
+
+# Learning and answering
+
+
+def test_it_learns_answers_and_that_there_are_none(trained):
+    for eg in make_examples(trained):
+        doc = trained(eg.predicted)
+        assert texts_of(doc._.answers) == texts_of(eg.reference._.answers)
+        for found, gold in zip(doc._.answers, eg.reference._.answers):
+            assert (found.no_answer > 0.5) == (gold.no_answer > 0.5)
+
+
+def test_scores_are_independent_and_in_order(trained):
+    trained.get_pipe("luke_qa").cfg["score_threshold"] = 0.0
+    try:
+        (found,) = trained(asked(trained, "Ada Lovelace was born in London .", "Where ?"))._.answers
+        first, second = found.answers
+        assert 0 < second.score <= first.score < 1
+        assert found.no_answer == pytest.approx(1 - first.score)
+        _, scores = trained.get_pipe("luke_qa").predict([first.span.doc])
+        start, end = first.span.start + 1, first.span.end  # row 0 is of "no answer here"
+        logits = scores.logits
+        odds = logits[start, 0] + logits[end, 1] - logits[0].sum()
+        assert first.score == pytest.approx(sigmoid(np.asarray([odds]))[0])
+        assert not {x.i for x in first.span} & {x.i for x in second.span}
+    finally:
+        trained.get_pipe("luke_qa").cfg["score_threshold"] = 0.5
+
+
+def test_answers_are_given_although_unlikely_if_there_must_be_one(trained):
+    pipe = trained.get_pipe("luke_qa")
+    doc = asked(trained, "She said : of course !", "Where ?")
+    assert texts_of(trained(doc.copy())._.answers) == [None]
+    pipe.cfg["no_answer"] = False
+    try:
+        (found,) = trained(doc.copy())._.answers
+        assert found.best is not None and found.no_answer == 0.0
+    finally:
+        pipe.cfg["no_answer"] = True
+
+
+def test_many_questions_of_many_documents(trained):
+    docs = [trained.make_doc(text) for text in TEXTS]
+    pipe = trained.get_pipe("luke_qa")
+    questions = ["Who sang ?", trained.make_doc("What is the capital ?"), "Who sang ?"]
+    found = pipe.answer(questions, docs)
+    assert [x.question for x in found] == ["Who sang ?", "What is the capital ?", "Who sang ?"]
+    assert [x.best.text for x in found] == ["Beyoncé", "Tokyo", "Beyoncé"]
+    assert [x.best.doc for x in found] == [docs[2], docs[1], docs[2]]
+    assert not any(doc._.questions or doc._.answers for doc in docs)
+    assert pipe.answer(questions, docs, batch_size=1) == found
+    assert pipe.answer(["Who sang ?"], []) == [Answers("Who sang ?", [], 1.0)]
+    assert pipe.answer([], docs) == []
+
+
+# Documents of any length
+
+
+def test_an_answer_far_behind_is_found_once(trained):
+    doc = asked(trained, LONG, "What is the capital ?")
+    _, scores = trained.get_pipe("luke_qa").predict([doc])
+    assert len(scores.windows.windows) > 2
+    (found,) = trained(doc)._.answers
+    assert found.best.text == "Tokyo" and found.best.start == 240
+    assert sum(x.span.text == "Tokyo" for x in found.answers) == 1
+
+
+def test_windows_do_not_cut_answers(trained):
+    """Wherever an answer stands, it is found, also at the edges of windows."""
+    filler = ["of", "course", "!"]
+    for n in range(30, 75, 5):
+        words = (
+            (filler * 60)[:n] + ["Tokyo", "is", "the", "capital", "of", "Japan", "."] + filler * 30
+        )
+        (found,) = trained(asked(trained, " ".join(words), "What is the capital ?"))._.answers
+        assert [x.span.text for x in found.answers].count("Tokyo") <= 1
+        pieces = trained.get_pipe("luke_qa").predict([asked(trained, " ".join(words), "x")])[1]
+        tokens = pieces.tokens
+        inside = [
+            {*tokens.tokens[tokens.offsets[i] : tokens.offsets[i + 1]]}
+            for i in range(len(pieces.windows.windows))
+        ]
+        assert any({*range(n, n + 7)} <= x for x in inside)
+
+
+def test_answers_do_not_depend_on_batches(trained, monkeypatch):
+    docs = [asked(trained, text, *questions) for text, questions in TEXTS.items()]
+    docs.insert(2, asked(trained, LONG, "Where ?", "Who sang ?"))
+    expected = scores_of(trained.pipe([x.copy() for x in docs], batch_size=1))
+    close(scores_of(trained.pipe([x.copy() for x in docs], batch_size=8)), expected)
+    monkeypatch.setattr(encoder_run, "MAX_ROWS", 60)
+    close(scores_of(trained.pipe([x.copy() for x in docs], batch_size=3)), expected)
+
+
+# Odd input
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\n \n"])
+def test_text_without_words_has_no_answer(trained, text):
+    doc = trained.make_doc(text)
+    doc._.questions = ["Where ?", "Where ?"]
+    trained.get_pipe("luke_qa")(doc)
+    assert doc._.answers == [Answers("Where ?", [], 1.0)] * 2
+
+
+@pytest.mark.parametrize("question", ["", "   "])
+def test_an_empty_question_has_no_answer(trained, question):
+    doc = trained(asked(trained, "Beyoncé sang in Paris .", question, "Who sang ?"))
+    empty, other = doc._.answers
+    assert empty.answers == [] and empty.no_answer == 1.0
+    assert other.best.text == "Beyoncé"
+
+
+def test_no_questions(trained):
+    doc = trained(asked(trained, "Beyoncé sang in Paris ."))
+    assert doc._.answers == []
+    assert trained.make_doc("Tokyo")._.questions == []
+    assert list(trained.pipe([])) == []
+
+
+def test_equal_questions_have_equal_answers(trained):
+    doc = trained(asked(trained, "Beyoncé sang in Paris .", "Who sang ?", "Where ?", "Who sang ?"))
+    first, _, third = scores_of([doc])
+    close([first], [third])
+
+
+def test_a_question_longer_than_the_window_is_cut(trained, caplog):
+    doc = asked(trained, "Beyoncé sang in Paris .", "Who sang ? " * 100)
+    _, scores = trained.get_pipe("luke_qa").predict([doc])
+    assert scores.windows.n_cut == 1
+    assert "1 of 1 questions are longer than max_question_pieces (64)" in caplog.text
+    assert trained(doc)._.answers[0].question == "Who sang ? " * 100
+
+
+def test_white_space_tokens_are_no_end_of_an_answer(trained):
+    doc = Doc(trained.vocab, words=["Beyoncé", "\n", "sang", " ", "in", "Paris"])
+    doc._.questions = ["Who sang ?"]
+    pipe = trained.get_pipe("luke_qa")
+    pipe.cfg.update(no_answer=False, top_k=50, overlap_threshold=1.0)
+    try:
+        (found,) = pipe(doc)._.answers
+        assert len(found.answers) == 10  # of 4 words
+        assert not any(x.span.text != x.span.text.strip() for x in found.answers)
+    finally:
+        pipe.cfg.update(no_answer=True, top_k=2, overlap_threshold=0.01)
+
+
+# Training
+
+
+def test_documents_that_are_not_asked_are_told(bert_dir, caplog):
+    nlp = make(bert_dir)
+    examples = [Example(nlp.make_doc(eg.reference.text), eg.reference) for eg in make_examples(nlp)]
+    with pytest.raises(
+        ConfigError, match=r"5 gold annotations .* are out of reach \(5 not asked\)"
+    ):
+        nlp.initialize(lambda: examples)
+    assert "PresetEntsCorpus" in caplog.text
+
+
+def test_other_questions_than_the_reference_s_are_an_error(bert_dir):
+    nlp = make(bert_dir)
+    (eg, *_) = make_examples(nlp)
+    eg.predicted._.questions = ["Whom ?"]
+    with pytest.raises(InputError, match="same questions"):
+        nlp.initialize(lambda: [eg])
+
+
+def test_data_without_unanswerable_questions_is_told(bert_dir, caplog):
+    texts = {k: v for k, v in TEXTS.items() if None not in v.values()}
+    for no_answer in (True, False):
+        caplog.clear()
+        nlp = make(bert_dir, no_answer=no_answer)
+        nlp.initialize(lambda: make_examples(nlp, texts))  # noqa: B023
+        assert ("every question of the training data has an answer" in caplog.text) == no_answer
+
+
+def test_limits_are_counted(bert_dir, caplog):
+    nlp = make(bert_dir, max_answer_length=1)
+    texts = {**TEXTS, "Kyoto": {"": "Kyoto"}}
+    examples = make_examples(nlp, texts)
+    inside = asked(nlp, "Beyoncé sang", "Who ?")
+    gold = inside.copy()
+    gold.user_data["._.", "luke_answers", None, None] = [[[[0, 3, 1.0]], 0.0]]
+    with caplog.at_level(logging.WARNING):
+        nlp.initialize(lambda: [*examples, Example(inside, gold)])
+    assert nlp.get_pipe("luke_qa").limits == {
+        "gold": 7, "not asked": 0, "without pieces": 1, "too long": 1, "inside a token": 1,
+        "no answer": 3,
+    }  # fmt: skip
+    assert "max_answer_length (1 tokens)" in caplog.text
+
+
+def test_documents_without_gold_answers_are_not_learned(bert_dir):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    optimizer = nlp.resume_training()
+    unknown = [Example(eg.predicted, asked(nlp, eg.predicted.text)) for eg in examples]
+    assert nlp.update(unknown, sgd=optimizer)["luke_qa"] == 0.0
+    assert nlp.update(examples, sgd=optimizer)["luke_qa"] > 0.0
+
+
+def test_the_loss_s_gradient_is_the_slope(bert_dir):
+    model = {"stride": 4, "max_question_pieces": 8}
+    nlp = make(bert_dir, encoder={"window": 18, "overlap": 4}, model=model)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_qa")
+    query, scores = pipe.predict([eg.predicted for eg in examples])
+    assert len(scores.windows.windows) > len(query.questions)
+    loss, d_scores = pipe.get_loss(examples, (query, scores))
+    rng, step = np.random.default_rng(0), 1e-2
+    for i, end in zip(rng.integers(len(scores.logits), size=25), rng.integers(2, size=25)):
+        losses = []
+        for sign in (1, -1):
+            moved = scores.logits.astype("d")
+            moved[i, end] += sign * step
+            moved_scores = scores._replace(logits=moved.astype("f"))
+            losses.append(pipe.get_loss(examples, (query, moved_scores))[0])
+        slope = (losses[0] - losses[1]) / (2 * step)
+        assert slope == pytest.approx(float(d_scores.logits[i, end]), abs=2e-4)
+
+
+def test_it_shares_an_encoder(bert_dir):
+    nlp = spacy.blank("en")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    nlp.add_pipe("luke", config={"model": encoder})
+    nlp.add_pipe("luke_qa", config={"model": {"encoder": LISTENER}, "scorer": None})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 120)
+    docs = list(nlp.pipe([eg.predicted.copy() for eg in examples]))
+    expected = [texts_of(eg.reference._.answers) for eg in examples]
+    assert [texts_of(doc._.answers) for doc in docs] == expected
+
+
+# Files
+
+
+def test_a_saved_pipeline_answers_alike(trained, tmp_path):
+    trained.to_disk(tmp_path)
+    docs = [asked(trained, text, *questions) for text, questions in TEXTS.items()]
+    expected = scores_of(trained.pipe([x.copy() for x in docs]))
+    close(scores_of(spacy.load(tmp_path).pipe([x.copy() for x in docs])), expected)
+    other = spacy.blank("en").from_config(trained.config).from_bytes(trained.to_bytes())
+    assert scores_of(other.pipe([x.copy() for x in docs])) == expected
+    stored = DocBin(docs=[trained(docs[0].copy())], store_user_data=True).to_bytes()
+    (doc,) = DocBin().from_bytes(stored).get_docs(trained.vocab)
+    assert scores_of([doc]) == expected[:2]
+
+
+def test_settings_are_checked(bert_dir):
+    for name, value in (("top_k", 0), ("score_threshold", 1.5), ("max_answer_length", 0)):
+        with pytest.raises(ConfigError, match=name):
+            make(bert_dir, **{name: value})
+    with pytest.raises(ConfigError, match="stride"):
+        make(bert_dir, model={"stride": 0})
+    with pytest.raises(ConfigError, match="no labels"):
+        make(bert_dir).get_pipe("luke_qa").add_label("answer")
+
+
+@pytest.mark.parametrize("kind", ["luke", "bert-luke"])
+def test_published_files_come_back(make_checkpoint, tmp_path, kind):
+    source = make_checkpoint(kind, "LukeForQuestionAnswering")
+    nlp = import_checkpoint(str(source), "en")
+    assert nlp.pipe_names == ["luke_qa"]
+    export_component(nlp, tmp_path / "out", source_names=kind == "bert-luke")
+    same(tensors(source), tensors(tmp_path / "out"))
+    again = import_checkpoint(str(tmp_path / "out"), "en")
+    doc = asked(nlp, "Tokyo is the capital of Japan .", "Where ?")
+    close(scores_of([nlp(doc.copy())]), scores_of([again(doc.copy())]))
+
+
+def test_a_trained_component_becomes_a_published_file(trained, tmp_path):
+    assert export_component(trained, tmp_path / "out") == "LukeForQuestionAnswering"
+    model = {"encoder": {"tokenization": "tokens"}}
+    settings = {"top_k": 2, "no_answer": True, "model": model}
+    again = import_checkpoint(str(tmp_path / "out"), "en", settings)
+    docs = [asked(trained, text, *questions) for text, questions in TEXTS.items()]
+    one, other = (scores_of(x.pipe([doc.copy() for doc in docs])) for x in (trained, again))
+    close(one, other)
+
+
+def test_entities_of_documents_and_questions_enter(luke_dir):
+    nlp = make(luke_dir, no_answer=False)
+    nlp.initialize(lambda: make_examples(nlp))
+    doc = asked(nlp, "Tokyo is the capital of Japan .", "Where ?")
+    plain = scores_of([nlp(doc.copy())])
+    linked = doc.copy()
+    linked.ents = [Span(linked, 0, 1, label="LOC", kb_id="Tokyo")]
+    question = nlp.make_doc("Where ?")
+    assert scores_of([nlp(linked.copy())]) != plain
+    linked.ents = []
+    question.ents = [Span(question, 0, 1, label="X", kb_id="Japan")]
+    linked._.questions = [question]
+    assert scores_of([nlp(linked)]) != plain
