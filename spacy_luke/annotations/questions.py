@@ -77,6 +77,24 @@ def set_questions(doc: Doc, questions: Iterable[Question]) -> None:
     data_of(doc)[QUESTIONS] = stored
 
 
+def copy_questions(source: Doc, target: Doc) -> None:
+    """Give a document the questions of another one, and no answers."""
+    clear_questions(target)
+    if QUESTIONS in data_of(source):
+        data_of(target)[QUESTIONS] = list(data_of(source)[QUESTIONS])
+
+
+def clear_questions(doc: Doc) -> None:
+    """Remove all questions and answers from a document."""
+    data_of(doc).pop(QUESTIONS, None)
+    clear_answers(doc)
+
+
+def n_questions(doc: Doc) -> int:
+    """How many questions about a document were set."""
+    return len(data_of(doc).get(QUESTIONS, ()))
+
+
 def question_texts(doc: Doc) -> list[str]:
     """The texts of the questions about a document."""
     return [str(x) for x in get_questions(doc)]
@@ -134,10 +152,10 @@ def set_answers(doc: Doc, answers: Iterable[Answers | Iterable[Any]]) -> None:
 
 def set_answer_offsets(doc: Doc, answers: Sequence[Offsets]) -> None:
     """Replace the answers, given by characters; see :func:`set_answers`."""
-    n_questions, length = len(data_of(doc).get(QUESTIONS, ())), len(doc.text)
-    if len(answers) != n_questions:
+    length = len(doc.text)
+    if len(answers) != n_questions(doc):
         raise InputError(
-            f"Doc._.answers needs one item for each of the {n_questions} questions, got "
+            f"Doc._.answers needs one item for each of the {n_questions(doc)} questions, got "
             f"{len(answers)}. Set Doc._.questions first."
         )
     for item in answers:

@@ -77,7 +77,7 @@ def convert_cli(
         ),
     ] = _DEFAULTS.alignment,
     spans_key: Annotated[
-        str, typer.Option(help="all except columns: the key of doc.spans for all spans.")
+        str, typer.Option(help="all except columns and squad: the key of doc.spans for all spans.")
     ] = _DEFAULTS.spans_key,
     brackets: Annotated[
         str,
@@ -115,6 +115,8 @@ def convert_cli(
 
     Types of mentions: ufet (Ultra-Fine Entity Typing), openentity (a JSON list of sentences with
     "start", "end" and "labels"), figer (a JSON object per line with "tokens" and "mentions").
+
+    Questions with answers: squad (SQuAD 1.1 and 2.0, and files of the same shape).
 
     Everything skipped or repaired is counted, and shown with the line of the first case.
     """
@@ -234,7 +236,7 @@ def print_report(path: Path, out_path: Path, report: Report, msg: Printer) -> No
     if report.scheme:
         rows.append(("Scheme", report.scheme))
     for name, counter in (("Entities", report.labels), ("Relations", report.relations)):
-        if counter or name == "Entities":
+        if counter or (name == "Entities" and not report.questions):
             rows.append((name, f"{sum(counter.values()):,}"))
         rows.extend((f"  {label}", f"{n:,}") for label, n in counter.most_common())
     if report.links or report.nil:
@@ -243,6 +245,10 @@ def print_report(path: Path, out_path: Path, report: Report, msg: Printer) -> No
     if report.typed_spans:
         rows.append(("Spans with types", f"{report.typed_spans:,}"))
         rows.append(("Different types", f"{len(report.types):,}"))
+    if report.questions:
+        rows.append(("Questions", f"{report.questions:,}"))
+        rows.append(("  without an answer", f"{report.unanswerable:,}"))
+        rows.append(("Different answers", f"{report.answers:,}"))
     msg.table(rows)
     for note in report.notes:
         msg.info(note)

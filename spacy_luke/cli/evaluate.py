@@ -16,6 +16,7 @@ from ..errors import ConfigError
 from . import app, exit_on_error
 from .loading import (
     TypesFromLabels,
+    answers_questions,
     consumed,
     consumes_entities,
     load_examples,
@@ -28,7 +29,7 @@ from .loading import (
 GOLD = "gold_"
 _N_CHECKED = 8
 _CALIBRATION = "_calibration_error"
-_SHOWN = ("_p", "_r", "_f", "_acc", _CALIBRATION)
+_SHOWN = ("_p", "_r", "_f", "_acc", "_em", "_f1", "_unanswerable", _CALIBRATION)
 
 
 @app.command("evaluate")
@@ -45,11 +46,12 @@ def evaluate_cli(
     types_from_labels: TypesFromLabels = False,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
-    """Score a pipeline whose components consume entities.
+    """Score a pipeline whose components consume entities, or answer questions.
 
     Scores with spaCy's names are end to end: with the pipeline's own entities. Components that
     consume entities are also scored with the annotated entities: these scores begin with "gold_". A
-    pipeline that does not predict entities has only these.
+    pipeline that does not predict entities has only these. Components that answer questions get
+    the questions of the documents.
 
     --gold-sents: published scores of corpora that are split into sentences use these sentences.
     """
@@ -73,12 +75,15 @@ def evaluate(
 
     gold_sents: predicted documents get the sentence starts of their references, if there are any.
 
-    The examples are not changed. Raises ConfigError if no component reads or writes entities.
+    The examples are not changed. Raises ConfigError if no component reads or writes entities, or
+    answers questions.
     """
     predicting, consuming = predicts_entities(nlp), consumes_entities(nlp)
-    if not predicting and not consuming:
+    answering = [name for name in answers_questions(nlp) if name not in consuming]
+    if not predicting and not consuming and not answering:
         raise ConfigError(
-            f"No component of this pipeline reads or writes Doc.ents: {', '.join(nlp.pipe_names)}."
+            "No component of this pipeline reads or writes Doc.ents, or writes Doc._.answers: "
+            f"{', '.join(nlp.pipe_names)}."
         )
     given = [_bare(eg, gold_sents) for eg in examples] if consuming else []
     if consuming:
@@ -86,8 +91,13 @@ def evaluate(
         with nlp.select_pipes(disable=predicting):
             _check_given(nlp, given)
     scores: dict[str, Any] = {}
-    if predicting:
-        scores.update(nlp.evaluate([_bare(eg, gold_sents) for eg in examples]))
+    if predicting or answering:
+        bare = [_bare(eg, gold_sents) for eg in examples]
+        found = nlp.evaluate(bare)
+        if not predicting:  # what other components do without entities says nothing
+            own = {key for name in answering for key in _keys(nlp, name, bare)}
+            found = {key: x for key, x in found.items() if key in own}
+        scores.update(found)
     if consuming:
         with nlp.select_pipes(disable=predicting):
             keys = {key for name in consuming for key in _keys(nlp, name, given)}

@@ -10,6 +10,7 @@ import typer
 from spacy.language import Language
 from spacy.training import Corpus, Example
 
+from ..annotations.questions import copy_questions
 from ..corpora.preset import PresetCounts, add_types_from_labels, preset_entities, preset_spans
 from ..errors import ConfigError, CorpusError
 
@@ -37,7 +38,8 @@ def load_pipeline(path: Path) -> Language:
 
 
 def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) -> list[Example]:
-    """Annotated documents and copies without annotation, as ``spacy evaluate`` reads them.
+    """Annotated documents, and copies with their questions but without annotation. Otherwise as
+    ``spacy evaluate`` reads them.
 
     path: a ``.spacy`` file, or a directory of them.
     types_from_labels: use labels as types, for entities and spans of typed groups without types, as
@@ -53,6 +55,8 @@ def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) ->
         raise CorpusError(f"{path} cannot be read as .spacy data: {err}") from err
     if not examples:
         raise CorpusError(f"{path} contains no documents.")
+    for example in examples:
+        copy_questions(example.reference, example.predicted)
     if types_from_labels:
         typing = [x for x in nlp.pipe_names if "span._.types" in nlp.get_pipe_meta(x).assigns]
         for key in [_settings(nlp.get_pipe(name)).get("spans_key") for name in typing] or [None]:
@@ -93,6 +97,11 @@ def consumed_groups(nlp: Language) -> set[str]:
 def consumed(nlp: Language) -> set[str | None]:
     """The spans groups that components read; None for ``Doc.ents``."""
     return {_settings(nlp.get_pipe(name)).get("spans_key") for name in consumes_entities(nlp)}
+
+
+def answers_questions(nlp: Language) -> list[str]:
+    """The components that write ``Doc._.answers``."""
+    return [x for x in nlp.pipe_names if "doc._.answers" in nlp.get_pipe_meta(x).assigns]
 
 
 def preset_gold(examples: Iterable[Example], nlp: Language) -> None:

@@ -15,7 +15,9 @@ from spacy.training import Example
 from spacy.util import minibatch, registry
 
 from ..annotations.annotated import all_annotated_labels
+from ..annotations.questions import n_questions
 from ..errors import ConfigError
+from ..report import LOGGER
 from ..validation import Count, Factor, check_settings
 from .parts import cut, join
 
@@ -58,7 +60,8 @@ def mix_contexts(
 
     Sentence boundaries come from the reference, else from the predicted document, else from spaCy's
     rule-based sentencizer. No cut is made within an entity or a span of a group, nor between tokens
-    that do not align. A relation across examples is not trained in that epoch.
+    that do not align. A relation across examples is not trained in that epoch, and neither are the
+    questions about a document that is cut or joined. Such questions are counted and logged once.
 
     Raises ConfigError if a share is negative, all are 0, or ``max_words`` is below 1.
     """
@@ -79,13 +82,27 @@ class ContextMixer:
         self.shares = list(shares)
         self.max_words = max_words
         self.join_sentences = join_sentences
+        self._reported = False
 
     def __call__(self, examples: Iterable[Example]) -> Iterator[list[Example]]:
         """One epoch's batches. Memory is bounded also if the corpus is streamed without end."""
         for buffered in minibatch(examples, _BUFFER):
             mixed = list(self.mix(buffered))
+            self._report_questions(buffered, mixed)
             random.shuffle(mixed)  # so that parts of one document are not in one batch
             yield from self.batcher(mixed)
+
+    def _report_questions(self, before: Sequence[Example], after: Sequence[Example]) -> None:
+        n_before, n_after = (sum(n_questions(eg.reference) for eg in x) for x in (before, after))
+        if n_after < n_before and not self._reported:
+            self._reported = True
+            LOGGER.warning(
+                "mix_contexts cut or joined documents, and questions are about whole documents: %d "
+                "of %d questions of the first %d documents are not trained in this epoch.",
+                n_before - n_after,
+                n_before,
+                len(before),
+            )
 
     def mix(self, examples: Iterable[Example]) -> Iterator[Example]:
         """The examples in their contexts. Every token occurs once."""

@@ -27,6 +27,7 @@ class Report:
     labels, relations, types: spans per label, relations per label, spans per type.
     links: spans with an id of a knowledge base. nil: spans known to mean none of its entities.
     typed_spans: spans with known types, including those known to have none.
+    questions, unanswerable, answers: questions, those known to have no answer, and gold answers.
     events: description of what was skipped or repaired -> its count.
     notes: further sentences for the user.
     """
@@ -42,6 +43,9 @@ class Report:
     links: int = 0
     nil: int = 0
     typed_spans: int = 0
+    questions: int = 0
+    unanswerable: int = 0
+    answers: int = 0
     events: dict[str, Event] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

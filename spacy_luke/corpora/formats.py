@@ -24,6 +24,7 @@ from .prodigy_links import read_prodigy_links
 from .pubtator import read_pubtator
 from .semeval import read_semeval
 from .spert import read_conll04
+from .squad import read_squad
 from .tacred import read_tacred
 from .typed_mentions import read_figer, read_openentity, read_ufet
 
@@ -56,7 +57,7 @@ class CorpusFormat:
         if ignored:
             raise ConfigError(
                 f"format {self.name!r} does not take the setting {', '.join(ignored)}; "
-                f"it takes {', '.join(sorted(self.options))}."
+                f"it takes {', '.join(sorted(self.options)) or 'none'}."
             )
 
 
@@ -92,6 +93,7 @@ FORMATS: tuple[CorpusFormat, ...] = (
     CorpusFormat("ufet", read_ufet, WORDS | BRACKETS | TYPES, JSON | JSON_LINES),
     CorpusFormat("openentity", read_openentity, CHARACTERS | BRACKETS | TYPES, JSON),
     CorpusFormat("figer", read_figer, WORDS | TYPES, JSON | JSON_LINES),
+    CorpusFormat("squad", read_squad, frozenset(), JSON),
 )
 
 

@@ -1,4 +1,4 @@
-"""The JSON objects of a file: one per line, or one list."""
+"""The JSON objects of a file: one per line, one list, or a single one."""
 
 import json
 import re
@@ -64,6 +64,20 @@ def read_json_list(path: Path, advance: Advance = ignore_progress) -> Iterator[J
         raise CorpusError(
             f"{at_line(path, _line(text, position))}: text follows the end of the list."
         )
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """The object that a file consists of. Raises CorpusError, with the line, for anything else."""
+    text = "\n".join(line for _, line in read_lines(path))
+    if not text.strip():
+        raise CorpusError(f"{path} is empty.")
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as err:
+        raise CorpusError(f"{at_line(path, err.lineno)}: not JSON: {err.msg}.") from err
+    except (ValueError, RecursionError) as err:
+        raise CorpusError(f"{path}: not JSON: {err}.") from err
+    return require_object(value, f"{path}: the content")
 
 
 def _skip(text: str, position: int) -> int:

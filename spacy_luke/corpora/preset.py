@@ -1,4 +1,4 @@
-"""A corpus reader that sets gold entities and sentence starts on the predicted documents."""
+"""A corpus reader that sets gold entities, sentence starts and questions on predicted documents."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -8,6 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations.questions import copy_questions
 from ..annotations.types import get_types, has_types, set_types
 from ..errors import ConfigError
 from ..report import LOGGER
@@ -28,6 +29,7 @@ def preset_ents_corpus(
     ents: bool = True,
     sents: bool = False,
     links: bool = False,
+    questions: bool = True,
 ) -> ExampleReader:
     """Make a reader of ``.spacy`` files that sets gold annotation on the predicted documents.
 
@@ -48,10 +50,11 @@ def preset_ents_corpus(
     links: preset the ``kb_id_`` of entities and spans, too. Only for components that need gold
         links: ``luke_relation`` with ``merge_entities``. A component that predicts links, and an
         encoder that reads them, would otherwise see the answers.
+    questions: preset ``Doc._.questions``, with the entities of questions that are documents.
 
-    Types and relations of the reference are never preset, as components predict them. If
+    Types, relations and answers of the reference are never preset, as components predict them. If
     ``gold_preproc`` or ``max_length`` cut a document into sentences, annotation within a sentence
-    is kept; the rest is counted and logged.
+    is kept; the rest, and all of its questions, are counted and logged.
 
     Raises ConfigError if ``path`` is not given or does not exist.
     """
@@ -62,12 +65,12 @@ def preset_ents_corpus(
     corpus = CutCorpus(
         path, gold_preproc=gold_preproc, max_length=max_length, limit=limit, augmenter=augmenter
     )
-    return PresetEntsCorpus(corpus, spans_key, types_from_labels, ents, sents, links)
+    return PresetEntsCorpus(corpus, spans_key, types_from_labels, ents, sents, links, questions)
 
 
 class PresetEntsCorpus:
-    """Wraps a corpus and copies gold entities, and sentence starts, from reference to predicted
-    documents.
+    """Wraps a corpus and copies gold entities, sentence starts and questions from reference to
+    predicted documents.
 
     The two documents may have different tokens. An entity or span of the reference that does not
     align with tokens of the predicted document is not copied, but counted. The counts are logged
@@ -82,6 +85,7 @@ class PresetEntsCorpus:
         ents: bool = True,
         sents: bool = False,
         links: bool = False,
+        questions: bool = True,
     ) -> None:
         self.corpus = corpus
         self.spans_key = spans_key
@@ -89,6 +93,7 @@ class PresetEntsCorpus:
         self.ents = ents
         self.sents = sents
         self.links = links
+        self.questions = questions
         self._reported = False
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
@@ -106,6 +111,8 @@ class PresetEntsCorpus:
                     preset_entities(example, counts, self.links)
                 if self.spans_key is not None:
                     preset_spans(example, self.spans_key, counts, self.links)
+                if self.questions:
+                    copy_questions(example.reference, example.predicted)
                 if self.types_from_labels:
                     add_types_from_labels(example.reference, self.spans_key)
                 yield example

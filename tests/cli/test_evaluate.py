@@ -9,11 +9,14 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from typer.testing import CliRunner
 
+from spacy_luke.annotations.questions import Offsets, has_answers, set_answer_offsets, set_questions
 from spacy_luke.annotations.types import clear_types
 from spacy_luke.cli import app
 from spacy_luke.cli.evaluate import evaluate
+from spacy_luke.cli.loading import load_examples
 from spacy_luke.corpora.preset import preset_ents_corpus
 from spacy_luke.errors import ConfigError
+from tests.cli.answering import make_answers_by_rule  # noqa: F401  (registers the factory)
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import annotate, make_examples, make_pipeline
 
@@ -154,3 +157,54 @@ def test_gold_entities_that_do_not_fit_the_tokens_are_warned_of(relation, caplog
     annotate(reference, [(0, 1, "LOC", []), (1, 2, "LOC", [])], [(0, 1, "located_in")])
     evaluate(relation, [Example(relation.make_doc(reference.text), reference)])
     assert "2 of 2 gold entities and spans do not align" in caplog.text
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """A file of two documents with the same two questions, of which the second has no answer."""
+    nlp = spacy.blank("en")
+    docs = [nlp("Ada King wrote it in 1843."), nlp("They wrote it in 1843, Ada King says.")]
+    for doc in docs:
+        set_questions(doc, ["Who wrote it?", "Why?"])
+        set_answer_offsets(
+            doc, [Offsets([(0, doc.text.index(" wrote"), 1.0)], 0.0), Offsets([], 1.0)]
+        )
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "asked.spacy")
+    return tmp_path / "asked.spacy"
+
+
+def test_commands_are_given_the_questions_and_never_the_answers(asked):
+    """tune and page load their documents with the same function."""
+    examples = load_examples(asked, spacy.blank("en"))
+    for eg in examples:
+        assert eg.predicted._.questions == ["Who wrote it?", "Why?"]
+        assert has_answers(eg.reference) and not has_answers(eg.predicted)
+
+
+def test_a_pipeline_that_answers_questions_is_scored(asked):
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("answers_by_rule")
+    examples = load_examples(asked, nlp)
+    scores = evaluate(nlp, examples)
+    assert pipe.questions == [["Who wrote it?", "Why?"]] * 2
+    assert (scores["qa_em"], scores["qa_unanswerable"]) == (0.75, 1.0)
+    assert not [key for key in scores if key.startswith(("gold_", "token"))]
+    assert not has_answers(examples[0].predicted)  # not changed
+
+
+def test_scores_of_answers_stand_beside_those_of_entities(relation, asked):
+    relation.add_pipe("answers_by_rule")
+    scores = evaluate(relation, load_examples(asked, relation))
+    relation.remove_pipe("answers_by_rule")
+    assert scores["qa_em"] == 0.75
+    assert "gold_rels_f" in scores and "rels_f" not in scores
+
+
+def test_the_command_prints_scores_of_answers(asked, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("answers_by_rule")
+    nlp.to_disk(tmp_path / "model")
+    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "model"), str(asked)])
+    assert done.exit_code == 0, done.output
+    assert "qa_em 75.00" in " ".join(done.output.split())
+    assert "qa_unanswerable 100.00" in " ".join(done.output.split())

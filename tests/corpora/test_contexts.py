@@ -12,6 +12,7 @@ from spacy.training import Example
 from spacy.training.batchers import minibatch_by_words
 
 from spacy_luke.annotations.annotated import is_annotated, set_annotated
+from spacy_luke.annotations.questions import n_questions, set_questions
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.corpora import contexts
 from spacy_luke.corpora.contexts import mix_contexts, sentence_starts
@@ -243,3 +244,24 @@ def test_documents_without_words_pass():
 def test_settings_that_cannot_work(settings, message):
     with pytest.raises(ConfigError, match=message):
         mix_contexts(by_words, **settings)
+
+
+def test_questions_of_documents_that_are_cut_are_counted_once(caplog):
+    examples = corpus(3, 1, 2)
+    for eg in examples:
+        set_questions(eg.reference, ["Who?", "Whom?"])
+    batcher = mix_contexts(by_words, **ONLY["sentence"])
+    for _ in range(2):
+        shown = [eg for batch in batcher(examples) for eg in batch]
+        assert sum(n_questions(eg.reference) for eg in shown) == 2
+    (message,) = caplog.messages
+    assert "4 of 6 questions of the first 3 documents" in message
+
+
+def test_whole_documents_keep_their_questions(caplog):
+    examples = corpus(3, 2)
+    for eg in examples:
+        set_questions(eg.reference, ["Who?"])
+    batches = mix_contexts(by_words, **ONLY["document"])(examples)
+    assert sum(n_questions(eg.reference) for batch in batches for eg in batch) == 2
+    assert not caplog.messages

@@ -7,11 +7,13 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_luke.annotations.annotated import joined_starts
+from spacy_luke.annotations.questions import has_answers, install_questions
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.annotations.types import get_types, set_types
 from spacy_luke.corpora.parts import cut, join
 
 NLP = spacy.blank("en")
+install_questions()
 
 
 def make(name: str, place: str) -> Doc:
@@ -69,7 +71,7 @@ def test_a_joined_document_knows_where_its_texts_begin():
 
 def test_what_lies_in_no_part_is_counted():
     parts, lost = cut(make("Ada", "London"), [0, 2])
-    assert lost == {"relations": 1, "entities": 0, "spans": 1, "types": 0}
+    assert lost == {"relations": 1, "entities": 0, "spans": 1, "types": 0, "questions": 0}
     assert [len(part.ents) for part in parts] == [1, 1]
     doc = make("Ada Lovelace", "London")
     doc.ents = [Span(doc, 0, 2, label="PER")]
@@ -117,3 +119,17 @@ def test_a_relation_that_was_cut_does_not_come_back_in_other_text():
     # spaCy's own parts keep all data of their document.
     theirs = [doc[3:].as_doc(copy_user_data=True), doc[:3].as_doc(copy_user_data=True)]
     assert get_relations(join(theirs)) == []
+
+
+def test_questions_stay_with_whole_documents():
+    doc = make("Ada", "London")
+    doc._.questions = ["Where?", "When?"]
+    doc._.answers = [[doc[3:4]], []]
+    (whole,), lost = cut(doc, [0])
+    assert whole._.questions == doc._.questions and not lost["questions"]
+    assert whole._.answers[0].best.text == "London"
+    parts, lost = cut(doc, [0, 3])
+    assert lost["questions"] == 2
+    for part in (*parts, join([doc, doc])):
+        assert part._.questions == [] and not has_answers(part)
+    assert len(doc._.answers) == 2

@@ -10,11 +10,20 @@ from spacy.training import Corpus
 from spacy.util import registry
 
 import spacy_luke.corpora.preset  # noqa: F401  (registers the reader)
+from spacy_luke.annotations.questions import (
+    answer_offsets,
+    has_answers,
+    install_questions,
+    n_questions,
+    set_answers,
+    set_questions,
+)
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.annotations.types import get_types, has_types, set_types
 from spacy_luke.errors import ConfigError
 
 NAME = "spacy-luke.PresetEntsCorpus.v1"
+install_questions()
 
 
 def ids(doc):
@@ -181,6 +190,8 @@ def sentences_path(tmp_path, nlp):
     set_relations(doc, [(cy, bo, "met"), (bo, ada, "knows")])
     set_types(rome, {"/place": 1.0})
     set_types(across, {"/thing": 1.0})
+    set_questions(doc, ["Who ran?", "Why?"])
+    set_answers(doc, [[doc[0:1]], []])
     DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "sentences.spacy")
     return tmp_path / "sentences.spacy"
 
@@ -206,7 +217,9 @@ def test_sentences_of_a_document_that_is_cut_keep_what_lies_within(
     assert sum(len(eg.reference.user_data) for eg in examples) <= 3
     (message,) = caplog.messages
     lost = "1 relations, 1 entities, types of 1 places, 2 spans of groups"
-    assert lost in message and f"{3 - len(examples)} sentences of max_length" in message
+    assert lost in message and "questions about whole documents: 2" in message
+    assert not any(n_questions(doc) for eg in examples for doc in (eg.reference, eg.predicted))
+    assert f"{3 - len(examples)} sentences of max_length" in message
 
 
 def sent_starts(doc):
@@ -355,3 +368,31 @@ def test_the_reader_resolves_from_a_training_config(path, nlp):
 def test_a_path_that_cannot_be_read_is_a_config_error(bad):
     with pytest.raises(ConfigError, match="path of spacy-luke.PresetEntsCorpus.v1"):
         reader(bad)
+
+
+@pytest.fixture
+def asked_path(tmp_path, nlp):
+    doc = nlp("Ada Lovelace lived in London. She wrote.")
+    doc[6].is_sent_start = True
+    question = nlp("Where did Ada live?")
+    question.ents = [Span(question, 2, 3, label="PER", kb_id="Q7259")]
+    set_questions(doc, ["Who?", question])
+    set_answers(doc, [[doc[0:2]], [doc[4:5]]])
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "asked.spacy")
+    return tmp_path / "asked.spacy"
+
+
+def test_questions_are_preset_and_answers_never(asked_path, nlp):
+    corpus = reader(asked_path)
+    for _ in range(2):
+        (eg,) = corpus(nlp)
+        first, second = eg.predicted._.questions
+        assert first == "Who?" and second.text == "Where did Ada live?"
+        assert ids(second) == [("Ada", "PER", "Q7259", "")]
+        assert not has_answers(eg.predicted) and len(answer_offsets(eg.reference)) == 2
+        set_answers(eg.predicted, [[], []])  # what a component does
+
+
+def test_questions_are_not_preset_if_switched_off(asked_path, nlp):
+    (eg,) = reader(asked_path, questions=False)(nlp)
+    assert eg.predicted._.questions == [] and n_questions(eg.reference) == 2

@@ -1,0 +1,127 @@
+"""Scores of ``Doc._.answers``, the answers to questions about documents."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import registry
+
+from ..annotations.questions import Offsets, answer_offsets, has_answers, question_texts
+from ..errors import InputError
+from .answers import Answer, Answers, calibration_scores
+from .squad import AnswerScore, best_threshold, mean_score, score_answer
+
+ANSWER = "answer"
+"""The label of all answers."""
+
+
+class AnsweredQuestion(NamedTuple):
+    """result: of the best answer, or of "" if there is none. score: of the best answer, or None."""
+
+    result: AnswerScore
+    score: float | None
+
+
+@registry.scorers("spacy-luke.luke_qa_scorer.v1")
+def make_luke_qa_scorer() -> Callable[..., dict[str, Any]]:
+    """Exact match and F1 of answers to questions: :func:`question_score`."""
+    return question_score
+
+
+def question_score(
+    examples: Iterable[Example], *, prefix: str = "qa", **kwargs: Any
+) -> dict[str, Any]:
+    """Exact match and F1 of the best answers, from 0 to 1, as the official metric of SQuAD 2.0.
+
+    Scored are the questions of documents whose answers were set (:func:`.has_answers`). The
+    prediction for a question is the text of its best answer, or "" if it has none. Texts are the
+    exact characters of answers, also inside tokens. prefix: of the names of the scores.
+
+    - ``qa_em``, ``qa_f1``: over all questions;
+    - ``qa_answerable_em``, ``_f1``: over questions with gold answers;
+    - ``qa_unanswerable``: the share of questions without gold answers for which none was predicted;
+    - ``qa_best_f1``: the best ``qa_f1`` if answers with lower scores than a threshold are left out;
+      ``qa_best_threshold``: this least score of an answer, or None if it is best to give none.
+      Answers that the pipeline has left out remain so: to find a threshold among all scores,
+      predict without one;
+    - ``qa_questions``, ``qa_unanswerable_questions``: their numbers.
+
+    And :func:`.calibration_scores` of the best answers; those that match exactly are right.
+
+    Values are None if there are no such questions; the numbers are None without annotated
+    documents. Raises InputError if the predicted document has other questions than the reference.
+    """
+    questions = list(_questions(examples))
+    results = [x.result for x in questions]
+    answerable = mean_score(x for x in results if x.answerable)
+    unanswerable = mean_score(x for x in results if not x.answerable)
+    every = mean_score(results)
+    # Without an answer the result is the same with any threshold.
+    scores = [0.0 if x.score is None else x.score for x in questions]
+    best = best_threshold(results, [-x for x in scores], "f1")
+    values = {
+        "em": every.exact,
+        "f1": every.f1,
+        "answerable_em": answerable.exact,
+        "answerable_f1": answerable.f1,
+        "unanswerable": unanswerable.exact,
+        "best_f1": None if best is None else best.value,
+        "best_threshold": None if best is None or best.threshold is None else -best.threshold,
+        "questions": every.questions or None,
+        "unanswerable_questions": unanswerable.questions if questions else None,
+    }
+    named = {f"{prefix}_{name}": value for name, value in values.items()}
+    return {**named, **calibration_scores(_answers(questions), prefix)}
+
+
+def question_answers(examples: Iterable[Example]) -> Answers:
+    """The best answers with their scores; those that match a gold answer exactly are right. See
+    :func:`question_score`."""
+    return _answers(_questions(examples))
+
+
+def best_text(doc: Doc, offsets: Offsets) -> str:
+    """The text of the best answer; empty if there is none."""
+    return next((doc.text[start:end] for start, end, _ in offsets.answers), "")
+
+
+def _answers(questions: Iterable[AnsweredQuestion]) -> Answers:
+    answers = Answers()
+    for result, score in questions:
+        answers.n_gold.update([ANSWER] if result.answerable else [])
+        if score is not None:
+            right = result.answerable and result.exact == 1.0
+            answers.found.append(Answer(ANSWER, score, right))
+    return answers
+
+
+def _questions(examples: Iterable[Example]) -> Iterator[AnsweredQuestion]:
+    for example in examples:
+        gold, predicted = example.reference, example.predicted
+        if not has_answers(gold):
+            continue
+        _check_questions(gold, predicted)
+        found = answer_offsets(predicted) or [Offsets([], 1.0)] * len(answer_offsets(gold))
+        for right, answers in zip(answer_offsets(gold), found, strict=True):
+            golds = [gold.text[start:end] for start, end, _ in right.answers]
+            result = score_answer(best_text(predicted, answers), golds)
+            yield AnsweredQuestion(result, answers.answers[0][2] if answers.answers else None)
+
+
+def _check_questions(gold: Doc, predicted: Doc) -> None:
+    wanted, asked = question_texts(gold), question_texts(predicted)
+    if wanted == asked:
+        return
+    name = gold.user_data.get("title") or gold.text[:60]
+    if not asked:
+        difference = f"none of the {len(wanted)} questions of its reference"
+    elif len(asked) != len(wanted):
+        difference = f"{len(asked)} questions, its reference {len(wanted)}"
+    else:
+        number, pair = next((i, x) for i, x in enumerate(zip(asked, wanted)) if x[0] != x[1])
+        difference = f"as question {number} {pair[0]!r}, its reference {pair[1]!r}"
+    raise InputError(
+        f"The predicted document {name!r} has {difference}. Set Doc._.questions to the same "
+        "questions; spacy-luke.PresetEntsCorpus.v1 and 'spacy luke evaluate' do so."
+    )
