@@ -9,7 +9,13 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from typer.testing import CliRunner
 
-from spacy_luke.annotations.questions import Offsets, has_answers, set_answer_offsets, set_questions
+from spacy_luke.annotations.questions import (
+    Offsets,
+    has_answers,
+    question_texts,
+    set_answer_offsets,
+    set_questions,
+)
 from spacy_luke.annotations.types import clear_types
 from spacy_luke.cli import app
 from spacy_luke.cli.evaluate import evaluate
@@ -177,7 +183,7 @@ def test_commands_are_given_the_questions_and_never_the_answers(asked):
     """tune and page load their documents with the same function."""
     examples = load_examples(asked, spacy.blank("en"))
     for eg in examples:
-        assert eg.predicted._.questions == ["Who wrote it?", "Why?"]
+        assert question_texts(eg.predicted) == ["Who wrote it?", "Why?"]
         assert has_answers(eg.reference) and not has_answers(eg.predicted)
 
 
