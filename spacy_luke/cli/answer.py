@@ -77,8 +77,10 @@ def answer_cli(
             raise ConfigError("--no-answer-scores is for SQuAD's format; .jsonl has them in OUT.")
         _check_targets(source, [x for x in (target, no_answer_scores) if x is not None])
         use_device(gpu_id)
-        answer = answer_lines if lines else answer_squad
-        answer(pipeline, source, target, no_answer_scores, msg)
+        if lines:
+            answer_lines(pipeline, source, target, msg)
+        else:
+            answer_squad(pipeline, source, target, no_answer_scores, msg)
 
 
 def answer_squad(
@@ -97,18 +99,16 @@ def answer_squad(
     print_scores(predictions, msg)
 
 
-def answer_lines(
-    pipeline: Path, source: Path, target: Path, no_answer_scores: Path | None, msg: Printer
-) -> None:
+def answer_lines(pipeline: Path, source: Path, target: Path, msg: Printer) -> None:
     """Write the objects of a .jsonl file with answers."""
     records, asked = read_lines_asked(source)
     nlp = load_answering(pipeline)
     n_answers: list[int] = []
     with whole_file(target) as temporary, temporary.open("w", encoding="utf8") as file:
         rows = zip(predict(nlp, source, asked), records, asked, strict=True)
-        for (doc, found), record, of_one in rows:
+        for found, record, of_one in rows:
             pairs = zip(of_one.questions, found, strict=True)
-            answers = [_described(question, offsets, doc) for question, offsets in pairs]
+            answers = [_described(question, offsets, of_one.text) for question, offsets in pairs]
             file.write(json.dumps({**record, "answers": answers}, ensure_ascii=False) + "\n")
             n_answers += [len(offsets.answers) for offsets in found]
     msg.good(f"Wrote {target}: {_counted(n > 0 for n in n_answers)}")
@@ -131,17 +131,15 @@ def predict_squad(
     """The best answers to all questions, in the order of the file."""
     asked = [Asked(x.location, x.text, [q.text for q in x.questions]) for x in paragraphs]
     predictions = []
-    for (doc, found), paragraph in zip(predict(nlp, source, asked), paragraphs, strict=True):
+    for found, paragraph in zip(predict(nlp, source, asked), paragraphs, strict=True):
         for question, offsets in zip(paragraph.questions, found, strict=True):
-            text = best_text(doc, offsets)
+            text = best_text(paragraph.text, offsets)
             predictions.append(Prediction(question, text, offsets.no_answer))
     return predictions
 
 
-def predict(
-    nlp: Language, source: Path, asked: Sequence[Asked]
-) -> Iterator[tuple[Doc, list[Offsets]]]:
-    """Yield the document of each text and the answers to its questions."""
+def predict(nlp: Language, source: Path, asked: Sequence[Asked]) -> Iterator[list[Offsets]]:
+    """Yield the answers to the questions of each text, by characters."""
     nlp.max_length = max([nlp.max_length, *(len(x.text) + 1 for x in asked)])
 
     def documents() -> Iterator[Doc]:
@@ -153,7 +151,7 @@ def predict(
 
     bar = tqdm(nlp.pipe(documents()), "answer", total=len(asked), leave=False, disable=None)
     for doc in bar:
-        yield doc, answer_offsets(doc) or [Offsets([], 1.0)] * n_questions(doc)
+        yield answer_offsets(doc) or [Offsets([], 1.0)] * n_questions(doc)
 
 
 def read_lines_asked(source: Path) -> tuple[list[dict[str, Any]], list[Asked]]:
@@ -224,8 +222,7 @@ def _check_ids(source: Path, paragraphs: Iterable[SquadParagraph]) -> None:
         raise CorpusError(f"{source} has no questions.")
 
 
-def _described(question: str, offsets: Offsets, doc: Doc) -> dict[str, Any]:
-    text = doc.text
+def _described(question: str, offsets: Offsets, text: str) -> dict[str, Any]:
     answers = [
         {"start": start, "end": end, "text": text[start:end], "score": score}
         for start, end, score in offsets.answers
