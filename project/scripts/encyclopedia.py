@@ -2,7 +2,8 @@
 
 An entity's label is the mention's type, its ``kb_id_`` the title of the article it means ("NIL" if
 there is none), its types those of that article. ``Doc._.relations`` holds the article's
-relations. The article's title is under ``doc.user_data["title"]``.
+relations, ``Doc._.questions`` and ``Doc._.answers`` its questions with their answers. The article's
+title is under ``doc.user_data["title"]``.
 """
 
 import json
@@ -18,12 +19,13 @@ from spacy.pipeline import EntityLinker
 from spacy.tokens import Doc, DocBin, Span
 from wasabi import Printer
 
+from spacy_luke.annotations.questions import Offsets, set_answer_offsets, set_questions
 from spacy_luke.annotations.relations import set_relations
 from spacy_luke.annotations.types import set_types
 
 SPLITS = ("train", "dev", "test")
-KEYS = ("title", "split", "types", "text", "mentions", "relations")
-COLUMNS = ("articles", "sentences", "tokens", "entities", "typed", "relations")
+KEYS = ("title", "split", "types", "text", "mentions", "relations", "questions")
+COLUMNS = ("articles", "sentences", "tokens", "entities", "typed", "relations", "questions")
 
 
 class BadAnnotations(ValueError):
@@ -118,6 +120,9 @@ def to_doc(
         set_types(span, dict.fromkeys(types[span.kb_id_], 1.0))
     relations = read_relations(article, spans, where)
     set_relations(doc, relations)
+    answers = [read_answers(question, article["text"], where) for question in article["questions"]]
+    set_questions(doc, [question["question"] for question in article["questions"]])
+    set_answer_offsets(doc, answers)
     counts = Counter(
         {
             "articles": 1,
@@ -126,6 +131,7 @@ def to_doc(
             "entities": len(doc.ents),
             "typed": len(typed),
             "relations": len(relations),
+            "questions": len(answers),
             "cut": len(spans) - len(found),
             "cut relations": len(article["relations"]) - len(relations),
         }
@@ -146,6 +152,20 @@ def read_relations(
         if head is not None and tail is not None:
             found.append((head, tail, relation["label"]))
     return found
+
+
+def read_answers(question: dict[str, Any], text: str, where: str) -> Offsets:
+    """The answers to a question by characters. Raises BadAnnotations if one is not in the text."""
+    places = []
+    for answer in question["answers"]:
+        start, end = answer["start"], answer["start"] + len(answer["text"])
+        if not answer["text"] or text[start:end] != answer["text"]:
+            raise BadAnnotations(
+                f"{where}: the answer {answer['text']!r} to {question['question']!r} is not at "
+                f"character {start}."
+            )
+        places.append((start, end, 1.0))
+    return Offsets(places, float(not places))
 
 
 if __name__ == "__main__":

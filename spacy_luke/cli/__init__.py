@@ -32,7 +32,8 @@ def exit_on_error(msg: Printer, *others: type[Exception]) -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-from . import articles as _articles  # noqa: E402, F401  (registers its command on `app`)
+from . import answer as _answer  # noqa: E402, F401  (registers its command on `app`)
+from . import articles as _articles  # noqa: E402, F401
 from . import asset as _asset  # noqa: E402, F401
 from . import convert as _convert  # noqa: E402, F401
 from . import entities as _entities  # noqa: E402, F401

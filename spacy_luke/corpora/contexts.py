@@ -93,7 +93,7 @@ class ContextMixer:
             yield from self.batcher(mixed)
 
     def _report_questions(self, before: Sequence[Example], after: Sequence[Example]) -> None:
-        n_before, n_after = (sum(n_questions(eg.reference) for eg in x) for x in (before, after))
+        n_before, n_after = (sum(n_questions(eg.predicted) for eg in x) for x in (before, after))
         if n_after < n_before and not self._reported:
             self._reported = True
             LOGGER.warning(

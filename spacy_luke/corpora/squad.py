@@ -105,7 +105,8 @@ def read_squad_paragraphs(
     for i, article in enumerate(articles, start=1):
         with errors_at(f"{path}, article {i}"):
             article = require_object(article, "the record")
-            title = article.get("title")
+            title = str(article.get("title") or "")
+            check_unicode(title)
             paragraphs = require_items(article, "paragraphs")
         for j, paragraph in enumerate(paragraphs, start=1):
             location = f"article {i}, paragraph {j}"
@@ -114,7 +115,7 @@ def read_squad_paragraphs(
                 text = _get_text(paragraph, "context", "the record")
                 items = require_items(paragraph, "qas")
                 questions = [_read_question(x, f"question {k}") for k, x in enumerate(items, 1)]
-            yield SquadParagraph(location, str(title or ""), text, questions)
+            yield SquadParagraph(location, title, text, questions)
         advance(path.stat().st_size // len(articles))
 
 
@@ -154,7 +155,7 @@ def _set_questions(doc: Doc, paragraph: SquadParagraph, report: Report) -> bool:
     if len(known) < len(paragraph.questions):
         what = "questions left out: answers are given only for others of the paragraph"
         report.count(what, paragraph.location, len(paragraph.questions) - len(known))
-    placed = [(x.text, _place_answers(doc, x, report, paragraph.location)) for x in known]
+    placed = [(x.text, _place_answers(doc, paragraph, x, report)) for x in known]
     kept = [(text, places) for text, places in placed if places is not None]
     if len(kept) < len(known):
         what = "questions left out: none of their answers is at its place"
@@ -169,12 +170,12 @@ def _set_questions(doc: Doc, paragraph: SquadParagraph, report: Report) -> bool:
 
 
 def _place_answers(
-    doc: Doc, question: SquadQuestion, report: Report, location: str
+    doc: Doc, paragraph: SquadParagraph, question: SquadQuestion, report: Report
 ) -> list[tuple[int, int]] | None:
     """The characters of the answers, in the order of the file; None if all were left out."""
-    places = []
+    places, location = [], paragraph.location
     for answer in question.answers or ():
-        start = _find(doc.text, answer)
+        start = _find(paragraph.text, answer)
         if start is None:
             report.count("answers left out: their text is not at their place", location)
             continue

@@ -7,7 +7,13 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations.questions import Offsets, answer_offsets, has_answers, question_texts
+from ..annotations.questions import (
+    Offsets,
+    answer_offsets,
+    has_answers,
+    n_questions,
+    question_texts,
+)
 from ..errors import InputError
 from .answers import Answer, Answers, calibration_scores
 from .squad import AnswerScore, best_threshold, mean_score, score_answer
@@ -81,9 +87,9 @@ def question_answers(examples: Iterable[Example]) -> Answers:
     return _answers(_questions(examples))
 
 
-def best_text(doc: Doc, offsets: Offsets) -> str:
-    """The text of the best answer; empty if there is none."""
-    return next((doc.text[start:end] for start, end, _ in offsets.answers), "")
+def best_text(text: str, offsets: Offsets) -> str:
+    """The best answer in a document's text; empty if there is none."""
+    return next((text[start:end] for start, end, _ in offsets.answers), "")
 
 
 def _answers(questions: Iterable[AnsweredQuestion]) -> Answers:
@@ -102,10 +108,11 @@ def _questions(examples: Iterable[Example]) -> Iterator[AnsweredQuestion]:
         if not has_answers(gold):
             continue
         _check_questions(gold, predicted)
-        found = answer_offsets(predicted) or [Offsets([], 1.0)] * len(answer_offsets(gold))
+        found = answer_offsets(predicted) or [Offsets([], 1.0)] * n_questions(gold)
+        gold_text, text = gold.text, predicted.text  # spaCy joins the tokens at every access
         for right, answers in zip(answer_offsets(gold), found, strict=True):
-            golds = [gold.text[start:end] for start, end, _ in right.answers]
-            result = score_answer(best_text(predicted, answers), golds)
+            golds = [gold_text[start:end] for start, end, _ in right.answers]
+            result = score_answer(best_text(text, answers), golds)
             yield AnsweredQuestion(result, answers.answers[0][2] if answers.answers else None)
 
 

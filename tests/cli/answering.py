@@ -13,7 +13,7 @@ from spacy_luke.annotations.questions import (
 )
 from spacy_luke.metrics.questions import question_score
 
-RULES = {"When": r"\d{4}", "Who": r"[A-Z]\w+ [A-Z]\w+", "Where": r"(?<=in )[A-Z]\w+"}
+RULES = {"When": r"\d{4}", "Who": r"[A-ZÉ]\w+ [A-Z]\w+", "Where": r"(?<=in )[A-Z]\w+"}
 
 
 @Language.factory(

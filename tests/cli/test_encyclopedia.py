@@ -10,6 +10,7 @@ import typer
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
+from spacy_luke.annotations.questions import answer_offsets, question_texts
 from spacy_luke.annotations.relations import get_relations
 from spacy_luke.annotations.types import get_types, has_types
 
@@ -24,8 +25,13 @@ ARTICLE = {
         {"id": 1, "start": 29, "end": 35, "type": "PLACE", "article": None},
     ],
     "relations": [{"head": 0, "tail": 1, "label": "went_to"}],
+    "questions": [
+        {"id": "1", "question": "Who left?", "answers": [{"start": 0, "text": "Ada Reed"}]},
+        {"id": "2", "question": "Why?", "answers": []},
+    ],
 }
 
+MOVED = {"id": "1", "question": "Who?", "answers": [{"start": 1, "text": "Ada"}]}
 OVERLAP = [ARTICLE["mentions"][0], {**ARTICLE["mentions"][0], "id": 1}]
 
 
@@ -72,8 +78,15 @@ def test_a_document_has_the_relations_of_its_article(run, tmp_path):
     (relation,) = get_relations(doc)
     assert (relation.head.text, relation.tail.text) == ("Ada Reed", "Hallin")
     assert (relation.label, relation.score) == ("went_to", 1.0)
-    assert "articles sentences tokens entities typed relations" in output
-    assert "train 1 2 9 2 1 1" in output
+    assert "articles sentences tokens entities typed relations questions" in output
+    assert "train 1 2 9 2 1 1 2" in output
+
+
+def test_a_document_has_the_questions_and_answers_of_its_article(run, tmp_path):
+    run(ARTICLE)
+    (doc,) = load(tmp_path / "out" / "train.spacy")
+    assert question_texts(doc) == ["Who left?", "Why?"]
+    assert answer_offsets(doc) == [([(0, 8, 1.0)], 0.0), ([], 1.0)]
 
 
 def test_a_mention_has_the_types_of_the_article_it_means(run, tmp_path):
@@ -104,8 +117,9 @@ def test_a_mention_that_cuts_a_token_is_left_out_with_its_relations_and_told(run
     ("line", "fault"),
     [
         ("{", "line 2: not JSON"),
-        ({"title": "x", "split": "dev"}, "line 2: no types, text, mentions, relations."),
+        ({"title": "x", "split": "dev"}, "line 2: no types, text, mentions, relations, questions."),
         ({**ARTICLE, "split": "exam"}, "line 2: the split is 'exam'"),
+        ({**ARTICLE, "questions": [MOVED]}, "line 2: the answer 'Ada' to 'Who?' is not at char"),
         ({**ARTICLE, "mentions": OVERLAP}, "line 2: mentions overlap"),
         ({**ARTICLE, "mentions": OVERLAP[:1]}, "line 2: a relation of mention 1, which is not"),
     ],

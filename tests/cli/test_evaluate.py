@@ -9,11 +9,18 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from typer.testing import CliRunner
 
-from spacy_luke.annotations.questions import Offsets, has_answers, set_answer_offsets, set_questions
+from spacy_luke.annotations.questions import (
+    Offsets,
+    has_answers,
+    question_texts,
+    set_answer_offsets,
+    set_questions,
+)
 from spacy_luke.annotations.types import clear_types
 from spacy_luke.cli import app
 from spacy_luke.cli.evaluate import evaluate
 from spacy_luke.cli.loading import load_examples
+from spacy_luke.cli.page import make_page
 from spacy_luke.corpora.preset import preset_ents_corpus
 from spacy_luke.errors import ConfigError
 from tests.cli.answering import make_answers_by_rule  # noqa: F401  (registers the factory)
@@ -177,8 +184,16 @@ def test_commands_are_given_the_questions_and_never_the_answers(asked):
     """tune and page load their documents with the same function."""
     examples = load_examples(asked, spacy.blank("en"))
     for eg in examples:
-        assert eg.predicted._.questions == ["Who wrote it?", "Why?"]
+        assert question_texts(eg.predicted) == ["Who wrote it?", "Why?"]
         assert has_answers(eg.reference) and not has_answers(eg.predicted)
+
+
+def test_a_page_is_made_with_the_questions_and_without_the_answers(asked):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Ada King"}])
+    pipe = nlp.add_pipe("answers_by_rule")  # which checks that there are no answers
+    make_page(nlp, load_examples(asked, nlp), limit=0, title="Questions")
+    assert pipe.questions == [["Who wrote it?", "Why?"]] * 2
 
 
 def test_a_pipeline_that_answers_questions_is_scored(asked):

@@ -153,6 +153,7 @@ def test_a_byte_order_mark_and_other_scripts(convert):
         (squad(question(answers={"text": []})), "question 1: answers is an object, not a list"),
         (squad(question(answers=[{"text": "a"}])), "answer 1 of question 1 has no key 'answer_st"),
         (squad(question("\ud800")), "unpaired surrogate"),
+        (squad(title="\ud800"), "article 1: an unpaired surrogate"),
     ],
 )
 def test_a_file_of_another_kind_is_one_clear_error(convert, content, fault):

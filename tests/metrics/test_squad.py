@@ -1,5 +1,8 @@
 """The official metric of SQuAD, on cases computed by hand."""
 
+import random
+from types import SimpleNamespace
+
 import pytest
 
 from spacy_luke.metrics.squad import (
@@ -105,3 +108,36 @@ def test_no_threshold_separates_equal_scores():
 def test_scores_are_needed_for_every_question():
     with pytest.raises(ValueError, match="zip"):
         best_threshold([NO_GOLD], [], "exact")
+
+
+def test_values_are_those_of_the_script_as_transformers_has_it():
+    official = pytest.importorskip("transformers.data.metrics.squad_metrics")
+    draw = random.Random(0)
+    texts = [
+        "",
+        "the",
+        "...",
+        "Ada King",
+        "Ada, the King",
+        "a king",
+        "King Ada's",
+        "1843",
+        "\u00df a",
+    ]
+    golds = [draw.choices(texts, k=draw.randrange(4)) for _ in range(500)]
+    predictions = {i: draw.choice(texts) for i in range(len(golds))}
+    no_answer = {i: draw.random() for i in range(len(golds))}
+    asked = [
+        SimpleNamespace(qas_id=i, answers=[{"text": x} for x in of_one])
+        for i, of_one in enumerate(golds)
+    ]
+    exact, f1 = official.get_raw_scores(asked, predictions)
+    scores = [score_answer(predictions[i], of_one) for i, of_one in enumerate(golds)]
+    assert [x.exact for x in scores] == list(exact.values())
+    assert [x.f1 for x in scores] == pytest.approx(list(f1.values()))
+    answerable = {i: bool(of_one) for i, of_one in enumerate(golds)}
+    for name, values in (("exact", exact), ("f1", f1)):
+        value, threshold = official.find_best_thresh(predictions, values, no_answer, answerable)
+        found = best_threshold(scores, list(no_answer.values()), name)
+        assert found == (pytest.approx(value / 100), threshold)
+        assert 0.0 < threshold < 1.0

@@ -10,6 +10,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 from wasabi import Printer
 
+from spacy_luke.annotations.questions import answer_offsets, question_texts
 from spacy_luke.annotations.relations import get_relations
 from spacy_luke.annotations.types import get_types, has_types
 
@@ -70,3 +71,16 @@ def test_a_mention_has_the_types_of_its_article(docs: list[Doc]) -> None:
                 assert not has_types(ent)
             else:
                 assert set(get_types(ent)) == set(ARTICLES[mention["article"]]["types"])
+
+
+def test_every_question_has_its_answers(docs: list[Doc]) -> None:
+    n_unanswerable = 0
+    for doc in docs:
+        questions = ARTICLES[doc.user_data["title"]]["questions"]
+        assert question_texts(doc) == [question["question"] for question in questions]
+        for offsets, question in zip(answer_offsets(doc), questions, strict=True):
+            found = [(start, doc.text[start:end]) for start, end, _ in offsets.answers]
+            assert found == [(answer["start"], answer["text"]) for answer in question["answers"]]
+            assert offsets.no_answer == float(not found)
+            n_unanswerable += not found
+    assert n_unanswerable >= 15
