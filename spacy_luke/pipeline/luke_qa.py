@@ -22,6 +22,8 @@ from ..annotations.questions import (
 from ..calibration import CalibrationTable
 from ..checkpoint.classes import QUESTIONS
 from ..layers.answer_scorer import AnswerScorer, AnswerScores, QuestionQuery
+from ..metrics.answers import Answers as ScoredAnswers
+from ..metrics.questions import ANSWER, question_answers, question_score
 from ..validation import Count, Name, Probability
 from .answer_decoding import Choice, find_answers, scored
 from .answer_limits import count_limits
@@ -38,7 +40,7 @@ no_answer = true
 score_threshold = 0.5
 overlap_threshold = 0.01
 max_answer_length = 30
-scorer = null
+scorer = {"@scorers":"spacy-luke.luke_qa_scorer.v1"}
 
 [luke_qa.model]
 @architectures = "spacy-luke.AnswerScorer.v1"
@@ -112,7 +114,7 @@ class LukeQA(WithoutLabels[QuestionQuery, AnswerScores]):
     least_score = "score_threshold"
     out_of_reach = ("not asked", "without pieces")
     classes = QUESTIONS.classes
-    answer_label = "answer"
+    answer_label = ANSWER
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class LukeQA(WithoutLabels[QuestionQuery, AnswerScores]):
         model: Model,
         name: str,
         make_doc: Callable[[str], Doc],
-        scorer: Callable | None = None,
+        scorer: Callable | None = question_score,
         **cfg: Any,
     ) -> None:
         super().__init__(vocab, model, name, scorer, **cfg)
@@ -172,6 +174,9 @@ class LukeQA(WithoutLabels[QuestionQuery, AnswerScores]):
             scored(question.text, doc, answers, self._confidence, cfg["no_answer"])
             for question, doc, answers in zip(query.questions, docs, found)
         ]
+
+    def answers(self, examples: Iterable[Example]) -> ScoredAnswers:
+        return question_answers(examples)
 
     # Training
 

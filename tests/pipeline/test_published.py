@@ -35,7 +35,7 @@ COMPONENTS = {
     PAIRS: "luke_relation",
     TYPES: "luke_entity_typing",
     MASKED: "luke",
-    QA: "luke",
+    QA: "luke_qa",
     "LukeModel": "luke",
 }
 
