@@ -1,6 +1,6 @@
 """``Doc._.questions`` and ``Doc._.answers``: questions about a document and their answers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -82,6 +82,18 @@ def copy_questions(source: Doc, target: Doc) -> None:
     clear_questions(target)
     if QUESTIONS in data_of(source):
         data_of(target)[QUESTIONS] = list(data_of(source)[QUESTIONS])
+
+
+def change_questions(doc: Doc, change: Callable[[str], str]) -> None:
+    """Change the texts of the questions, or the words of those that are documents. Answers remain.
+
+    change: a text to one with the same number of characters."""
+    stored = data_of(doc).get(QUESTIONS)
+    if stored:
+        data_of(doc)[QUESTIONS] = [
+            change(x) if isinstance(x, str) else {**x, "words": [change(y) for y in x["words"]]}
+            for x in stored
+        ]
 
 
 def clear_questions(doc: Doc) -> None:

@@ -13,6 +13,7 @@ from spacy.training.batchers import minibatch_by_words
 from spacy.util import registry
 
 from spacy_luke.annotations.annotated import annotated_labels, joined_starts, set_annotated
+from spacy_luke.annotations.questions import install_questions
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.annotations.types import get_types, has_types, set_types
 from spacy_luke.corpora.case import change_doc, change_example, change_text, vary_case
@@ -21,6 +22,7 @@ from spacy_luke.corpora.joined import joined_corpora
 from spacy_luke.corpora.preset import preset_ents_corpus
 from spacy_luke.errors import ConfigError
 
+install_questions()
 NLP = spacy.blank("en")
 by_words = partial(minibatch_by_words, size=50, get_length=len)
 
@@ -231,3 +233,16 @@ def test_it_is_made_from_a_config():
     }
     (batch,) = registry.resolve(config)["batcher"](examples_of(2))
     assert cases(batch) == ["lower", "lower"]
+
+
+def test_questions_change_as_the_text_does():
+    nlp = spacy.blank("en")
+    doc, question = nlp("Ada met Babbage."), nlp("Who met Ada?")
+    question.ents = [Span(question, 2, 3, label="PER", kb_id="Q1")]
+    doc._.questions = ["Who is ADA?", question]
+    doc._.answers = [[doc[0:1]], []]
+    changed = change_doc(doc, "upper")
+    assert [str(x) for x in changed._.questions] == ["WHO IS ADA?", "WHO MET ADA?"]
+    assert [(x.text, x.kb_id_) for x in changed._.questions[1].ents] == [("ADA", "Q1")]
+    assert changed._.answers[0].best.text == "ADA" and changed._.answers[1].best is None
+    assert [str(x) for x in doc._.questions] == ["Who is ADA?", "Who met Ada?"]
