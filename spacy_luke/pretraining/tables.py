@@ -41,6 +41,18 @@ ANCHORS = pa.schema(
 )
 """How often a text links to an article, with redirects resolved."""
 
+OCCURRENCES = pa.schema(
+    [
+        ("language", pa.string()),
+        ("text", pa.string()),
+        ("title", pa.string()),
+        ("count", pa.int64()),
+        ("occurrences", pa.int64()),
+    ]
+)
+"""Linked texts, normalised (``normalize_words``). count: how often a text links to an article.
+occurrences: how often the text occurs in all articles, linked or not."""
+
 SEQUENCES = pa.schema(
     [
         ("page_id", pa.int64()),
