@@ -28,6 +28,23 @@ ARTICLES = pa.schema(
 """Text with links. starts, ends: characters [start, end), in text order. targets: linked titles,
 with redirects unresolved. anchors: ``text[start:end]``."""
 
+FACTS = pa.schema(
+    [
+        ("page_id", pa.int64()),
+        ("title", pa.string()),
+        ("template", pa.string()),
+        ("number", pa.int32()),
+        ("field", pa.string()),
+        ("value", pa.large_string()),
+        ("markup", pa.large_string()),
+        ("targets", pa.list_(pa.string())),
+    ]
+)
+"""Fields of templates such as infoboxes (``wiki.facts``). targets: as in ARTICLES."""
+
+CATEGORIES = pa.schema([("page_id", pa.int64()), ("title", pa.string()), ("category", pa.string())])
+"""Categories that the markup of an article names, without their namespace."""
+
 TARGETS = pa.schema([("language", pa.string()), ("title", pa.string()), ("id", pa.int32())])
 """Titles and redirects of the entities of a vocabulary."""
 
