@@ -220,8 +220,8 @@ def _classify(
     """By the place in the page where links to such a title stand."""
     dropped: Counter[str] = Counter()
     bare = without_tags(page.text, dropped)
-    blockless = without_blocks(bare, dropped)
-    sideless = without_side_links(blockless, site, dropped)
+    blockless = without_blocks(bare, dropped, [])
+    sideless = without_side_links(blockless, site, dropped, [])
     headings = "\n".join(_HEADING.findall(sideless))
     stages = [_targets(text, site) for text in (page.text, bare, blockless, sideless)]
     places = {

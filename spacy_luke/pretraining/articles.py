@@ -18,7 +18,7 @@ from .disk import write_json
 from .engine import Engine
 from .manifest import Manifest, files_of_input
 from .stage import Stage, begin
-from .tables import ARTICLES, PAGES, TableWriter
+from .tables import ARTICLES, CATEGORIES, FACTS, PAGES, TableWriter
 from .wiki.export import PARTITION_SIZE, Page, Partition, partitions, read_pages
 from .wiki.languages import DISAMBIGUATION_TEMPLATES
 from .wiki.links import resolve
@@ -119,6 +119,8 @@ def _read_partition(
     with (
         TableWriter(folder / "pages.parquet", PAGES) as pages,
         TableWriter(folder / "articles.parquet", ARTICLES) as articles,
+        TableWriter(folder / "facts.parquet", FACTS) as facts,
+        TableWriter(folder / "categories.parquet", CATEGORIES) as categories,
     ):
         for page in read_pages(partition, counts):
             counts["pages"] += 1
@@ -129,6 +131,10 @@ def _read_partition(
             if kind == "article":
                 parsed = parse(page.text, partition.site)
                 counts.update(_counts(parsed, page))
+                for fact in parsed.facts:
+                    facts.add((page.page_id, page.title, *fact))
+                for category in parsed.categories:
+                    categories.add((page.page_id, page.title, category))
                 if parsed.text:
                     articles.add(_row(page.page_id, page.title, parsed))
                 else:
@@ -154,6 +160,8 @@ def _redirect_target(page: Page, site: Site) -> str | None:
 def _counts(parsed: Parsed, page: Page) -> Mapping[str, int]:
     return {
         "links": len(parsed.links),
+        "facts": len(parsed.facts),
+        "categories": len(parsed.categories),
         "characters": len(parsed.text),
         "characters of markup": len(page.text),
         **{f"dropped: {reason}": n for reason, n in parsed.dropped.items()},

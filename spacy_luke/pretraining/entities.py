@@ -4,26 +4,25 @@ The joins run in DuckDB, with limited memory and a folder for temporary files: a
 of all titles does not scale.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import duckdb
-import pyarrow as pa
 import srsly
 
 from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError, StageError
 from ..vocab.entity_vocab import SPECIALS
+from .database import database, quoted, rows_of, write_query
 from .disk import fingerprint
 from .engine import Engine
 from .manifest import Manifest, by_input
 from .settings import VocabSettings
 from .stage import begin
-from .tables import ANCHORS, FROM_PARQUET, NO_COLUMNS, TARGETS, literal, write_table
+from .tables import ANCHORS, FROM_PARQUET, NO_COLUMNS, TARGETS, literal
 
 STAGE = "entities"
 _DOUBLINGS = 6
@@ -75,11 +74,7 @@ def _verify_and_build(
 
 
 def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -> dict[str, int]:
-    spill = folder / "spill"
-    with duckdb.connect() as db:
-        db.execute(f"SET memory_limit = '{settings.memory}'")
-        db.execute(f"SET temp_directory = '{_quote(str(spill))}'")
-        db.execute("SET preserve_insertion_order = false")
+    with database(settings.memory, folder) as db:
         read_links(db, sources)
         counts = follow_redirects(db)
         counts.update(resolve_links(db))
@@ -87,10 +82,6 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
         counts.update(_count(db, settings))
         counts.update(_choose(db, settings))
         _write(db, folder, several=settings.sitelinks is not None)
-    for path in spill.glob("*"):
-        path.unlink()
-    if spill.exists():
-        spill.rmdir()
     return counts
 
 
@@ -274,13 +265,13 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]
 
 def _table(path: Path) -> str:
     """SQL of a file as a table without type detection: 007 and 2001-01-01 are titles."""
-    quoted = _quote(literal(path))
+    name = quoted(literal(path))
     if {".csv", ".tsv"} & set(path.suffixes):
-        return f"read_csv('{quoted}', all_varchar = true, {NO_COLUMNS})"
+        return f"read_csv('{name}', all_varchar = true, {NO_COLUMNS})"
     if {".json", ".jsonl", ".ndjson"} & set(path.suffixes):
         columns = ", ".join(f"{x}: 'VARCHAR'" for x in ("item", "language", "title"))
-        return f"read_json('{quoted}', columns = {{{columns}}}, {NO_COLUMNS})"
-    return f"read_parquet('{quoted}', {NO_COLUMNS})"
+        return f"read_json('{name}', columns = {{{columns}}}, {NO_COLUMNS})"
+    return f"read_parquet('{name}', {NO_COLUMNS})"
 
 
 def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
@@ -309,7 +300,7 @@ def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str,
 
 def _write(db: duckdb.DuckDBPyConnection, folder: Path, several: bool) -> None:
     if several:
-        rows = _rows(
+        rows = rows_of(
             db,
             "SELECT id, count, list([title, language] ORDER BY language, title) FROM chosen "
             "JOIN named USING (item) GROUP BY ALL ORDER BY id",
@@ -322,37 +313,26 @@ def _write(db: duckdb.DuckDBPyConnection, folder: Path, several: bool) -> None:
     else:
         with (folder / "entity_vocab.tsv").open("w", encoding="utf8", newline="\n") as file:
             file.writelines(f"{name}\t0\n" for name in SPECIALS)
-            for item, count in _rows(db, "SELECT item, count FROM chosen ORDER BY id"):
+            for item, count in rows_of(db, "SELECT item, count FROM chosen ORDER BY id"):
                 file.write(f"{item}\t{count}\n")
     direct = "SELECT language, title, CAST(id AS INTEGER) AS id FROM named JOIN chosen USING (item)"
     by_redirect = (
         f"SELECT r.language, r.title, d.id FROM redirects r JOIN ({direct}) d "
         "ON r.language = d.language AND r.target = d.title"
     )
-    _copy(
+    write_query(
         db,
         f"{direct} UNION {by_redirect} ORDER BY language, title",
         folder / "targets.parquet",
         TARGETS,
     )
-    _copy(
+    write_query(
         db,
         "SELECT language, anchor, title, count(*) AS count FROM resolved GROUP BY ALL "
         "ORDER BY language, anchor, count DESC, title",
         folder / "anchors.parquet",
         ANCHORS,
     )
-
-
-def _copy(db: duckdb.DuckDBPyConnection, query: str, path: Path, schema: pa.Schema) -> None:
-    write_table(path, schema, pa.RecordBatchReader.from_stream(db.sql(query)))
-
-
-def _rows(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query, fetched in blocks."""
-    result = db.execute(query)
-    while rows := result.fetchmany(10_000):
-        yield from rows
 
 
 def _count_rows(db: duckdb.DuckDBPyConnection, source: str) -> int:
@@ -362,7 +342,3 @@ def _count_rows(db: duckdb.DuckDBPyConnection, source: str) -> int:
 def _value(db: duckdb.DuckDBPyConnection, query: str) -> int:
     row = db.execute(query).fetchone()
     return int(row[0] or 0) if row else 0
-
-
-def _quote(text: str) -> str:
-    return text.replace("'", "''")

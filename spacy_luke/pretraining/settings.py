@@ -56,6 +56,29 @@ class VocabSettings:
 
 
 @dataclass(frozen=True)
+class LinkTableSettings:
+    """Which linked texts are mentions.
+
+    min_probability: minimum link probability, which is links / occurrences.
+    min_count: minimum links of a text to a title. Titles linked less often are ignored.
+    min_share: minimum share of the text's most frequent title in its links. 1: texts that link to
+        several titles are dropped, as published.
+    """
+
+    min_probability: float = 0.01
+    min_count: int = 1
+    min_share: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.min_probability <= 1.0:
+            raise ConfigError(f"--min-probability is {self.min_probability}; use 0 to 1.")
+        if self.min_count < 1:
+            raise ConfigError(f"--min-count is {self.min_count}; use 1 or more.")
+        if not 0.5 < self.min_share <= 1.0:
+            raise ConfigError(f"--min-share is {self.min_share}; use more than 0.5, at most 1.")
+
+
+@dataclass(frozen=True)
 class ShardSettings:
     """How articles are cut into sequences.
 

@@ -28,6 +28,23 @@ ARTICLES = pa.schema(
 """Text with links. starts, ends: characters [start, end), in text order. targets: linked titles,
 with redirects unresolved. anchors: ``text[start:end]``."""
 
+FACTS = pa.schema(
+    [
+        ("page_id", pa.int64()),
+        ("title", pa.string()),
+        ("template", pa.string()),
+        ("number", pa.int32()),
+        ("field", pa.string()),
+        ("value", pa.large_string()),
+        ("markup", pa.large_string()),
+        ("targets", pa.list_(pa.string())),
+    ]
+)
+"""Fields of templates such as infoboxes (``wiki.facts``). targets: as in ARTICLES."""
+
+CATEGORIES = pa.schema([("page_id", pa.int64()), ("title", pa.string()), ("category", pa.string())])
+"""Categories that the markup of an article names, without their namespace."""
+
 TARGETS = pa.schema([("language", pa.string()), ("title", pa.string()), ("id", pa.int32())])
 """Titles and redirects of the entities of a vocabulary."""
 
@@ -40,6 +57,18 @@ ANCHORS = pa.schema(
     ]
 )
 """How often a text links to an article, with redirects resolved."""
+
+OCCURRENCES = pa.schema(
+    [
+        ("language", pa.string()),
+        ("text", pa.string()),
+        ("title", pa.string()),
+        ("count", pa.int64()),
+        ("occurrences", pa.int64()),
+    ]
+)
+"""Linked texts, normalised (``normalize_words``). count: how often a text links to an article.
+occurrences: how often the text occurs in all articles, linked or not."""
 
 SEQUENCES = pa.schema(
     [

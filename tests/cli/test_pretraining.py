@@ -12,6 +12,7 @@ from spacy.tokens import DocBin, Span
 from typer.testing import CliRunner
 
 from spacy_luke.cli import app
+from spacy_luke.kb.linked_mentions import LinkedMentions
 from spacy_luke.layers.encoder import module_of
 from spacy_luke.pipeline.entity_store import find_encoder
 from spacy_luke.pretraining.manifest import read_manifest
@@ -57,6 +58,24 @@ def test_a_dump_becomes_an_encoder_that_knows_its_entities(bert_dir, tmp_path):
         vectors.append(doc.ents[0]._.luke_vector)
     assert np.abs(vectors[0] - vectors[1]).max() > 1e-3  # each has a row of its own
     assert "the model is in" in run(*command)  # started again there is nothing to do
+
+
+def test_a_dump_becomes_a_table_of_link_probabilities(tmp_path):
+    run("articles", CORPUS / "encyclopedia.xml", "-o", tmp_path / "articles", "--no-progress")
+    run("entities", tmp_path / "articles", "-o", tmp_path / "entities", "--no-progress")
+    count = ["occurrences", tmp_path / "articles", "--entities", tmp_path / "entities"]
+    assert "occurrences" in run(*count, "-o", tmp_path / "occurrences", "--no-progress")
+    table = ["link-table", tmp_path / "occurrences", tmp_path / "links"]
+    assert "left out: linked to several titles" in run(*table)
+    doc = spacy.blank("en")("They sailed to Carrowick and HALLIN.")
+    ((first, second),) = LinkedMentions(tmp_path / "links").find([doc])
+    assert (first.text, first.kb_id_) == ("Carrowick", "Carrowick")
+    assert (second.text, second.kb_id_) == ("HALLIN", "Hallin")
+    assert "exists; remove it" in fail(*table)
+    assert "No text was kept" in run(*table, "--force", "--min-count", 1_000)
+    assert "--min-share is 0.2" in fail(*table, "--force", "--min-share", 0.2)
+    (tmp_path / "links" / "links.json").unlink()
+    assert "is not a link table" in fail(*table, "--force")
 
 
 def test_the_encoder_becomes_a_pipeline_that_is_asked_and_a_config_trains(bert_dir, tmp_path):
@@ -220,6 +239,7 @@ for library in ("mwparserfromhell", "duckdb", "pyarrow", "accelerate", "matplotl
     sys.modules[library] = None
 from typer.testing import CliRunner
 from spacy_luke.cli import app
+from spacy_luke.kb.linked_mentions import LinkedMentions
 for arguments in (
     ["articles", "dump.xml", "-o", "out"],
     ["entities", "articles", "-o", "out"],

@@ -13,6 +13,7 @@ from .html_tags import BREAK, HOLE
 from .links import OUTSIDE, resolve
 from .sites import Site
 from .templates import rule_of
+from .titles import normalize_title
 
 _DEEPEST = 20  # the tokenizer fails at a depth of 40, links included
 _PARAMETER = re.compile(r"\{\{\{[^{}]*\}\}\}")
@@ -34,8 +35,11 @@ class Hole(NamedTuple):
     kind: str
 
 
-def without_blocks(text: str, dropped: Counter[str]) -> str:
+def without_blocks(text: str, dropped: Counter[str], templates: list[str]) -> str:
     """Replace tables, and templates without text, by HOLEs.
+
+    templates: the markup of those that start a line is added, for example of infoboxes; not of
+        templates in other templates or in tables.
 
     A heading closes all open brackets, so an unclosed bracket affects at most its section. Of an
     unclosed template or table, the first line is removed; rows are recognised later by their first
@@ -51,7 +55,7 @@ def without_blocks(text: str, dropped: Counter[str]) -> str:
     for match in _BRACES.finditer(text):
         scan.process(match)
     scan.give_up()
-    return scan.cut(dropped)
+    return scan.cut(dropped, templates)
 
 
 class _Blocks:
@@ -95,8 +99,9 @@ class _Blocks:
             below, end = start, end if line_end < 0 else line_end
             self.holes.append(Hole(start, end, kind))
 
-    def cut(self, dropped: Counter[str]) -> str:
-        """The text with holes removed. Counts holes and the links in them."""
+    def cut(self, dropped: Counter[str], templates: list[str]) -> str:
+        """The text with holes removed. Counts holes and the links in them. Adds removed templates
+        that start a line."""
         out: list[str] = []
         position = 0
         for start, end in self.kept:  # same length, so offsets of holes stay valid
@@ -104,8 +109,14 @@ class _Blocks:
             position = end
         text = "".join((*out, self.text[position:]))
         out, position = [], 0
+        starts_line = True
         for start, end, kind in self._outermost():
-            out += (text[position:start], HOLE)
+            before = text[position:start]
+            _, line_end, last_line = before.rpartition("\n")
+            starts_line = not last_line.strip(f" \t{HOLE}") and (starts_line or bool(line_end))
+            if starts_line and kind == "template":
+                templates.append(text[start:end])
+            out += (before, HOLE)
             position = end
             dropped[kind] += 1
             dropped[f"link in {kind}"] += text.count("[[", start, end)
@@ -181,15 +192,17 @@ def without_open_addresses(line: str) -> str:
     return _edited(line, edits)
 
 
-def without_side_links(text: str, site: Site, dropped: Counter[str]) -> str:
+def without_side_links(text: str, site: Site, dropped: Counter[str], categories: list[str]) -> str:
     """Replace links to files, categories and other languages by HOLEs.
+
+    categories: the names of linked categories are added.
 
     Of nested links the inner one is kept, as in MediaWiki. Brackets without a match in their
     paragraph are removed. Line ends within a link become spaces.
     """
     if "[[" not in text and "]]" not in text:
         return text
-    scan = _Links(text, site, dropped)
+    scan = _Links(text, site, dropped, categories)
     for match in _LINKS.finditer(text):
         if match[0] == "[[":
             scan.opened.append((match.start(), False))
@@ -208,8 +221,8 @@ class _Links:
     Those within a removed link are discarded.
     """
 
-    def __init__(self, text: str, site: Site, dropped: Counter[str]) -> None:
-        self.text, self.site, self.dropped = text, site, dropped
+    def __init__(self, text: str, site: Site, dropped: Counter[str], categories: list[str]) -> None:
+        self.text, self.site, self.dropped, self.categories = text, site, dropped, categories
         self.opened: list[tuple[int, bool]] = []
         self.edits: list[_Edit] = []
 
@@ -226,6 +239,8 @@ class _Links:
         """Close a link. Returns whether it, or a link within it, is kept."""
         kind = self._side_kind(start)
         if kind is not None:
+            if kind == "category":
+                self._add_category(start)
             self._leave_out(start, end, kind)
             self.dropped[f"link to {kind}"] += 1
             return False
@@ -266,6 +281,14 @@ class _Links:
             return None
         kind = resolve(match[0], self.site).kind
         return kind if kind in OUTSIDE else None
+
+    def _add_category(self, start: int) -> None:
+        match = _TARGET.match(self.text, start + 2)
+        assert match is not None  # it has a kind
+        name = match[0].partition(":")[2].partition("#")[0]
+        title = normalize_title(name.replace(HOLE, ""), self.site.case, self.site.language)
+        if title is not None:
+            self.categories.append(title)
 
     def _label(self, start: int) -> int:
         """Start of the text of the link at start: after its bar, else after its brackets."""

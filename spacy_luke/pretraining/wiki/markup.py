@@ -21,6 +21,7 @@ from mwparserfromhell.parser import CTokenizer, ParserError, tokens, use_c
 from mwparserfromhell.parser.tokenizer import Tokenizer as PythonTokenizer
 
 from .balance import without_blocks, without_open_addresses, without_side_links
+from .facts import Call, Fact, read_calls
 from .html_tags import BREAK, HOLE, without_tags
 from .languages import LINK_TRAIL
 from .links import ARTICLE, pipe_trick, resolve
@@ -34,7 +35,7 @@ from .tidy import Link, tidy
 # same tokens as the C tokenizer, but slowly.
 Tokenizer = CTokenizer if use_c else PythonTokenizer
 
-__all__ = ["Link", "Parsed", "parse"]
+__all__ = ["Fact", "Link", "Parsed", "parse"]
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\u200e\u200f\u00ad]")
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]*|#[0-9]+|#[xX][0-9a-fA-F]+);")
@@ -55,17 +56,21 @@ class Parsed:
 
     text: plain text.
     links: to articles, in text order, without overlap. The anchor of a link is ``text[start:end]``.
+    facts: the fields of templates, in text order; see ``facts``.
+    categories: names, in text order, each once. Those that templates add are unknown.
     dropped: counts by kind. ``link to KIND``: not an entity; its text is kept, except for files,
         categories and languages. ``link in KIND``: within something that was left out.
     """
 
     text: str
     links: list[Link] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    categories: list[str] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
 
 def parse(text: str, site: Site | None = None) -> Parsed:
-    """The plain text and the links of a page.
+    """The plain text, the links, and the facts of a page.
 
     text: wikitext of any length, valid or not. site: namespaces and case of titles; defaults to
         those of all wikis.
@@ -76,16 +81,37 @@ def parse(text: str, site: Site | None = None) -> Parsed:
     text = without_tags(text, dropped)
     if "&" in text:
         text = _ENTITY.sub(_plain_character, text)
-    text = without_blocks(text, dropped).replace("{{!}}", "|")
-    text = without_side_links(text, site, dropped)
+    templates: list[str] = []
+    categories: list[str] = []
+    plain_text, links = _plain(text, site, dropped, templates, categories)
+    facts = [
+        _fact(call, name, value, site)
+        for call in read_calls(templates, site)
+        for name, value in call.fields.items()
+    ]
+    return Parsed(plain_text, links, facts, list(dict.fromkeys(categories)), +dropped)
+
+
+def _fact(call: Call, name: str, value: str, site: Site) -> Fact:
+    text, links = _plain(value, site, Counter(), [], [])
+    targets = list(dict.fromkeys(link.target for link in links))
+    markup = value.replace(HOLE, "").replace(BREAK, "\n").strip()
+    return Fact(call.template, call.number, name, text, markup, targets)
+
+
+def _plain(
+    text: str, site: Site, dropped: Counter[str], templates: list[str], categories: list[str]
+) -> tuple[str, list[Link]]:
+    """The text and the links of markup without tags. templates, categories: see ``balance``."""
+    text = without_blocks(text, dropped, templates).replace("{{!}}", "|")
+    text = without_side_links(text, site, dropped, categories)
     if "__" in text:
         text = _SWITCH.sub(_without_switch, text)
     writer = _Writer(site, dropped)
     paragraphs = _Paragraphs()
     for line in text.split("\n"):
         _read_line(line, writer, paragraphs, dropped)
-    plain_text, links = paragraphs.finish()
-    return Parsed(plain_text, links, +dropped)
+    return paragraphs.finish()
 
 
 def _plain_character(match: re.Match[str]) -> str:

@@ -1,0 +1,100 @@
+"""Link tables: written, mapped, saved, refused if damaged."""
+
+import time
+
+import numpy as np
+import pytest
+
+from spacy_luke.errors import KnowledgeBaseError
+from spacy_luke.kb.link_table import LinkedText, LinkTable, write_link_table
+
+ENTRIES = [
+    LinkedText("ada", "Ada Lovelace", 0.5),
+    LinkedText("lovelace", "Ada Lovelace", 0.25),
+    LinkedText("ميونخ", "München", 1.0),
+]
+
+
+def write(folder, entries=ENTRIES, **meta):
+    return write_link_table(folder, "en", lambda: entries, **meta)
+
+
+def files(folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_entries_are_found_by_their_text(tmp_path):
+    table = write(tmp_path / "links", counts={"texts": 3})
+    assert [table.get(entry.text) for entry in ENTRIES] == ENTRIES
+    assert table.get("Ada") is None and table.get("") is None
+    assert len(table) == 3 and table.language == "en" and table.meta["counts"] == {"texts": 3}
+
+
+def test_the_order_of_entries_changes_no_byte(tmp_path):
+    write(tmp_path / "one")
+    write(tmp_path / "other", ENTRIES[::-1])
+    assert files(tmp_path / "one") == files(tmp_path / "other")
+
+
+@pytest.mark.parametrize("entries", [ENTRIES, []])
+def test_a_saved_table_is_the_same(tmp_path, entries):
+    table = write(tmp_path / "links", entries)
+    LinkTable.from_bytes(table.to_bytes()).save(tmp_path / "copy")
+    assert files(tmp_path / "copy") == files(tmp_path / "links")
+    LinkTable.open(tmp_path / "copy").save(tmp_path / "copy")  # onto the files that are mapped
+    assert files(tmp_path / "copy") == files(tmp_path / "links")
+
+
+def test_a_large_table_opens_at_once(tmp_path):
+    write(tmp_path / "links", [LinkedText(f"text {i}", f"Title {i}", 0.5) for i in range(200_000)])
+    start = time.perf_counter()
+    assert LinkTable.open(tmp_path / "links").get("text 199999").title == "Title 199999"
+    assert time.perf_counter() - start < 0.1
+
+
+@pytest.mark.parametrize("name", ["texts.marisa", "titles.marisa", "title_ids.npy"])
+def test_a_damaged_file_is_named(tmp_path, name):
+    write(tmp_path / "links")
+    path = tmp_path / "links" / name
+    whole = path.read_bytes()
+    for data in (b"", whole[:-1], whole[:-9] + b"damaged.."):
+        path.write_bytes(data)
+        with pytest.raises(KnowledgeBaseError, match=name.partition(".")[0]):
+            LinkTable.open(tmp_path / "links")
+    path.unlink()
+    with pytest.raises(KnowledgeBaseError, match=name):
+        LinkTable.open(tmp_path / "links")
+
+
+def test_arrays_of_another_table_are_refused(tmp_path):
+    write(tmp_path / "links")
+    np.save(tmp_path / "links" / "probabilities.npy", np.zeros(2, np.float32))
+    with pytest.raises(KnowledgeBaseError, match="probabilities was changed"):
+        LinkTable.open(tmp_path / "links")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (("link table", "knowledge base"), "format is 'spacy-luke knowledge base'"),
+        (('"version": 1', '"version": 2'), "version is 2; this version of spacy-luke reads 1"),
+        (('"files": {', '"fires": {'), "files is None"),
+    ],
+)
+def test_other_contents_are_refused(tmp_path, change, message):
+    write(tmp_path / "links")
+    path = tmp_path / "links" / "links.json"
+    path.write_text(path.read_text().replace(*change))
+    with pytest.raises(KnowledgeBaseError, match=message):
+        LinkTable.open(tmp_path / "links")
+
+
+def test_other_folders_and_bytes_are_refused(tmp_path):
+    with pytest.raises(KnowledgeBaseError, match="links.json is missing"):
+        LinkTable.open(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(KnowledgeBaseError, match="is not a link table"):
+        write(tmp_path)
+    for data in (b"", b"\x80", b"\x81\xa4meta\x01"):
+        with pytest.raises(KnowledgeBaseError):
+            LinkTable.from_bytes(data)
