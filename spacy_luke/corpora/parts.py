@@ -57,7 +57,8 @@ def join(docs: Sequence[Doc]) -> Doc:
 
     A space is added after a document that does not end with one. User data of a whole document is
     dropped, except for its annotated layers, which must be the same for all documents. So are
-    questions and queries, because another text may answer them. The result knows where each document begins.
+    questions and queries, because another text may answer them. The result knows where each
+    document begins.
     """
     # spaCy's type stub lacks ``exclude``.
     joined = Doc.from_docs(list(docs), exclude=("user_data",))  # type: ignore[call-arg]
