@@ -3,17 +3,20 @@ gap. Original shape: one object with a list. SuperGLUE's shape: one object per l
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..annotations.mentions import characters
 from ..annotations.queries import (
     PLACEHOLDER,
     Offsets,
+    completion_offsets,
     install_queries,
+    query_texts,
     set_completion_offsets,
     set_queries,
 )
@@ -69,6 +72,34 @@ def read_record(
     report.notes.append(
         f"{counts['queries']} queries, {counts['known']} of them with answers; {note}"
     )
+
+
+def to_record(docs: Iterable[Doc], version: str) -> dict[str, Any]:
+    """Documents with queries in the original shape. The candidates are ``Doc.ents``; ids of
+    entities are lost. Right answers without a mention are left out."""
+    return {"version": version, DATA: [_record_of(doc, i) for i, doc in enumerate(docs)]}
+
+
+def _record_of(doc: Doc, number: int) -> dict[str, Any]:
+    name, title = doc.user_data.get("id", str(number)), doc.user_data.get("title", "")
+    completions = completion_offsets(doc) or [[] for _ in query_texts(doc)]
+    return {
+        "id": name,
+        "source": title,
+        PASSAGE: {"text": doc.text, "entities": [_ends(*characters(x)) for x in doc.ents]},
+        "qas": [
+            {
+                "id": f"{name}-{i}",
+                "query": text,
+                "answers": [{**_ends(*x), "text": y.text} for y in right for x in y.mentions],
+            }
+            for i, (text, right) in enumerate(zip(query_texts(doc), completions))
+        ],
+    }
+
+
+def _ends(start: int, end: int) -> dict[str, int]:
+    return {"start": start, "end": end - 1}
 
 
 class _Reader:
