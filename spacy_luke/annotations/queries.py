@@ -1,7 +1,7 @@
 """``Doc._.queries`` and ``Doc._.completions``: sentences with a gap, and the entities of a document
 that belong in it."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
@@ -231,19 +231,15 @@ def set_completion_offsets(doc: Doc, completions: Sequence[Sequence[Offsets]]) -
     ]
 
 
-def matching_queries(predicted: Doc, reference: Doc) -> list[int | None]:
-    """For each query about ``predicted``, the number of the same query about ``reference``, or
-    None. The n-th of several equal ones is the n-th there."""
-    numbers: dict[str, list[int]] = defaultdict(list)
-    for i, text in enumerate(query_texts(reference)):
-        numbers[text].append(i)
-    seen: Counter[str] = Counter()
-    matches: list[int | None] = []
-    for text in query_texts(predicted):
-        of_text = numbers.get(text, [])
-        matches.append(of_text[seen[text]] if seen[text] < len(of_text) else None)
-        seen[text] += 1
-    return matches
+def check_same_queries(predicted: Doc, reference: Doc) -> None:
+    """Raise InputError if the predicted document has other queries than its reference."""
+    found, wanted = query_texts(predicted), query_texts(reference)
+    if found != wanted:
+        raise InputError(
+            f"The predicted document {predicted.text[:60]!r} has {len(found)} queries, which are "
+            f"not the {len(wanted)} of its reference. Set Doc._.queries to the same queries; "
+            "spacy-luke.PresetEntsCorpus.v1 and 'spacy luke evaluate' do so."
+        )
 
 
 def _candidates_in(item: Any) -> Iterable[Any]:

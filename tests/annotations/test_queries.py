@@ -9,13 +9,13 @@ from spacy_luke.annotations.queries import (
     Offsets,
     Query,
     candidates_of,
+    check_same_queries,
     clear_completions,
     completion_offsets,
     copy_queries,
     get_queries,
     has_completions,
     install_queries,
-    matching_queries,
     merge_mentions,
     set_completion_offsets,
 )
@@ -175,7 +175,9 @@ def test_queries_are_copied_without_completions():
     assert not has_completions(target)
 
 
-def test_equal_queries_are_matched_in_order():
+def test_predicted_and_gold_queries_must_be_the_same():
     other = "Who met @placeholder?"
-    one, two = asked(GAP, GAP, other, GAP), asked(other, GAP, GAP)
-    assert matching_queries(one, two) == [1, 2, 0, None]
+    check_same_queries(asked(GAP, other), asked(GAP, other))
+    for queries in ([other, GAP], [GAP], []):
+        with pytest.raises(InputError, match=f"{len(queries)} queries, which are not the 2"):
+            check_same_queries(asked(*queries), asked(GAP, other))

@@ -397,6 +397,8 @@ def test_questions_are_preset_and_answers_never(asked_path, nlp):
 def test_questions_are_not_preset_if_switched_off(asked_path, nlp):
     (eg,) = reader(asked_path, questions=False)(nlp)
     assert eg.predicted._.questions == [] and n_questions(eg.reference) == 2
+
+
 def test_queries_are_preset_and_completions_are_not(tmp_path, nlp):
     install_queries()
     doc = nlp("Ada Lovelace lived in London.")
