@@ -2,7 +2,7 @@
 that belong in it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -156,6 +156,20 @@ def merge_mentions(spans: Sequence[Span]) -> list[list[int]]:
             key = ("id", min(ids))
         entities.setdefault(key, []).append(i)
     return list(entities.values())
+
+
+def change_queries(doc: Doc, change: Callable[[str], str]) -> None:
+    """Change the texts of the queries, except the placeholders, and those of the completions.
+
+    change: a text to one with the same number of characters."""
+    stored, completions = data_of(doc).get(QUERIES), completion_offsets(doc)
+    if stored:
+        data_of(doc)[QUERIES] = [
+            [PLACEHOLDER.join(map(change, text.split(PLACEHOLDER))), rows] for text, rows in stored
+        ]
+    if completions:
+        changed = [[x._replace(text=change(x.text)) for x in items] for items in completions]
+        set_completion_offsets(doc, changed)
 
 
 def clear_queries(doc: Doc) -> None:
