@@ -1,4 +1,5 @@
-"""Annotation of a ``Doc`` that spaCy does not have: relations, entity types, candidates of links.
+"""Annotation of a ``Doc`` that spaCy does not have: relations, entity types, candidates of links,
+queries with a gap.
 
 They are stored as plain numbers and strings in ``Doc.user_data``, under the keys that spaCy uses
 for custom attributes of spans (character offsets). So they survive ``DocBin`` (with

@@ -168,6 +168,10 @@ SPAN_QUESTIONS = PublishedClass(
     "LukeForEntitySpanQA",
     head={"scorer.weight": (1, (2, "hidden_size")), "scorer.bias": (1,)},
     sign="scorer.weight",
+    component="luke_cloze",
+    settings={"model": {"@architectures": "spacy-luke.ClozeScorer.v1", "mode": "markers"}},
+    classifier="scorer",
+    classes=("candidate",),
 )
 PHRASES = PublishedClass(
     "UCTopicModel",

@@ -35,6 +35,7 @@ def exit_on_error(msg: Printer, *others: type[Exception]) -> Iterator[None]:
 from . import answer as _answer  # noqa: E402, F401  (registers its command on `app`)
 from . import articles as _articles  # noqa: E402, F401
 from . import asset as _asset  # noqa: E402, F401
+from . import cloze_set as _cloze_set  # noqa: E402, F401
 from . import convert as _convert  # noqa: E402, F401
 from . import entities as _entities  # noqa: E402, F401
 from . import entity_table as _entity_table  # noqa: E402, F401

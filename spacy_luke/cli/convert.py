@@ -118,6 +118,8 @@ def convert_cli(
 
     Questions with answers: squad (SQuAD 1.1 and 2.0, and files of the same shape).
 
+    Cloze: record (ReCoRD, as published or in SuperGLUE's JSON lines).
+
     Everything skipped or repaired is counted, and shown with the line of the first case.
     """
     msg = Printer()

@@ -10,6 +10,7 @@ import typer
 from spacy.language import Language
 from spacy.training import Corpus, Example
 
+from ..annotations.queries import copy_queries
 from ..annotations.questions import copy_questions
 from ..corpora.preset import PresetCounts, add_types_from_labels, preset_entities, preset_spans
 from ..errors import ConfigError, CorpusError
@@ -38,8 +39,8 @@ def load_pipeline(path: Path) -> Language:
 
 
 def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) -> list[Example]:
-    """Annotated documents, and copies with their questions but without annotation. Otherwise as
-    ``spacy evaluate`` reads them.
+    """Annotated documents, and copies with their questions and queries but without annotation.
+    Otherwise as ``spacy evaluate`` reads them.
 
     path: a ``.spacy`` file, or a directory of them.
     types_from_labels: use labels as types, for entities and spans of typed groups without types, as
@@ -57,6 +58,7 @@ def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) ->
         raise CorpusError(f"{path} contains no documents.")
     for example in examples:
         copy_questions(example.reference, example.predicted)
+        copy_queries(example.reference, example.predicted)
     if types_from_labels:
         typing = [x for x in nlp.pipe_names if "span._.types" in nlp.get_pipe_meta(x).assigns]
         for key in [_settings(nlp.get_pipe(name)).get("spans_key") for name in typing] or [None]:

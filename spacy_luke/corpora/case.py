@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations.queries import change_queries
 from ..annotations.questions import change_questions
 from ..errors import ConfigError
 from ..validation import Probability, check_settings
@@ -28,8 +29,8 @@ def vary_case(batcher: Batcher, lower: Probability = 0.2, upper: Probability = 0
     lower, upper: probabilities that an example is lower-cased or upper-cased. It replaces the
         original, so the size of an epoch does not change.
 
-    Tokens and all annotation are kept; questions change as the text does. With an uncased encoder
-    only word shapes change, with a cased one the word pieces.
+    Tokens and all annotation are kept; questions and queries change as the text does. With an
+    uncased encoder only word shapes change, with a cased one the word pieces.
 
     This is a batcher, not an augmenter of the corpus reader, because ``spacy train`` reads a corpus
     once if it is not streamed: an augmenter would draw the same examples for all epochs.
@@ -76,6 +77,7 @@ def change_doc(doc: Doc, case: Case) -> Doc:
     changed = Doc(doc.vocab).from_dict(content)
     changed.user_data = dict(doc.user_data)
     change_questions(changed, lambda text: change_text(text, case))
+    change_queries(changed, lambda text: change_text(text, case))
     return changed
 
 

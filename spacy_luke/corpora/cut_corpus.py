@@ -35,9 +35,9 @@ class CutCorpus(Corpus):
             LOGGER.warning(
                 "max_length and gold_preproc cut documents into sentences. Annotation across "
                 "sentences is lost: %d relations, %d entities, types of %d places, %d spans of "
-                "groups, and questions about whole documents: %d. Left out: %d sentences of "
-                "max_length words or more, and %d documents of that length without sentence "
-                "starts.",
+                "groups, and queries or questions about whole documents: %d. Left out: %d "
+                "sentences of max_length words or more, and %d documents of that length without "
+                "sentence starts.",
                 *(one_pass._lost[what] for what in _COUNTED),
             )
 

@@ -22,6 +22,7 @@ from .lines import Advance
 from .options import ConvertOptions
 from .prodigy_links import read_prodigy_links
 from .pubtator import read_pubtator
+from .record import read_record
 from .semeval import read_semeval
 from .spert import read_conll04
 from .squad import read_squad
@@ -94,6 +95,7 @@ FORMATS: tuple[CorpusFormat, ...] = (
     CorpusFormat("openentity", read_openentity, CHARACTERS | BRACKETS | TYPES, JSON),
     CorpusFormat("figer", read_figer, WORDS | TYPES, JSON | JSON_LINES),
     CorpusFormat("squad", read_squad, frozenset(), JSON),
+    CorpusFormat("record", read_record, CHARACTERS, JSON | JSON_LINES),
 )
 
 

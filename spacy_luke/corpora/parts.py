@@ -12,6 +12,7 @@ from typing import Any
 from spacy.tokens import Doc, Span
 
 from ..annotations.annotated import JOINED, copy_annotated, joined_starts
+from ..annotations.queries import clear_queries, query_texts
 from ..annotations.questions import clear_questions, n_questions
 from ..annotations.relations import ATTRIBUTE as RELATIONS
 from ..annotations.relations import relation_offsets
@@ -24,9 +25,10 @@ def cut(doc: Doc, starts: Sequence[int]) -> tuple[list[Doc], Counter[str]]:
     starts: ascending token indices; the first is 0.
 
     Each part keeps the entities, spans groups, relations and types within it, and all user data of
-    the whole document, except questions and answers: a part may lack what a question is about.
-    Returns the parts, and counts of annotation that is in no part: ``relations``, ``entities``,
-    ``types`` (places with types), ``spans`` (of groups) and ``questions``.
+    the whole document, except questions and queries with their answers: a part may lack what they
+    are about. Returns the parts, and counts of annotation that is in no part: ``relations``,
+    ``entities``, ``types`` (places with types), ``spans`` (of groups) and ``questions`` (and
+    queries).
     """
     bounds = list(zip(starts, [*starts[1:], len(doc)]))
     data, lost_types = _user_data(doc, [doc[start:end] for start, end in bounds])
@@ -38,6 +40,7 @@ def cut(doc: Doc, starts: Sequence[int]) -> tuple[list[Doc], Counter[str]]:
         part.user_data.update(user_data)
         if len(bounds) > 1:
             clear_questions(part)
+            clear_queries(part)
         for key, group in doc.spans.items():
             part.spans[key] = [
                 _moved(span, part, start)
@@ -54,7 +57,8 @@ def join(docs: Sequence[Doc]) -> Doc:
 
     A space is added after a document that does not end with one. User data of a whole document is
     dropped, except for its annotated layers, which must be the same for all documents. So are
-    questions, because another text may answer them. The result knows where each document begins.
+    questions and queries, because another text may answer them. The result knows where each
+    document begins.
     """
     # spaCy's type stub lacks ``exclude``.
     joined = Doc.from_docs(list(docs), exclude=("user_data",))  # type: ignore[call-arg]
@@ -84,7 +88,7 @@ def _size(doc: Doc) -> dict[str, int]:
         "relations": len(relation_offsets(doc)),
         "entities": len(doc.ents),
         "spans": sum(map(len, doc.spans.values())),
-        "questions": n_questions(doc),
+        "questions": n_questions(doc) + len(query_texts(doc)),
     }
 
 

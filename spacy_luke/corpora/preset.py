@@ -8,6 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations.queries import copy_queries
 from ..annotations.questions import copy_questions
 from ..annotations.types import get_types, has_types, set_types
 from ..errors import ConfigError
@@ -50,11 +51,13 @@ def preset_ents_corpus(
     links: preset the ``kb_id_`` of entities and spans, too. Only for components that need gold
         links: ``luke_relation`` with ``merge_entities``. A component that predicts links, and an
         encoder that reads them, would otherwise see the answers.
-    questions: preset ``Doc._.questions``, with the entities of questions that are documents.
+    questions: preset ``Doc._.questions``, with the entities of questions that are documents, and
+        ``Doc._.queries``.
 
-    Types, relations and answers of the reference are never preset, as components predict them. If
-    ``gold_preproc`` or ``max_length`` cut a document into sentences, annotation within a sentence
-    is kept; the rest, and all of its questions, are counted and logged.
+    Types, relations, answers and completions of the reference are never preset, as components
+    predict them. If ``gold_preproc`` or ``max_length`` cut a document into sentences, annotation
+    within a sentence is kept; the rest, and all of its questions and queries, are counted and
+    logged.
 
     Raises ConfigError if ``path`` is not given or does not exist.
     """
@@ -113,6 +116,7 @@ class PresetEntsCorpus:
                     preset_spans(example, self.spans_key, counts, self.links)
                 if self.questions:
                     copy_questions(example.reference, example.predicted)
+                    copy_queries(example.reference, example.predicted)
                 if self.types_from_labels:
                     add_types_from_labels(example.reference, self.spans_key)
                 yield example

@@ -39,9 +39,9 @@ def import_checkpoint(
 
     Span, pair and entity classifiers become ``luke_ner`` (behind a ``sentencizer``),
     ``luke_relation`` and ``luke_entity_typing`` with their labels. Models that answer questions
-    become ``luke_qa``. Disambiguation models become ``luke_linker``, with a knowledge base of their
-    entities. All other checkpoints become ``luke``,
-    which keeps their heads.
+    become ``luke_qa``, cloze models ``luke_cloze``. Disambiguation models become ``luke_linker``,
+    with a knowledge base of their entities. All other checkpoints become ``luke``, which keeps
+    their heads.
 
     name: a directory, or a name on the hub.
     language: of the pipeline. In a multilingual vocabulary (keys ``lang:title``), titles of this
@@ -113,9 +113,9 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
     elif not _has_published_form(component):
         raise ConfigError(
             f"{component.name} has no published form: no published classifier has its mode or its "
-            "classes. Only luke_qa, luke_ner in mode full, luke_relation and luke_entity_typing in "
-            "mode markers, and luke_linker with rows = 'only' on a published disambiguation model "
-            "can be exported."
+            "classes. Only luke_qa, luke_ner in mode full, luke_relation, luke_entity_typing and "
+            "luke_cloze in mode markers, and luke_linker with rows = 'only' on a published "
+            "disambiguation model can be exported."
         )
     elif isinstance(component, LukeLinker):
         architecture = DISAMBIGUATION.name

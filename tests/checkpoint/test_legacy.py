@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
+from tokenizers import ByteLevelBPETokenizer
 
 from spacy_luke.checkpoint.names import by_short_name
 from spacy_luke.checkpoint.read import read_checkpoint
@@ -186,6 +187,73 @@ def test_fine_tuned_files_are_read_and_come_back(legacy, n_words, tmp_path, name
         assert not (loading["missing_keys"] or loading["mismatched_keys"]), loading
     tokenizer = transformers.LukeTokenizer.from_pretrained(tmp_path / "today")
     assert tokenizer.entity_mask_token_id == checkpoint.entities.mask_id
+
+
+CLOZE_TEXT = "Ada met Bob in Rome. @highlight Bob left, Ada stayed."
+CLOZE_ENTITIES = [(0, 3), (8, 11), (15, 19), (32, 35), (42, 45)]
+CLOZE_QUERIES = [
+    "In winter @placeholder's house was empty.",
+    "@placeholder left.",
+    "It is @placeholder",
+]
+
+
+def published_cloze_scores(folder, n_words, query, head):
+    """The published formula, on the published sequence: markers around the gap and each mention,
+    which are parts of the entity; the score of [gap; mention] is linear."""
+    bpe = ByteLevelBPETokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"))
+    highlight, gap, marker = range(n_words, n_words + 3)
+    special = {x: bpe.token_to_id(x) for x in ("<s>", "</s>")}
+
+    def encode(text):
+        """A space before a cut belongs to the piece after it."""
+        parts = text.removesuffix(" ").split(" @highlight")
+        ids = [bpe.encode(part).ids for part in parts]
+        return ids[0] + [x for part in ids[1:] for x in (highlight, *part)]
+
+    before, after = query.split("@placeholder")
+    first = encode(before)
+    ids = [special["<s>"], *first]
+    places = [(len(ids), len(ids) + 3)]
+    ids += [marker, gap, marker, *encode(after), special["</s>"], special["</s>"]]
+    at = 0
+    for start, end in CLOZE_ENTITIES:
+        ids += encode(CLOZE_TEXT[at:start])
+        space = " " if CLOZE_TEXT[start - 1 : start] == " " else ""
+        mention = [marker, *encode(space + CLOZE_TEXT[start:end]), marker]
+        places.append((len(ids), len(ids) + len(mention)))
+        ids += mention
+        at = end
+    ids += [*encode(CLOZE_TEXT[at:]), special["</s>"]]
+    positions = torch.full((1, len(places), 30), -1)
+    for row, (start, end) in enumerate(places):
+        positions[0, row, : end - start] = torch.arange(start, end)
+    network = transformers.LukeModel.from_pretrained(folder).eval()
+    with torch.no_grad():
+        states = network(
+            input_ids=torch.tensor([ids]),
+            entity_ids=torch.ones(1, len(places), dtype=torch.long),  # [MASK] of a cut table
+            entity_position_ids=positions,
+            entity_attention_mask=torch.ones(1, len(places), dtype=torch.long),
+        ).entity_last_hidden_state[0]
+        both = torch.cat([states[:1].expand(len(places) - 1, -1), states[1:]], 1)
+        return both @ head["scorer.weight"][0] + head["scorer.bias"]
+
+
+def test_cloze_scores_are_those_of_the_published_formula(legacy, n_words, tmp_path):
+    path = legacy(fine_tuned("scorer", n_words), vocabulary=False)
+    nlp = import_checkpoint(str(path), "en")
+    assert nlp.pipe_names == ["luke_cloze"]
+    export_component(nlp, tmp_path / "out")  # for transformers
+    head = torch.load(path / "pytorch_model.bin", weights_only=True)
+    doc = nlp.make_doc(CLOZE_TEXT)
+    doc.ents = [doc.char_span(start, end, label="X") for start, end in CLOZE_ENTITIES]
+    doc._.queries = CLOZE_QUERIES
+    _, values = nlp.get_pipe("luke_cloze").predict([doc])
+    ours = torch.as_tensor(values.logits[:, 0]).reshape(len(CLOZE_QUERIES), -1)
+    for query, scores in zip(CLOZE_QUERIES, ours):
+        theirs = published_cloze_scores(tmp_path / "out", n_words, query, head)
+        torch.testing.assert_close(scores, theirs, atol=1e-5, rtol=0)
 
 
 def test_the_file_of_a_cut_vocabulary_is_believed(legacy, n_words):

@@ -13,6 +13,7 @@ from spacy.training.batchers import minibatch_by_words
 from spacy.util import registry
 
 from spacy_luke.annotations.annotated import annotated_labels, joined_starts, set_annotated
+from spacy_luke.annotations.queries import install_queries
 from spacy_luke.annotations.questions import install_questions
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.annotations.types import get_types, has_types, set_types
@@ -23,6 +24,7 @@ from spacy_luke.corpora.preset import preset_ents_corpus
 from spacy_luke.errors import ConfigError
 
 install_questions()
+install_queries()
 NLP = spacy.blank("en")
 by_words = partial(minibatch_by_words, size=50, get_length=len)
 
@@ -246,3 +248,14 @@ def test_questions_change_as_the_text_does():
     assert [(x.text, x.kb_id_) for x in changed._.questions[1].ents] == [("ADA", "Q1")]
     assert changed._.answers[0].best.text == "ADA" and changed._.answers[1].best is None
     assert [str(x) for x in doc._.questions] == ["Who is ADA?", "Who met Ada?"]
+
+
+def test_queries_change_as_the_text_does_except_the_placeholder():
+    doc = spacy.blank("en")("Ada met Babbage.")
+    doc._.queries = [("Who met @placeholder?", [doc[2:3]]), "@placeholder met him."]
+    doc._.completions = [[("Babbage", [doc[2:3]])], [("Ada", [doc[0:1]])]]
+    changed = change_doc(doc, "upper")
+    assert [x.text for x in changed._.queries] == ["WHO MET @placeholder?", "@placeholder MET HIM."]
+    assert [x.text for x in changed._.queries[0].candidates] == ["BABBAGE"]
+    assert [x.best.text for x in changed._.completions] == ["BABBAGE", "ADA"]
+    assert [x.best.text for x in doc._.completions] == ["Babbage", "Ada"]

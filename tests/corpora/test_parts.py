@@ -7,6 +7,7 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_luke.annotations.annotated import joined_starts
+from spacy_luke.annotations.queries import install_queries
 from spacy_luke.annotations.questions import has_answers, install_questions
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.annotations.types import get_types, set_types
@@ -119,6 +120,16 @@ def test_a_relation_that_was_cut_does_not_come_back_in_other_text():
     # spaCy's own parts keep all data of their document.
     theirs = [doc[3:].as_doc(copy_user_data=True), doc[:3].as_doc(copy_user_data=True)]
     assert get_relations(join(theirs)) == []
+
+
+def test_queries_stay_with_whole_documents():
+    doc = make("Ada", "London")
+    install_queries()
+    doc._.queries = [("@placeholder lived", [doc[0:1], doc[3:4]])]
+    parts, lost = cut(doc, [0, 2])
+    assert lost["questions"] == 1 and not any(part._.queries for part in parts)
+    (whole,), lost = cut(doc, [0])
+    assert lost["questions"] == 0 and len(whole._.queries[0].candidates) == 2
 
 
 def test_questions_stay_with_whole_documents():

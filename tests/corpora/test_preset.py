@@ -10,6 +10,7 @@ from spacy.training import Corpus
 from spacy.util import registry
 
 import spacy_luke.corpora.preset  # noqa: F401  (registers the reader)
+from spacy_luke.annotations.queries import has_completions, install_queries
 from spacy_luke.annotations.questions import (
     answer_offsets,
     has_answers,
@@ -396,3 +397,16 @@ def test_questions_are_preset_and_answers_never(asked_path, nlp):
 def test_questions_are_not_preset_if_switched_off(asked_path, nlp):
     (eg,) = reader(asked_path, questions=False)(nlp)
     assert eg.predicted._.questions == [] and n_questions(eg.reference) == 2
+
+
+def test_queries_are_preset_and_completions_are_not(tmp_path, nlp):
+    install_queries()
+    doc = nlp("Ada Lovelace lived in London.")
+    doc._.queries = [("@placeholder is a city.", [doc[4:5]])]
+    doc._.completions = [[("London", [doc[4:5]])]]
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "cloze.spacy")
+    (example,) = reader(tmp_path / "cloze.spacy", ents=False)(nlp)
+    assert has_completions(example.reference) and not has_completions(example.predicted)
+    (query,) = example.predicted._.queries
+    assert [x.text for x in query.candidates] == ["London"]
+    assert query.candidates[0].doc is example.predicted

@@ -1,0 +1,457 @@
+"""Queries with a gap: what is scored, learned, merged and kept."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from thinc.api import fix_random_seed
+
+from spacy_luke.annotations.queries import get_completions, has_completions, install_queries
+from spacy_luke.calibration import sigmoid
+from spacy_luke.errors import ConfigError, InputError
+from spacy_luke.inputs.windows import Windows
+from spacy_luke.layers import encoder_run
+from spacy_luke.layers.cloze_scorer import ClozeScorer
+from spacy_luke.layers.task_layer import head_of
+from spacy_luke.pipeline.published import export_component, import_checkpoint
+from tests.pipeline.conftest import LISTENER, fit
+from tests.pipeline.published_data import same, tensors
+
+install_queries()
+PASSAGE = "Ada lived in London . Tokyo is the capital of Japan . Ada met Babbage ."
+ENTS = [(0, 1), (3, 4), (5, 6), (10, 11), (12, 13), (14, 15)]
+ANSWERS = {
+    "@placeholder lived there .": "Ada",
+    "She was born in @placeholder .": "London",
+    "The city of @placeholder is large .": "Tokyo",
+    "They signed in @placeholder of course .": "Japan",
+    "Charles @placeholder disagreed .": "Babbage",
+}
+FILLER = "She disagreed , of course ! "
+
+
+def make(directory, factory="luke_cloze", **config):
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(directory)}
+    model = {"encoder": {**encoder, **config.pop("encoder", {})}, **config.pop("model", {})}
+    nlp.add_pipe(factory, config={"model": model, **config})
+    return nlp
+
+
+def asked(nlp, *queries, text=PASSAGE, ents=ENTS) -> Doc:
+    doc = Doc(nlp.vocab, words=text.split(" "))
+    doc.ents = [Span(doc, a, b, "X") for a, b in ents]
+    doc._.queries = queries
+    return doc
+
+
+def long_text(nlp, *queries, before=6, after=6):
+    """Entities at both ends and in the middle of a text of several windows."""
+    words = f"{'Ada met . '}{FILLER * before}{PASSAGE} {FILLER * after}Babbage left ."
+    words = words.split(" ")
+    names = {"Ada", "London", "Tokyo", "Japan", "Babbage"}
+    places = [(i, i + 1) for i, word in enumerate(words) if word in names]
+    return asked(nlp, *queries, text=" ".join(words), ents=places)
+
+
+def answered(doc: Doc, *texts) -> Doc:
+    gold = doc.copy()
+    gold._.queries = [(x.text, x.candidates) for x in doc._.queries] or []
+    right = [[(text, [e for e in gold.ents if e.text == text])] if text else [] for text in texts]
+    gold._.completions = right
+    return gold
+
+
+def make_examples(nlp) -> list[Example]:
+    doc = asked(nlp, *ANSWERS)
+    return [Example(doc, answered(doc, *ANSWERS.values()))]
+
+
+def best(doc: Doc) -> list[str | None]:
+    return [x.best.text if x.best else None for x in get_completions(doc)]
+
+
+def scores_of(doc: Doc) -> list[list[tuple[str, float]]]:
+    return [[(x.text, x.score) for x in item.candidates] for item in get_completions(doc)]
+
+
+def close(one: Doc, other: Doc) -> None:
+    pairs = [[dict(x) for x in scores_of(doc)] for doc in (one, other)]
+    for a, b in zip(*pairs, strict=True):
+        assert a == pytest.approx(b, abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def trained(bert_dir):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 80)
+    return nlp
+
+
+@pytest.fixture(scope="module")
+def untrained(luke_dir):
+    nlp = make(luke_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    return nlp
+
+
+# Learning and completing
+
+
+def test_it_learns_a_toy_cloze_set(trained):
+    (example,) = make_examples(trained)
+    doc = trained(example.predicted)
+    assert best(doc) == list(ANSWERS.values())
+    scores = trained.evaluate(make_examples(trained))
+    assert (scores["cloze_em"], scores["cloze_f1"], scores["cloze_queries"]) == (1, 1, 5)
+
+
+def test_every_entity_is_scored_once_best_first(trained):
+    doc = trained(asked(trained, *ANSWERS))
+    for item in get_completions(doc):
+        scores = [x.score for x in item.candidates]
+        assert scores == sorted(scores, reverse=True) and all(0 < x < 1 for x in scores)
+        by_text = {x.text: [y.start for y in x.mentions] for x in item.candidates}
+        assert by_text == {
+            "Ada": [0, 12],
+            "London": [3],
+            "Tokyo": [5],
+            "Japan": [10],
+            "Babbage": [14],
+        }
+
+
+def test_mentions_of_one_id_are_merged_with_the_text_of_the_best(trained):
+    doc = asked(trained, "Charles @placeholder disagreed .")
+    doc.ents = [Span(doc, a, b, "X", kb_id="1" if a in (0, 14) else "") for a, b in ENTS]
+    (item,) = get_completions(trained(doc))
+    assert item.best.text == "Babbage" and [x.start for x in item.best.mentions] == [0, 12, 14]
+    assert len(item.candidates) == 4
+
+
+def test_scores_are_those_of_the_best_mention(untrained):
+    pipe = untrained.get_pipe("luke_cloze")
+    doc = asked(untrained, "@placeholder lived .")
+    query, values = pipe.predict([doc])
+    logits = values.logits[:, 0]
+    assert values.rows.tolist() == [0, 1, 2, 3, 4, 5]
+    pipe.set_annotations([doc], (query, values))
+    found = dict(scores_of(doc)[0])
+    assert found["Ada"] == pytest.approx(sigmoid(logits[[0, 4]]).max(), abs=1e-6)
+    assert found["Tokyo"] == pytest.approx(sigmoid(logits[2:3])[0], abs=1e-6)
+
+
+def test_the_threshold_leaves_completions_out(trained):
+    pipe = trained.get_pipe("luke_cloze")
+    pipe.cfg["threshold"] = 0.5
+    try:
+        doc = trained(asked(trained, *ANSWERS))
+        assert all(len(x.candidates) == 1 for x in get_completions(doc))
+    finally:
+        pipe.cfg["threshold"] = 0.0
+
+
+def test_candidates_of_a_query_or_of_a_group(trained):
+    doc = asked(trained, "@placeholder lived there .")
+    doc._.queries = [("@placeholder lived there .", [doc[5:6], doc[10:11], doc[13:14]])]
+    assert {x.text for x in get_completions(trained(doc))[0].candidates} == {
+        "Tokyo",
+        "Japan",
+        "met",
+    }
+    doc = asked(trained, "@placeholder lived there .", ents=[])
+    doc.spans["all"] = [doc[0:1], doc[0:3], doc[5:6], doc[0:1]]  # nested, and one twice
+    trained.get_pipe("luke_cloze").cfg["spans_key"] = "all"
+    try:
+        (item,) = get_completions(trained(doc))
+        assert {x.text for x in item.candidates} == {"Ada", "Ada lived in", "Tokyo"}
+    finally:
+        trained.get_pipe("luke_cloze").cfg["spans_key"] = None
+
+
+# Defined behaviour for odd input
+
+
+@pytest.mark.parametrize("words,ents", [([], []), (["\n", " "], [(0, 1)]), (PASSAGE.split(), [])])
+def test_without_candidates_there_are_no_completions(trained, words, ents):
+    doc = Doc(trained.vocab, words=words)
+    doc._.queries = [("@placeholder lived .", [doc[a:b] for a, b in ents]), "@placeholder"]
+    doc = trained(doc)
+    assert [x.candidates for x in get_completions(doc)] == [[], []]
+    assert best(doc) == [None, None]
+
+
+def test_documents_without_queries_are_left_as_they_are(trained):
+    docs = [asked(trained), asked(trained, "@placeholder lived there ."), asked(trained)]
+    docs = list(trained.pipe(docs))
+    assert [len(get_completions(x)) for x in docs] == [0, 1, 0]
+    assert best(docs[1]) == ["Ada"]
+
+
+def test_a_placeholder_may_be_all_of_a_query_and_touch_words(untrained):
+    doc = untrained(asked(untrained, "@placeholder", "(@placeholder's)", "x@placeholder!"))
+    assert [len(x.candidates) for x in get_completions(doc)] == [5, 5, 5]
+
+
+def test_equal_queries_have_equal_completions(trained):
+    query = "The city of @placeholder is large ."
+    doc = trained(asked(trained, query, "@placeholder lived there .", query))
+    first, _, third = get_completions(doc)
+    assert [x[:2] for x in first.candidates] == [x[:2] for x in third.candidates]
+    assert best(doc) == ["Tokyo", "Ada", "Tokyo"]
+
+
+def test_a_long_query_keeps_what_is_around_its_gap(bert_dir):
+    nlp = make(bert_dir, model={"max_query_pieces": 12})
+    nlp.initialize(lambda: make_examples(nlp))
+    gap = "the city of @placeholder is large"
+    queries = [f"{FILLER * 30}{gap} {FILLER * 30}", f"{FILLER * 31}{gap} {FILLER * 31}"]
+    doc = nlp(asked(nlp, *queries, f"{FILLER * 30}@placeholder", f"@placeholder {FILLER * 30}"))
+    found = scores_of(doc)
+    assert dict(found[0]) == pytest.approx(dict(found[1]), abs=1e-5)
+    assert all(len(x) == 5 for x in found)
+
+
+def test_a_candidate_longer_than_a_window_is_counted_and_left_out(bert_dir, caplog):
+    nlp = make(bert_dir, encoder={"window": 40})
+    nlp.initialize(lambda: make_examples(nlp))
+    ents = [(0, 2), (2, 60)]
+    doc = asked(nlp, "@placeholder lived .", text=f"Ada met {FILLER * 30}".strip(), ents=ents)
+    with caplog.at_level(logging.WARNING, logger="spacy.luke"):
+        spacy.util.logger.propagate = True
+        (item,) = get_completions(nlp(doc))
+    assert [x.text for x in item.candidates] == ["Ada met"]
+    assert nlp.get_pipe("luke_cloze").n_unscored == 1 and "1 of 2 rows" in caplog.text
+
+
+# Windows and batches
+
+
+def test_windows_cover_a_long_passage(untrained):
+    pipe = untrained.get_pipe("luke_cloze")
+    doc = long_text(untrained, "@placeholder lived there .", before=25, after=25)
+    query, values = pipe.predict([doc])
+    assert values.rows.tolist() == list(range(len(doc.ents)))
+    settings = pipe.model.attrs["settings"]
+    placed = settings.place(pipe.model.layers[0], query)
+    windows, mentions = placed.windows.windows, placed.mentions
+    assert len(windows) > 3
+    for start, end in zip(windows.starts, windows.ends):
+        inside = (mentions.starts >= start) & (mentions.ends <= end)
+        assert inside.any()  # windows without candidates are left out
+    sizes = placed.windows.sizes()
+    assert sizes.max() <= 128 + 2
+    for low in range(len(windows)):
+        entities, rows = placed.windows.entities(low, low + 1, placed.gaps, placed.mentions, 30)
+        words = placed.windows.words(low, low + 1).piece_ids
+        assert rows[0] >= 0 and (rows[1:] < 0).all()
+        assert entities.ends.max() < len(words)
+
+
+def test_a_score_is_the_best_of_all_windows(bert_dir, monkeypatch):
+    """An entity in the overlap of two windows is scored in both."""
+    nlp = make(bert_dir, encoder={"window": 60}, model={"stride": 24})
+    nlp.initialize(lambda: make_examples(nlp))
+    pipe = nlp.get_pipe("luke_cloze")
+    doc = long_text(nlp, "@placeholder lived there .", before=9, after=9)
+    query, whole = pipe.predict([doc])
+    settings, node = pipe.model.attrs["settings"], pipe.model.layers[0]
+    placed = settings.place(node, query)
+    windows = placed.windows.windows
+    counts = np.zeros(len(doc.ents), dtype=int)
+    for start, end in zip(windows.starts, windows.ends):
+        inside = (placed.mentions.starts >= start) & (placed.mentions.ends <= end)
+        counts[placed.rows[inside]] += 1
+    assert counts.min() >= 1 and counts.max() >= 2
+    best_scores = np.full(len(doc.ents), -np.inf)
+    for i in range(len(windows)):
+        only = Windows(*(x[i : i + 1] for x in vars(windows).values()))
+        one = placed._replace(windows=replace(placed.windows, windows=only))
+        monkeypatch.setattr(ClozeScorer, "place", lambda *_, one=one: one)
+        rows, logits = pipe.model.predict(query)
+        best_scores[rows] = np.maximum(best_scores[rows], logits[:, 0])
+    np.testing.assert_allclose(best_scores, whole.logits[:, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["unmarked", "markers"])
+def test_batches_do_not_change_scores(luke_dir, mode, monkeypatch):
+    nlp = make(luke_dir, model={"mode": mode})
+    nlp.initialize(lambda: make_examples(nlp))
+
+    def docs():
+        return [
+            asked(nlp, *ANSWERS),
+            asked(nlp),
+            long_text(nlp, "@placeholder lived .", "@placeholder met ."),
+            asked(nlp, "@placeholder", text="Ada met", ents=[(0, 1)]),
+        ]
+
+    together = list(nlp.pipe(docs(), batch_size=8))
+    for one, other in zip(together, [nlp(doc) for doc in docs()]):
+        close(one, other)
+    monkeypatch.setattr(encoder_run, "MAX_ROWS", 50)
+    monkeypatch.setattr("spacy_luke.pipeline.entity_task.MAX_WORDS", 30)
+    for one, other in zip(together, nlp.pipe(docs(), batch_size=8)):
+        close(one, other)
+
+
+def test_training_in_parts_has_the_same_gradients(luke_dir, monkeypatch):
+    gradients = []
+    for most in (8192, 30):
+        monkeypatch.setattr(encoder_run, "MAX_ROWS", most)
+        nlp = make(luke_dir)
+        doc = long_text(nlp, *ANSWERS)
+        examples = [Example(doc, answered(doc, *ANSWERS.values()))]
+        nlp.initialize(lambda examples=examples: examples)
+        pipe = nlp.get_pipe("luke_cloze")
+        losses = pipe.update(examples, drop=0.0)
+        head = head_of(pipe.model).classifier.weight.grad
+        gradients.append((losses["luke_cloze"], head.numpy().copy()))
+    assert gradients[0][0] == pytest.approx(gradients[1][0], abs=1e-6)
+    np.testing.assert_allclose(gradients[0][1], gradients[1][1], atol=1e-6)
+
+
+# Training
+
+
+def test_targets_are_mentions_of_right_entities(untrained):
+    pipe = untrained.get_pipe("luke_cloze")
+    doc = asked(untrained, "@placeholder a .", "@placeholder b .", "@placeholder c .")
+    gold = answered(doc, "Ada", None, "Zoe")
+    gold._.completions = [[("Ada", [gold[0:1]])], [], [("Zoe", [])]]
+    targets, known = pipe._targets([Example(doc, gold)], pipe._query([doc]))
+    assert targets[:, 0].tolist() == [1, 0, 0, 0, 1, 0] + [0] * 12
+    assert known.tolist() == [True] * 6 + [False] * 6 + [True] * 6
+    doc.ents = [Span(doc, a, b, "X", kb_id="1" if a in (0, 14) else "") for a, b in ENTS]
+    targets, _ = pipe._targets([Example(doc, gold)], pipe._query([doc]))
+    assert targets[:6, 0].tolist() == [1, 0, 0, 0, 1, 1]
+
+
+def test_the_loss_is_binary_cross_entropy_of_mentions(untrained):
+    pipe = untrained.get_pipe("luke_cloze")
+    (example,) = make_examples(untrained)
+    scores = pipe.predict([example.predicted])
+    loss, d_scores = pipe.get_loss([example], scores)
+    logits = scores[1].logits[:, 0].astype(float)
+    right = np.asarray([e.text == x for x in ANSWERS.values() for e in example.predicted.ents])
+    p = sigmoid(logits)
+    assert loss == pytest.approx(-np.log(np.where(right, p, 1 - p)).mean(), rel=1e-5)
+    np.testing.assert_allclose(d_scores.logits[:, 0], (p - right) / len(p), atol=1e-6)
+
+
+def test_what_cannot_be_learned_is_counted(bert_dir):
+    nlp = make(bert_dir, encoder={"window": 40})
+    doc = asked(nlp, *["@placeholder lived ."] * 4)
+    gold = answered(doc, "Ada", "Zoe", None, "Tokyo")
+    bare = asked(nlp)
+    long = asked(nlp, "@placeholder .", text=f"Ada met {FILLER * 30}".strip(), ents=[(0, 60)])
+    long_gold = answered(long, long.ents[0].text)
+    examples = [Example(doc, gold), Example(bare, gold.copy()), Example(long, long_gold)]
+    nlp.initialize(lambda: examples)
+    limits = nlp.get_pipe("luke_cloze").limits
+    assert limits == {"gold": 7, "not asked": 3, "no candidate": 1, "too long": 1}
+
+
+def test_nothing_to_learn_is_an_error(bert_dir):
+    nlp = make(bert_dir)
+    doc = asked(nlp, "@placeholder lived .")
+    for predicted, gold in ((asked(nlp), answered(doc, "Ada")), (doc, answered(doc, "Zoe"))):
+        with pytest.raises(ConfigError, match="nothing can be learned, because all 1 gold"):
+            nlp.initialize(lambda x=predicted, y=gold: [Example(x, y)])
+    other = asked(nlp, "@placeholder met .")
+    with pytest.raises(InputError, match="not the 1 of its reference"):
+        nlp.initialize(lambda: [Example(other, answered(doc, "Ada"))])
+
+
+def test_queries_without_known_answers_are_not_learned(bert_dir):
+    nlp = make(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    doc = asked(nlp, "@placeholder lived .")
+    losses = nlp.update([Example(doc, doc.copy())], losses={})
+    assert losses["luke_cloze"] == 0
+    assert nlp.update([Example(asked(nlp), asked(nlp))], losses={})["luke_cloze"] == 0
+
+
+def test_it_has_no_labels(untrained):
+    pipe = untrained.get_pipe("luke_cloze")
+    assert pipe.labels == () and not pipe.is_resizable
+    with pytest.raises(ConfigError, match="has no labels"):
+        pipe.add_label("X")
+
+
+def test_settings_are_checked(bert_dir):
+    for model in ({"mode": "x"}, {"stride": 0}, {"max_query_pieces": 3}):
+        with pytest.raises((ConfigError, ValueError)):
+            make(bert_dir, model=model)
+    nlp = make(bert_dir, encoder={"window": 20})
+    nlp.initialize()
+    with pytest.raises(ConfigError, match="has no room for a passage"):
+        nlp(asked(nlp, f"@placeholder {FILLER * 10}"))
+
+
+# Sharing, files, published models
+
+
+def test_it_learns_on_a_shared_encoder(bert_dir):
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
+    for name in ("one", "two"):
+        nlp.add_pipe("luke_cloze", name=name, config={"model": {"encoder": LISTENER}})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    losses = fit(nlp, examples, 80)
+    assert losses["one"] < 0.05 and losses["two"] < 0.05
+    assert best(nlp(asked(nlp, *ANSWERS))) == list(ANSWERS.values())
+
+
+def test_a_saved_pipeline_completes_alike(trained, tmp_path):
+    trained.to_disk(tmp_path / "nlp")
+    before = trained(asked(trained, *ANSWERS))
+    loaded = spacy.load(tmp_path / "nlp")
+    close(before, loaded(asked(loaded, *ANSWERS)))
+    again = spacy.blank("en")
+    again.add_pipe("luke_cloze")
+    again.from_bytes(trained.to_bytes())
+    close(before, again(asked(again, *ANSWERS)))
+    stored = DocBin(docs=[before], store_user_data=True).to_bytes()
+    (doc,) = DocBin().from_bytes(stored).get_docs(loaded.vocab)
+    close(before, doc)
+
+
+def test_other_processes_complete_alike(trained):
+    docs = [asked(trained, *ANSWERS) for _ in range(4)]
+    expected = trained(asked(trained, *ANSWERS))
+    for doc in trained.pipe(docs, n_process=2, batch_size=2):
+        close(expected, doc)
+
+
+def test_a_marked_component_is_exported_and_comes_back(luke_dir, tmp_path):
+    nlp = make(luke_dir, model={"mode": "markers"}, encoder={"tokenization": "mentions"})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 5)
+    assert export_component(nlp, tmp_path / "out") == "LukeForEntitySpanQA"
+    again = import_checkpoint(str(tmp_path / "out"), "en")
+    assert again.pipe_names == ["luke_cloze"]
+    close(nlp(asked(nlp, *ANSWERS)), again(asked(again, *ANSWERS)))
+    export_component(again, tmp_path / "second")
+    same(tensors(tmp_path / "out"), tensors(tmp_path / "second"))
+
+
+def test_an_unmarked_component_has_no_published_form(untrained, tmp_path):
+    with pytest.raises(ConfigError, match="luke_cloze in mode markers"):
+        export_component(untrained, tmp_path / "out", "luke_cloze")
+
+
+def test_the_component_leaves_gold_documents_alone(trained):
+    (example,) = make_examples(trained)
+    trained.evaluate([example])
+    assert has_completions(example.reference) and best(example.reference) == [*ANSWERS.values()]
