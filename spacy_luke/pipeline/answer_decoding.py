@@ -120,3 +120,9 @@ def scored(
     given = confidence.accepts(of_label, scores)
     none = 1.0 - answers[0].score if answers else 1.0
     return Answers(question, [x for x, is_given in zip(answers, given) if is_given], none)
+
+
+def better(one: Answers, other: Answers, top_k: int) -> Answers:
+    """The best answers of two documents to one question. Of equal ones the first is better."""
+    answers = sorted([*one.answers, *other.answers], key=lambda x: -x.score)[:top_k]
+    return Answers(one.question, answers, min(one.no_answer, other.no_answer))

@@ -25,11 +25,12 @@ from ..layers.answer_scorer import AnswerScorer, AnswerScores, QuestionQuery
 from ..metrics.answers import Answers as ScoredAnswers
 from ..metrics.questions import ANSWER, question_answers, question_score
 from ..validation import Count, Name, Probability
-from .answer_decoding import Choice, find_answers, scored
+from .answer_decoding import Choice, better, find_answers, scored
 from .answer_limits import count_limits
 from .answer_targets import answer_loss, answer_targets, is_asked
 from .class_loss import Targets
-from .questions import doc_ents, every_question_of_every_doc, questions_of_docs
+from .entity_source import DocEnts, EntitySource, HasEntitySource
+from .questions import every_question_of_every_doc, questions_of_docs
 from .without_labels import WithoutLabels
 
 DEFAULT_CONFIG = Config().from_str(
@@ -40,6 +41,7 @@ no_answer = true
 score_threshold = 0.5
 overlap_threshold = 0.01
 max_answer_length = 30
+entities = null
 scorer = {"@scorers":"spacy-luke.luke_qa_scorer.v1"}
 
 [luke_qa.model]
@@ -68,6 +70,7 @@ def make_luke_qa(
     score_threshold: float,
     overlap_threshold: float,
     max_answer_length: int,
+    entities: EntitySource | None,
     scorer: Callable | None,
 ) -> "LukeQA":
     """Construct a question answering component.
@@ -79,19 +82,13 @@ def make_luke_qa(
     overlap_threshold: an answer is left out if a larger share of it, or of a better answer, is in
         both.
     max_answer_length: most tokens of an answer.
+    entities: finds the entity inputs of documents and questions, for example
+        ``spacy-luke.linked_mentions.v1``; by default they are ``Doc.ents``.
     """
-    return LukeQA(
-        nlp.vocab,
-        model,
-        name,
-        nlp.tokenizer,
-        scorer,
-        top_k=top_k,
-        no_answer=no_answer,
-        score_threshold=score_threshold,
-        overlap_threshold=overlap_threshold,
-        max_answer_length=max_answer_length,
-    )
+    settings = {
+        name: value for name, value in locals().items() if name in QASettings.__annotations__
+    }
+    return LukeQA(nlp.vocab, model, name, nlp.tokenizer, entities, scorer, **settings)
 
 
 class QASettings(TypedDict):
@@ -105,7 +102,9 @@ class QASettings(TypedDict):
     calibration: CalibrationTable | None
 
 
-class LukeQA(WithoutLabels[QuestionQuery, AnswerScores]):
+class LukeQA(
+    WithoutLabels[QuestionQuery, AnswerScores], HasEntitySource[QuestionQuery, AnswerScores]
+):
     """Answer ``Doc._.questions`` with spans of the document, in ``Doc._.answers``."""
 
     architecture = "spacy-luke.AnswerScorer.v1"
@@ -122,11 +121,12 @@ class LukeQA(WithoutLabels[QuestionQuery, AnswerScores]):
         model: Model,
         name: str,
         make_doc: Callable[[str], Doc],
+        entities: EntitySource | None = None,
         scorer: Callable | None = question_score,
         **cfg: Any,
     ) -> None:
         super().__init__(vocab, model, name, scorer, **cfg)
-        self.make_doc, self.get_entities = make_doc, doc_ents
+        self.make_doc, self.entity_source = make_doc, entities or DocEnts()
         install_questions()
 
     def answer(
@@ -138,22 +138,19 @@ class LukeQA(WithoutLabels[QuestionQuery, AnswerScores]):
         document), and the probability that none of the documents answers it. The documents'
         own questions and answers are not changed.
         """
-        merged = [Answers(str(question), [], 1.0) for question in questions]
+        best = [Answers(str(question), [], 1.0) for question in questions]
         for batch in minibatch(docs, batch_size):
             part = list(batch)
-            query = every_question_of_every_doc(part, questions, self.make_doc, self.get_entities)
-            answers = self._answers(query, self._scores(query))
-            for row, answer in enumerate(answers):
+            query = every_question_of_every_doc(part, questions, self.make_doc, self.entity_source)
+            for row, answers in enumerate(self._answers(query, self._scores(query))):
                 i = row % len(questions)
-                best = sorted([*merged[i].answers, *answer.answers], key=lambda x: -x.score)
-                no_answer = min(merged[i].no_answer, answer.no_answer)
-                merged[i] = Answers(merged[i].question, best[: self.cfg["top_k"]], no_answer)
-        return merged
+                best[i] = better(best[i], answers, self.cfg["top_k"])
+        return best
 
     # Queries
 
     def _query(self, docs: Sequence[Doc]) -> QuestionQuery:
-        return questions_of_docs(docs, self.make_doc, self.get_entities)
+        return questions_of_docs(docs, self.make_doc, self.entity_source)
 
     # Prediction
 

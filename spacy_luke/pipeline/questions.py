@@ -3,38 +3,32 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 
 from ..annotations.questions import Question, get_questions
 from ..errors import InputError
 from ..layers.answer_scorer import QuestionQuery
+from .entity_source import EntitySource
 
 MakeDoc = Callable[[str], Doc]
-GetEntities = Callable[[Sequence[Doc]], Sequence[Sequence[Span]]]
-"""The entity inputs of documents and questions; ``kb_id_`` names the row of an entity."""
-
-
-def doc_ents(docs: Sequence[Doc]) -> list[list[Span]]:
-    """The entity inputs are ``Doc.ents``."""
-    return [list(doc.ents) for doc in docs]
 
 
 def questions_of_docs(
-    docs: Sequence[Doc], make_doc: MakeDoc, get_entities: GetEntities
+    docs: Sequence[Doc], make_doc: MakeDoc, entities: EntitySource
 ) -> QuestionQuery:
     """All questions of documents, in the order of the documents."""
     asked = [get_questions(doc) for doc in docs]
     of_doc = np.repeat(np.arange(len(docs)), [len(questions) for questions in asked])
     flat = [question for questions in asked for question in questions]
-    return question_query(docs, flat, of_doc, make_doc, get_entities)
+    return question_query(docs, flat, of_doc, make_doc, entities)
 
 
 def every_question_of_every_doc(
-    docs: Sequence[Doc], questions: Sequence[Question], make_doc: MakeDoc, get_entities: GetEntities
+    docs: Sequence[Doc], questions: Sequence[Question], make_doc: MakeDoc, entities: EntitySource
 ) -> QuestionQuery:
     """Each question about each document: all questions of the first document, and so on."""
     of_doc = np.repeat(np.arange(len(docs)), len(questions))
-    return question_query(docs, list(questions) * len(docs), of_doc, make_doc, get_entities)
+    return question_query(docs, list(questions) * len(docs), of_doc, make_doc, entities)
 
 
 def question_query(
@@ -42,7 +36,7 @@ def question_query(
     questions: Sequence[Question],
     of_doc: np.ndarray,
     make_doc: MakeDoc,
-    get_entities: GetEntities,
+    entities: EntitySource,
 ) -> QuestionQuery:
     """of_doc: (n_questions,) the document of each question. make_doc: from the text of one."""
     made: dict[str, Doc] = {}
@@ -53,4 +47,4 @@ def question_query(
         elif not isinstance(question, Doc):
             raise InputError(f"A question is {question!r}, not a string or a Doc.")
         texts.append(question)
-    return QuestionQuery(docs, texts, of_doc, get_entities(docs), get_entities(texts))
+    return QuestionQuery(docs, texts, of_doc, entities.find(docs), entities.find(texts))

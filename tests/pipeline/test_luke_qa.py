@@ -12,6 +12,7 @@ from thinc.api import fix_random_seed
 from spacy_luke.annotations.questions import Answers, install_questions
 from spacy_luke.calibration import sigmoid
 from spacy_luke.errors import ConfigError, InputError
+from spacy_luke.kb.link_table import LinkedText, write_link_table
 from spacy_luke.layers import encoder_run
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 from tests.pipeline.conftest import LISTENER, fit
@@ -380,3 +381,28 @@ def test_entities_of_documents_and_questions_enter(luke_dir):
     question.ents = [Span(question, 0, 1, label="X", kb_id="Japan")]
     linked._.questions = [question]
     assert scores_of([nlp(linked)]) != plain
+
+
+def test_entities_may_come_from_a_table_of_linked_texts(luke_dir, tmp_path):
+    entries = [LinkedText("tokyo", "Tokyo", 0.5), LinkedText("japan", "Japan", 0.25)]
+    write_link_table(tmp_path / "table", "en", lambda: entries)
+    source = {"@misc": "spacy-luke.linked_mentions.v1", "path": str(tmp_path / "table")}
+    nlp = make(luke_dir, no_answer=False, entities=source)
+    nlp.initialize(lambda: make_examples(nlp))
+    doc = asked(nlp, "Tokyo is the capital of Japan .", "Where is Tokyo ?")
+    query, _ = nlp.get_pipe("luke_qa").predict([doc])
+    assert [x.kb_id_ for x in query.entities[0]] == ["Tokyo", "Japan"]
+    assert [x.kb_id_ for x in query.question_entities[0]] == ["Tokyo"]
+    expected = scores_of([nlp(doc.copy())])
+    doc.ents = []
+    plain = make(luke_dir, no_answer=False)
+    plain.initialize(lambda: make_examples(plain))
+    assert scores_of([plain(doc.copy())]) != expected
+    # The table is saved with the component.
+    nlp.to_disk(tmp_path / "pipeline")
+    data = nlp.to_bytes()
+    for file in (tmp_path / "table").iterdir():
+        file.unlink()
+    (tmp_path / "table").rmdir()
+    close(scores_of([spacy.load(tmp_path / "pipeline")(doc.copy())]), expected)
+    close(scores_of([spacy.blank("en").from_config(nlp.config).from_bytes(data)(doc)]), expected)
