@@ -160,6 +160,7 @@ def run(args: argparse.Namespace, name: str, row: str, seed: int) -> results.Rec
         "system.seed": seed,
         "components.luke_qa.model.entities": ROWS[row],
         "components.luke_qa.no_answer": False,
+        "training.batcher.elsewhere": 0.0,
         "initialize.after_init.words": args.words,
         "initialize.after_init.epochs": 0.0,
     }

@@ -72,6 +72,26 @@ def test_batches_mix_documents():
     assert all(len(x) > 1 for x in documents)
 
 
+def test_questions_are_also_asked_of_documents_without_the_answer():
+    random.seed(0)
+    data = examples(3, 3, 3)
+    other = NLP("Nothing of it 1 2 3")  # no token of the others
+    data.append(Example(other, NLP(other.text)))
+    batcher = registry.batchers.get("spacy.batch_by_sequence.v1")(size=4)
+    shown = [eg for batch in split_questions(batcher, 1, 1.0)(data) for eg in batch]
+    elsewhere = [eg for eg in shown if eg.reference.text == other.text]
+    answered = [eg for eg in shown if n_questions(eg.predicted) and eg not in elsewhere]
+    # Those with an answer can only be asked there; those without also of the other documents.
+    assert len(elsewhere) >= 6 + 1
+    for eg in elsewhere[1:]:
+        assert question_texts(eg.predicted) == question_texts(eg.reference)
+    assert all(x.best is None for eg in elsewhere for x in eg.reference._.answers)
+    assert sum(x.best is not None for eg in answered for x in eg.reference._.answers) == 6
+    assert n_questions(other) == 0
+
+
 def test_invalid_settings():
     with pytest.raises(ConfigError, match="questions"):
         split_questions(lambda x: x, 0)
+    with pytest.raises(ConfigError, match="elsewhere"):
+        split_questions(lambda x: x, 1, 1.5)
