@@ -37,7 +37,8 @@ def shards_cli(
         int, typer.Option(help="Maximum pieces per mention.")
     ] = ShardSettings.max_mention,
     sentences: Annotated[
-        str, typer.Option(help="sentencizer, or a spaCy pipeline that sets sentence starts.")
+        str,
+        typer.Option(help="rules, sentencizer, or a spaCy pipeline that sets sentence starts."),
     ] = ShardSettings.sentences,
     held_out: Annotated[
         float, typer.Option(help="Share of held-out articles.")

@@ -12,8 +12,8 @@ from ..kb.entity import NIL, Entity, Findings
 from .articles import STAGE
 from .entities import follow_redirects, read_links, resolve_links
 from .manifest import Manifest, read_manifest
+from .sentences import sentence_starts
 from .settings import VocabSettings
-from .shards import blank_language
 from .tables import FROM_PARQUET, literal
 
 _LEAD = 600
@@ -95,15 +95,14 @@ def _join(db: duckdb.DuckDBPyConnection, manifest: Manifest, findings: Findings)
 
 
 def _entities(db: duckdb.DuckDBPyConnection, language: str, findings: Findings) -> Iterator[Entity]:
-    nlp = blank_language(language)
-    nlp.add_pipe("sentencizer")
     result = db.execute(_ENTITIES)
     while rows := result.fetchmany(_BLOCK):
-        leads = [(row[4] or "").strip().partition("\n")[0] for row in rows]
-        for (title, n, aliases, counts, _), doc in zip(rows, nlp.pipe(leads)):
+        for title, n, aliases, counts, lead in rows:
             if title == NIL:
                 findings.add(f"articles left out because their title is {NIL}", title)
                 continue
-            sentence = next((sent.text.strip() for sent in doc.sents), "") if len(doc) else ""
+            paragraph = (lead or "").strip().partition("\n")[0]
+            _, *others = sentence_starts(paragraph, language)
+            sentence = paragraph[: others[0]].strip() if others else paragraph
             weights = dict(zip(aliases, map(float, counts)))
             yield Entity(title, title, weights, sentence, count=float(n))

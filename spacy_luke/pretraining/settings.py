@@ -13,7 +13,8 @@ from ..errors import ConfigError
 if TYPE_CHECKING:
     from ..model.network import AttentionPattern
 
-SENTENCIZER = "sentencizer"
+RULES, SENTENCIZER = "rules", "sentencizer"
+"""Ways to find sentences without a pipeline: rules on text, and spaCy's rules on tokens."""
 EVALUATE_SEQUENCES = 2000
 """Maximum held-out sequences per evaluation."""
 _CHANGEABLE = {
@@ -112,14 +113,15 @@ class ShardSettings:
     max_pieces: maximum pieces per sequence, special pieces included.
     max_entities: maximum entities per sequence.
     max_mention: maximum pieces per mention.
-    sentences: ``sentencizer``, or name or path of a spaCy pipeline that sets sentence starts.
+    sentences: ``rules``, ``sentencizer``, or name or path of a spaCy pipeline that sets sentence
+        starts.
     held_out: share of the articles that is held out, drawn by seed and title.
     """
 
     max_pieces: int = 512
     max_entities: int = 128
     max_mention: int = 30
-    sentences: str = SENTENCIZER
+    sentences: str = RULES
     held_out: float = 0.01
     seed: int = 0
 

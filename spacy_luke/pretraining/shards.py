@@ -19,12 +19,14 @@ from spacy.util import get_package_path, is_package
 
 from ..errors import ConfigError, StageError
 from ..files import sha256_of
+from ..report import LOGGER
 from ..vocab.entity_vocab import EntityVocab
 from ..vocab.pieces import PieceTokenizer
 from .engine import Engine
 from .manifest import File, Manifest, by_input, verified
+from .sentences import sentence_starts
 from .sequences import Article, SequenceLimits, cut_sequences, lay_out
-from .settings import SENTENCIZER, ShardSettings
+from .settings import RULES, SENTENCIZER, ShardSettings
 from .stage import begin
 from .tables import FROM_PARQUET, SEQUENCES, TableWriter, literal
 
@@ -34,8 +36,8 @@ _ARTICLES_AT_ONCE = 50
 
 
 class _Pipeline(NamedTuple):
-    """A pipeline that sets sentence starts. location: package or folder. sha256: of its files, so
-    that a long-running worker does not use an outdated one from its cache."""
+    """What sets sentence starts. location: package or folder. sha256: of its files, so that a
+    long-running worker does not use an outdated one from its cache."""
 
     name: str
     location: str
@@ -85,6 +87,8 @@ def build_shards(
     inputs = {name: manifest.fingerprint for name, manifest in sources.items()}
     inputs |= {"entities": entities.fingerprint, "pieces": pieces_hash(tokenizer)}
     sentences = _pipeline(settings.sentences)
+    if settings.sentences == SENTENCIZER:
+        _tell_missing_tokenizers(languages)
     inputs |= {"sentences": sentences.sha256} if sentences.sha256 else {}
     unk = vocabulary(entities).unk_id
     work = partial(_build, tokenizer=tokenizer, settings=settings, sentences=sentences, unk=unk)
@@ -188,6 +192,8 @@ def _is_held_out(language: str, title: str, settings: ShardSettings) -> bool:
 
 
 def _sentence_starts(language: str, pipeline: _Pipeline, texts: Sequence[str]) -> list[list[int]]:
+    if pipeline.name == RULES:
+        return [sentence_starts(text, language) for text in texts]
     nlp = _sentence_pipe(language, pipeline)
     docs = list(nlp.pipe(texts))
     try:
@@ -196,7 +202,18 @@ def _sentence_starts(language: str, pipeline: _Pipeline, texts: Sequence[str]) -
         raise ConfigError(f"--sentences {pipeline.name}: it sets no sentence starts.") from error
 
 
-def blank_language(language: str) -> Language:
+def _tell_missing_tokenizers(languages: Sequence[str]) -> None:
+    missing = [x for x in dict.fromkeys(languages) if _blank(x).lang != x]
+    if missing:
+        LOGGER.warning(
+            "spaCy cannot tokenize %s: the sentencizer uses the tokenizer of 'xx', which may not "
+            "separate the marks at which sentences end. --sentences %s does not need one.",
+            ", ".join(missing),
+            RULES,
+        )
+
+
+def _blank(language: str) -> Language:
     """The language's tokenizer. If spaCy lacks it or its package is missing, that of any language:
     the sentencizer only needs punctuation as tokens."""
     try:
@@ -207,7 +224,7 @@ def blank_language(language: str) -> Language:
 
 def _pipeline(name: str) -> _Pipeline:
     """Raises ConfigError if the pipeline does not exist."""
-    if name == SENTENCIZER:
+    if name in (RULES, SENTENCIZER):
         return _Pipeline(name, name, "")
     try:
         is_installed = is_package(name)
@@ -228,7 +245,7 @@ def _sentence_pipe(language: str, pipeline: _Pipeline) -> Language:
     """Raises ConfigError if the pipeline cannot be loaded."""
     try:
         if pipeline.name == SENTENCIZER:
-            nlp = blank_language(language)
+            nlp = _blank(language)
             nlp.add_pipe("sentencizer")
         else:
             nlp = spacy.load(pipeline.location)

@@ -65,8 +65,11 @@ def test_articles_are_set_aside_whole(bert_dir, tmp_path):
     assert counts["links outside the vocabulary"] > 0
 
 
+@pytest.mark.parametrize("sentences", ["rules", "sentencizer"])
 @pytest.mark.parametrize("language", ["ja", "sw", "simple"])
-def test_a_language_without_a_tokenizer_in_spacy_has_sentences_too(bert_dir, tmp_path, language):
+def test_a_language_without_a_tokenizer_in_spacy_has_sentences_too(
+    bert_dir, tmp_path, caplog, language, sentences
+):
     rows = [article(1, "A", "Tokyo is. It rains in Japan! Yes.", [("Tokyo", "Tokyo")])]
     articles = make_articles(tmp_path / "articles", (rows, []), language=language)
     entities = build_vocabulary([articles], tmp_path / "entities", VocabSettings(), False)
@@ -76,12 +79,14 @@ def test_a_language_without_a_tokenizer_in_spacy_has_sentences_too(bert_dir, tmp
         entities,
         pieces,
         tmp_path / "shards",
-        ShardSettings(max_pieces=12, max_mention=5, held_out=0.0),
+        ShardSettings(max_pieces=12, max_mention=5, held_out=0.0, sentences=sentences),
         Engine(workers=1),
         False,
     )
     found = rows_of(shards, TRAIN)
     assert len(found) > 1 and spell(pieces, found[0]["word_ids"]).endswith(".")
+    told = f"spaCy cannot tokenize {language}: the sentencizer" in caplog.text
+    assert told == (sentences == "sentencizer")
 
 
 def test_damaged_articles_are_named(bert_dir, tmp_path):
