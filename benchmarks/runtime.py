@@ -36,6 +36,9 @@ _REGISTERING = (
     "spacy_luke.pipeline.luke_linker",
     "spacy_luke.layers.answer_scorer",
     "spacy_luke.pipeline.luke_qa",
+    "spacy_luke.layers.cloze_scorer",
+    "spacy_luke.pipeline.luke_cloze",
+    "spacy_luke.metrics.cloze",
     "spacy_luke.metrics.questions",
     "spacy_luke.corpora.questions",
     "spacy_luke.kb.registered",
@@ -50,6 +53,7 @@ _REGISTERING = (
     "benchmarks.marker_baseline",
     "benchmarks.datasets",
     "benchmarks.task_rows",
+    "benchmarks.word_cloze",
 )
 
 

@@ -111,13 +111,19 @@ def preset_gold(examples: Iterable[Example], nlp: Language) -> None:
     are copied only if a component needs them, because it merges entities. Logs a warning for those
     that do not align with tokens."""
     groups, counts = sorted(consumed_groups(nlp)), PresetCounts()
-    links = any(_settings(pipe).get("merge_entities") for _, pipe in nlp.pipeline)
+    links = any(_merges_entities(nlp, name) for name in nlp.pipe_names)
     for example in examples:
         counts.docs += 1
         preset_entities(example, counts, links)
         for key in groups:
             preset_spans(example, key, counts, links)
     counts.log(", ".join(groups))
+
+
+def _merges_entities(nlp: Language, name: str) -> bool:
+    """Whether a component takes mentions with one ``kb_id_`` as one entity."""
+    completes = "doc._.completions" in nlp.get_pipe_meta(name).assigns
+    return completes or bool(_settings(nlp.get_pipe(name)).get("merge_entities"))
 
 
 def _settings(pipe: Any) -> dict[str, Any]:

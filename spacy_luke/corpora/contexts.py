@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 from spacy.pipeline import Sentencizer
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import minibatch, registry
 
 from ..annotations.annotated import all_annotated_labels
+from ..annotations.queries import query_texts
 from ..annotations.questions import n_questions
 from ..errors import ConfigError
 from ..report import LOGGER
@@ -61,7 +63,7 @@ def mix_contexts(
     Sentence boundaries come from the reference, else from the predicted document, else from spaCy's
     rule-based sentencizer. No cut is made within an entity or a span of a group, nor between tokens
     that do not align. A relation across examples is not trained in that epoch, and neither are the
-    questions about a document that is cut or joined. Such questions are counted and logged once.
+    questions and queries about a document that is cut or joined, which are counted and logged once.
 
     Raises ConfigError if a share is negative, all are 0, or ``max_words`` is below 1.
     """
@@ -93,12 +95,12 @@ class ContextMixer:
             yield from self.batcher(mixed)
 
     def _report_questions(self, before: Sequence[Example], after: Sequence[Example]) -> None:
-        n_before, n_after = (sum(n_questions(eg.predicted) for eg in x) for x in (before, after))
+        n_before, n_after = (sum(_n_asked(eg.predicted) for eg in x) for x in (before, after))
         if n_after < n_before and not self._reported:
             self._reported = True
             LOGGER.warning(
-                "mix_contexts cut or joined documents, and questions are about whole documents: %d "
-                "of %d questions of the first %d documents are not trained in this epoch.",
+                "mix_contexts cut or joined documents, and questions and queries are about whole "
+                "documents: %d of %d of the first %d documents are not trained in this epoch.",
                 n_before - n_after,
                 n_before,
                 len(before),
@@ -220,3 +222,8 @@ def join_examples(examples: Sequence[Example]) -> Example:
     if len(examples) == 1:
         return examples[0]
     return Example(join([eg.predicted for eg in examples]), join([eg.reference for eg in examples]))
+
+
+def _n_asked(doc: Doc) -> int:
+    """The number of questions and queries about a document."""
+    return n_questions(doc) + len(query_texts(doc))

@@ -183,7 +183,7 @@ class ClozeScorer(Scorer[ClozeQuery, ClassScores]):
         def score_part(low: int, high: int) -> torch.Tensor:
             entities, rows = inputs[low, high]
             words = placed.windows.words(low, high)
-            states = run.encode(LukeInputs(words, entities), "full").entities
+            states = self.states(run, LukeInputs(words, entities))
             # The gap is the first entity of each sequence.
             gap = np.repeat(entities.offsets[:-1], np.diff(entities.offsets))
             is_mention = rows < 0
@@ -196,6 +196,10 @@ class ClozeScorer(Scorer[ClozeQuery, ClassScores]):
         best = torch.full((len(scored), 1), -torch.inf, device=logits.device)
         best = best.scatter_reduce(0, run.index(of_logits)[:, None], logits, "amax")
         return ClassScores(scored, best)
+
+    def states(self, run: EncoderRun, inputs: LukeInputs) -> torch.Tensor:
+        """(n_entities, H) what the head reads of gaps and mentions: entity states."""
+        return run.encode(inputs, "full").entities
 
     def _entities(self, placed: PlacedQuery, low: int, high: int) -> tuple[Entities, Array]:
         return placed.windows.entities(

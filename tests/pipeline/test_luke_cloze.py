@@ -12,6 +12,8 @@ from thinc.api import fix_random_seed
 
 from spacy_luke.annotations.queries import get_completions, has_completions, install_queries
 from spacy_luke.calibration import sigmoid
+from spacy_luke.cli.evaluate import evaluate
+from spacy_luke.cli.loading import load_examples
 from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.inputs.windows import Windows
 from spacy_luke.layers import encoder_run
@@ -394,6 +396,19 @@ def test_settings_are_checked(bert_dir):
     nlp.initialize()
     with pytest.raises(ConfigError, match="has no room for a passage"):
         nlp(asked(nlp, f"@placeholder {FILLER * 10}"))
+
+
+def test_it_is_evaluated_with_gold_entities_and_their_links(trained, tmp_path):
+    (example,) = make_examples(trained)
+    gold = example.reference
+    gold.ents = [Span(gold, a, b, "X", kb_id="1" if a in (0, 14) else "") for a, b in ENTS]
+    DocBin(docs=[gold], store_user_data=True).to_disk(tmp_path / "gold.spacy")
+    (loaded,) = load_examples(tmp_path / "gold.spacy", trained)
+    assert len(loaded.predicted._.queries) == 5 and not has_completions(loaded.predicted)
+    scores = evaluate(trained, [loaded])
+    assert scores["gold_cloze_queries"] == 5
+    # Ada and Babbage are one entity, so the text may be that of either.
+    assert scores["gold_cloze_em"] >= 0.8
 
 
 # Sharing, files, published models
