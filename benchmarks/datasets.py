@@ -1,22 +1,25 @@
 """The NER data sets: column files to ``.spacy`` files, once a work folder."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import spacy
 from spacy.language import Language
+from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
 from spacy.util import registry
 
 from spacy_luke.annotations.relations import set_relations
 from spacy_luke.annotations.types import clear_types
-from spacy_luke.corpora.columns import read_columns
 from spacy_luke.corpora.conversion_report import Report
+from spacy_luke.corpora.formats import get_format
+from spacy_luke.corpora.lines import ignore_progress
 from spacy_luke.corpora.options import ConvertOptions
 
 SPANS_KEY = "sc"
@@ -24,40 +27,71 @@ READER = "spacy-luke.benchmarks.SentencesCorpus.v1"
 GIVEN_READER = "spacy-luke.benchmarks.GivenCorpus.v1"
 
 
+class Part(NamedTuple):
+    """A file below the data folder; of its sentences those from share ``low`` to share ``high``."""
+
+    file: str
+    low: float = 0.0
+    high: float = 1.0
+
+
 @dataclass(frozen=True)
 class DataSet:
-    """train, dev, test: files below the data folder. epochs: passes over the training data."""
+    """epochs: passes over the training data. format: of ``spacy luke convert``. options: its."""
 
-    train: str
-    dev: str
-    test: str
+    train: Part
+    dev: Part
+    test: Part
     epochs: int
+    format: str = "columns"
+    options: dict[str, Any] = field(default_factory=dict)
 
 
+def _crossner(name: str, epochs: int) -> DataSet:
+    train, dev, test = (Part(f"crossner/{name}/{x}.txt") for x in ("train", "dev", "test"))
+    return DataSet(train, dev, test, epochs)
+
+
+_BC5CDR = "bc5cdr/CDR_DevelopmentSet.PubTator.txt"
+_FEW_NERD = "few-nerd/dev.txt"
+_GERMEVAL = "germeval2014/NER-de-dev.tsv"
+_HIPE = "hipe2022-ccby/HIPE-2022-v2.1-ajmc-{}-de.tsv"
+
+# Of sets with fewer than three parts at hand one part is divided.
 DATA_SETS = {
     "wnut17": DataSet(
-        "wnut17/wnut17train.conll",
-        "wnut17/emerging.dev.conll",
-        "wnut17/emerging.test.annotated",
+        Part("wnut17/wnut17train.conll"),
+        Part("wnut17/emerging.dev.conll"),
+        Part("wnut17/emerging.test.annotated"),
         epochs=3,
     ),
-    "politics": DataSet(
-        "crossner/politics/train.txt",
-        "crossner/politics/dev.txt",
-        "crossner/politics/test.txt",
-        epochs=25,
+    "politics": _crossner("politics", epochs=25),
+    "ai": _crossner("ai", epochs=50),
+    "literature": _crossner("literature", epochs=50),
+    "bc5cdr": DataSet(
+        Part("bc5cdr/CDR_TrainingSet.PubTator.txt"),
+        Part(_BC5CDR, 0, 1 / 3),
+        Part(_BC5CDR, 1 / 3),
+        epochs=4,
+        format="pubtator",
     ),
-    "ai": DataSet(
-        "crossner/ai/train.txt",
-        "crossner/ai/dev.txt",
-        "crossner/ai/test.txt",
-        epochs=50,
+    "few-nerd": DataSet(
+        Part(_FEW_NERD, 0, 0.84), Part(_FEW_NERD, 0.84, 0.9), Part(_FEW_NERD, 0.9), epochs=2
     ),
-    "literature": DataSet(
-        "crossner/literature/train.txt",
-        "crossner/literature/dev.txt",
-        "crossner/literature/test.txt",
-        epochs=50,
+    "germeval": DataSet(
+        Part(_GERMEVAL, 0, 0.6),
+        Part(_GERMEVAL, 0.6, 0.7),
+        Part(_GERMEVAL, 0.7),
+        epochs=12,
+        options={"word_column": 1, "tag_column": 2},
+    ),
+    "hipe-de": DataSet(
+        Part(_HIPE.format("train")),
+        Part(_HIPE.format("dev"), 0, 1 / 3),
+        Part(_HIPE.format("dev"), 1 / 3),
+        epochs=20,
+        format="hipe",
+        options={"ignore_spacing": True},
     ),
 }
 
@@ -82,25 +116,48 @@ class Corpora:
         return load(getattr(self, part))
 
 
-def prepare(name: str, folder: Path, work: Path, n_sents: int = 1, limit: int = 0) -> Corpora:
+def prepare(
+    name: str, folder: Path, work: Path, n_sents: int = 1, limit: int = 0, train_limit: int = 0
+) -> Corpora:
     """Convert a data set. n_sents: sentences a document. limit: documents kept of each file,
-    0 for all. The entities are also written as a spans group, for span categorisers."""
+    0 for all; train_limit: of the training data. The entities are also written as a spans group,
+    for span categorisers."""
     source = DATA_SETS[name]
-    target = work / "corpora" / f"{name}.n{n_sents}.limit{limit}"
+    target = work / "corpora" / f"{name}.n{n_sents}.limit{limit}.train{train_limit}"
     target.mkdir(parents=True, exist_ok=True)
     paths = {part: target / f"{part}.spacy" for part in ("train", "dev", "test")}
     for part, path in paths.items():
         if not path.exists():
-            store(path, islice(read(folder / getattr(source, part), n_sents), limit or None))
+            most = (train_limit if part == "train" else 0) or limit
+            store(path, islice(_part_of(source, part, folder, n_sents), most or None))
     return Corpora(**paths, n_train=len(load(paths["train"])))
 
 
-def read(path: Path, n_sents: int = 1) -> Iterator[Doc]:
-    """Documents of a column file, with their entities also under ``SPANS_KEY``."""
-    options = ConvertOptions(n_sents=n_sents)
-    for doc in read_columns(path, _blank(), options, Report()):
-        doc.spans[SPANS_KEY] = list(doc.ents)
-        yield doc
+def _part_of(source: DataSet, name: str, folder: Path, n_sents: int) -> Sequence[Doc]:
+    part: Part = getattr(source, name)
+    docs = list(read(folder / part.file, n_sents, source.format, **source.options))
+    return docs[round(part.low * len(docs)) : round(part.high * len(docs))]
+
+
+def read(path: Path, n_sents: int = 1, format: str = "columns", **options: Any) -> Iterator[Doc]:
+    """Documents of a file, with their entities also under ``SPANS_KEY``. Documents of other formats
+    than ``columns`` are cut into sentences, by spaCy's rules unless the file has them."""
+    given = ConvertOptions(n_sents=n_sents, **options)
+    for doc in get_format(format).reader(path, _blank(), given, Report(), ignore_progress):
+        for part in [doc] if format == "columns" else _sentences(doc):
+            part.spans[SPANS_KEY] = list(part.ents)
+            yield part
+
+
+def _sentences(doc: Doc) -> Iterator[Doc]:
+    if not doc.has_annotation("SENT_START", require_complete=True):
+        doc = Sentencizer()(doc)
+    # A sentence does not end inside an entity.
+    for ent in doc.ents:
+        for token in ent[1:]:
+            token.is_sent_start = False
+    for sent in doc.sents:
+        yield sent.as_doc()
 
 
 def store(path: Path, docs: Iterable[Doc]) -> None:

@@ -38,6 +38,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     experiment.add_epochs(p, batch_size=16)
     p.add_argument("--max-words", type=int, default=8, help="longest candidate span")
     p.add_argument("--n-sents", type=int, default=1, help="sentences joined into a document")
+    p.add_argument("--train-limit", type=int, default=0, help="training documents; 0: all")
     p.add_argument("--forms", action="store_true", help="also test in lower and upper case etc.")
     return runtime.parsed(p, argv)
 
@@ -47,7 +48,9 @@ class NerExperiment(ComponentExperiment[Settings]):
 
     def __init__(self, args: argparse.Namespace, data: str, row: str):
         super().__init__(args, data, row)
-        self.corpora = prepare(data, args.data, args.work, args.n_sents, args.limit)
+        self.corpora = prepare(
+            data, args.data, args.work, args.n_sents, args.limit, args.train_limit
+        )
         self.dev, self.test = self.corpora.docs("dev"), self.corpora.docs("test")
         docs = [*self.corpora.docs("train"), *self.dev, *self.test]
         self.labels = sorted({span.label_ for doc in docs for span in doc.ents})
@@ -60,6 +63,7 @@ class NerExperiment(ComponentExperiment[Settings]):
             max_words=self.args.max_words,
             n_sents=self.args.n_sents,
             negative_weight=1.0 if self.row == "spancat" else None,
+            train_limit=self.args.train_limit,
         )
 
     def others(self, best: Settings) -> list[Settings]:

@@ -91,8 +91,8 @@ def read_sentences(folder: Path) -> tuple[str, list[Doc]]:
     spaces. folder: see ``datasets.default_folder``; else the encyclopedia of the project."""
     nlp = spacy.blank("en")
     for name, source in DATA_SETS.items():
-        if (folder / source.test).exists():
-            words = ([token.text for token in doc] for doc in read(folder / source.test, 1))
+        if (folder / source.test.file).exists():
+            words = ([token.text for token in doc] for doc in read(folder / source.test.file, 1))
             return name, [as_text(nlp.vocab, x) for x in words if x]
     nlp.add_pipe("sentencizer")
     lines = ARTICLES.read_text(encoding="utf8").splitlines()

@@ -24,18 +24,23 @@ from .training import (
 )
 
 MODES = ("two-stage", "probe", "full")
-ROWS = ("token", "spancat", "full", "probe", "two-stage")
+ROWS = ("token", "ner", "spancat", "full", "probe", "two-stage")
 COMPONENT = "ner"
 
 
 @dataclass(frozen=True)
 class Settings(EpochSettings):
     """Of a run of NER. n_sents: sentences a document. negative_weight: of stock ``spancat``
-    alone."""
+    alone. train_limit: training documents, 0 for all."""
 
     max_words: int = 8
     n_sents: int = 1
     negative_weight: float | None = None
+    train_limit: int = 0
+
+    def record(self) -> dict[str, Any]:
+        # Left out if it is not set, as in records that are older than it.
+        return {k: v for k, v in super().record().items() if k != "train_limit" or v}
 
 
 def make_config(row: str, corpora: Corpora, settings: Settings, seed: int, gpu: bool) -> Config:
@@ -75,6 +80,19 @@ def _component(row: str, component: dict[str, Any], settings: Settings) -> dict[
         return {
             "factory": FACTORY,
             "model": {"@architectures": ARCHITECTURE, "tok2vec": encoder},
+        }
+    if row == "ner":
+        return {
+            "factory": "ner",
+            "model": {
+                "@architectures": "spacy.TransitionBasedParser.v2",
+                "state_type": "ner",
+                "extra_state_tokens": False,
+                "hidden_width": 64,
+                "maxout_pieces": 2,
+                "use_upper": False,
+                "tok2vec": encoder,
+            },
         }
     if row != "spancat":
         raise ValueError(f"row {row!r} is not known; choose from {', '.join(ROWS)}.")

@@ -92,6 +92,8 @@ def score_docs(nlp: Language, row: str, docs: Sequence[Doc], batch_size: int = 1
         batch = list(batch)
         if isinstance(pipe, TokenClassifier):
             logits.append(pipe.predict(batch))
+        elif row == "ner":
+            logits.append(np.concatenate([_as_logits(pipe(doc), pipe.labels) for doc in batch]))
         else:
             candidates, scores = pipe.predict(batch)
             if row in MODES:
@@ -108,6 +110,17 @@ def score_docs(nlp: Language, row: str, docs: Sequence[Doc], batch_size: int = 1
         return Scored(pipe.labels, offsets, values)
     table = np.concatenate(spans)
     return Scored(pipe.labels, offsets, values, table[:, 0], table[:, 1])
+
+
+def _as_logits(doc: Doc, labels: Sequence[str]) -> Array:
+    """(n_tokens, 1 + 2 * n_labels) logits of :func:`decode_bio` that say what ``Doc.ents`` says,
+    with any bias: a transition-based model gives no scores of single entities."""
+    classes = np.zeros(len(doc), dtype=np.int64)
+    for ent in doc.ents:
+        first = 1 + 2 * list(labels).index(ent.label_)
+        classes[ent.start : ent.end] = first + 1
+        classes[ent.start] = first
+    return 1000.0 * np.eye(1 + 2 * len(labels))[classes]
 
 
 def _span_logits(pipe: Any, row: str, scores: Any) -> tuple[Any, Array]:

@@ -16,7 +16,7 @@ from .options import AUTO, ConvertOptions
 from .tag_schemes import PREFIXES, SchemeDetector, Tag, TaggedEntity, parse_tag, read_entities
 
 DOCSTART = "-DOCSTART-"
-COMMENT = "# "
+COMMENTS = ("# ", "#\t")
 # str.strip() and \s also match Unicode spaces, which some corpora contain as words.
 _BLANK = " \t"
 
@@ -86,7 +86,7 @@ def read_columns(
 def find_layout(path: Path, options: ConvertOptions) -> Layout:
     """Detect the layout of a file from its first line with a word."""
     for number, line in read_lines(path):
-        if line.strip(_BLANK) and not line.startswith((DOCSTART, COMMENT)):
+        if line.strip(_BLANK) and not line.startswith((DOCSTART, *COMMENTS)):
             tabs = "\t" in line.strip(_BLANK)
             if options.separator != AUTO:
                 tabs = options.separator == "tab"
@@ -152,7 +152,7 @@ def _read_word(
     """The word on a line, or None for a comment."""
     fits = len(cells) == layout.width
     tag = _read_tag(cells[layout.tag], f"line {number}", report) if fits else None
-    if line.startswith(COMMENT) and tag is None:
+    if line.startswith(COMMENTS) and tag is None:
         report.count("comment lines skipped", f"line {number}")
         return None
     if not fits:

@@ -198,7 +198,9 @@ def _sample(array: Array) -> dict[str, Any]:
 
 def _check_sample(meta: Mapping[str, Any], name: str, array: Array, source: str) -> None:
     if meta["files"].get(name) != _sample(array):
-        raise KnowledgeBaseError(f"{source} is damaged: {name} was changed, or is of another table.")
+        raise KnowledgeBaseError(
+            f"{source} is damaged: {name} was changed, or is of another table."
+        )
 
 
 def _trie_path(folder: Path, name: str) -> Path:

@@ -114,6 +114,19 @@ def test_unicode_white_space_is_a_word_and_no_line_end(tmp_path, char):
     assert [t.text for t in docs[0]] == ["a", char, f"b{char}c"]
 
 
+def test_comments_before_numbered_words_are_skipped(tmp_path):
+    """GermEval: the source of a sentence is in a line of its own, behind "#" and a tab."""
+    text = "#\thttp://a.org\t[2010]\t\n1\tAda\tB-PER\tO\n2\t#\tO\tO\n\n#\tb\t[2011]\n1\tTokyo\tB-LOC\tO\n"
+    path = tmp_path / "numbered.tsv"
+    path.write_text(text, "utf8")
+    report = Report()
+    options = ConvertOptions(word_column=1, tag_column=2)
+    docs = list(read_columns(path, spacy.blank("de"), options, report))
+    assert [[token.text for token in doc] for doc in docs] == [["Ada", "#"], ["Tokyo"]]
+    assert [ent.label_ for doc in docs for ent in doc.ents] == ["PER", "LOC"]
+    assert counts(report) == {"comment lines skipped": (2, "line 1")}
+
+
 def test_comments_are_skipped_and_counted_and_hash_words_are_kept(tmp_path):
     content = "# id 7\tdomain=en\n# O\nAda B-PER\n\n# text = Ada\n#tag O\n"
     docs, report = read_docs(tmp_path, content)
