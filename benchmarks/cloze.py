@@ -85,10 +85,8 @@ def parts(args: argparse.Namespace, name: str) -> dict[str, list[Doc]]:
     """``train`` and ``test``."""
     if name == "wikipedia":
         read_dump([args.data / args.dump], args.work / "articles", Engine(workers=1), "", 1, False)
-        nlp = spacy.blank("en")
-        nlp.add_pipe("sentencizer")
         settings = ClozeSettings(args.number, args.max_words, test=TEST)
-        made = make_cloze_set(args.work / "articles", nlp, settings)
+        made = make_cloze_set(args.work / "articles", spacy.blank("en"), settings)
         return {part: made.parts[part] for part in ("train", "test")}
     found: dict[str, list[Doc]] = {"train": [], "test": []}
     for doc in read_record(args.data / WIKINEWS, spacy.blank("en"), ConvertOptions(), Report()):

@@ -86,13 +86,15 @@ def set_queries(doc: Doc, queries: Iterable[str | Query | tuple[str, Any]]) -> N
     allowed.
 
     Raises InputError for a text that does not contain ``@placeholder`` exactly once (so for an
-    empty one), for one string instead of a list, and for a candidate that is empty or not a span of
-    the document.
+    empty one), for one string instead of a list, for other types, and for a candidate that is empty
+    or not a span of the document.
     """
     if isinstance(queries, str):
         raise InputError(f"Doc._.queries is {queries!r}; give a list of queries.")
     stored = []
     for item in queries:
+        if not isinstance(item, str) and (not isinstance(item, tuple | list) or len(item) != 2):
+            raise InputError(f"A query is {item!r}, not a string or (text, candidates).")
         text, candidates = Query(item) if isinstance(item, str) else Query(*item)
         check_query(text)
         rows = None

@@ -69,9 +69,7 @@ def cloze_set_cli(
             from ..pretraining.cloze_sets import LINKED_AGAIN, LINKS, make_cloze_set
             from ..pretraining.linked_entities import language_of
             from ..pretraining.shards import blank_language
-        nlp = blank_language(language_of(articles))
-        nlp.add_pipe("sentencizer")
-        made = make_cloze_set(articles, nlp, settings)
+        made = make_cloze_set(articles, blank_language(language_of(articles)), settings)
         parts = {part: docs for part, docs in made.parts.items() if docs}
         if not parts:
             raise CorpusError(

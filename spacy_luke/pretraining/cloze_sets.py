@@ -4,6 +4,7 @@ that links to the same entity."""
 import hashlib
 import heapq
 import random
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from ..corpora.conversion_report import Report
 from ..corpora.lines import Advance, ignore_progress
 from ..corpora.options import ConvertOptions
 from .article_docs import read_article_docs
+from .linked_entities import language_of
+from .sentences import sentence_starts
 from .settings import ClozeSettings
 
 PARTS = ("train", "dev", "test")
@@ -47,16 +50,15 @@ def make_cloze_set(
     such a link. Its links are the entities, with the titles as ``kb_id_``. The result depends on
     the articles and the settings only.
 
-    nlp: a tokenizer, and a component that sets sentence starts, e.g. a sentencizer. Raises
-    StageError if the folder is incomplete or damaged.
+    nlp: its tokenizer is used. Raises StageError if the folder is incomplete or damaged.
     """
-    report = Report()
+    report, language = Report(), language_of(path)
     found: Iterator[tuple[str, int, Doc]] = (
         (key, number, doc)
         for number, article in enumerate(
             read_article_docs(path, nlp, ConvertOptions(), report, advance)
         )
-        for key, doc in _queries(article, nlp, settings, report)
+        for key, doc in _queries(article, language, settings, report)
     )
     # The keys are hashes: the smallest are a random sample, whatever the order of the articles.
     chosen = heapq.nsmallest(settings.number, found) if settings.number else list(found)
@@ -76,11 +78,11 @@ def part_of(title: str, settings: ClozeSettings) -> str:
 
 
 def _queries(
-    article: Doc, nlp: Language, settings: ClozeSettings, report: Report
+    article: Doc, language: str, settings: ClozeSettings, report: Report
 ) -> Iterator[tuple[str, Doc]]:
     """Documents with one query each, and the keys that they are drawn by."""
     title = str(article.user_data["title"])
-    sentences = _sentences(article, nlp)
+    sentences = _sentences(article, language)
     of_token = [i for i, (start, end) in enumerate(sentences) for _ in range(start, end)]
     linked_in: dict[str, set[int]] = defaultdict(set)
     for link in article.ents:
@@ -103,19 +105,22 @@ def _queries(
             yield key, doc
 
 
-def _sentences(article: Doc, nlp: Language) -> list[Range]:
+def _sentences(article: Doc, language: str) -> list[Range]:
     """Token ranges of sentences. A line break ends one, and no sentence starts inside a link."""
-    for _, component in nlp.pipeline:
-        article = component(article)
     inside = {token.i for link in article.ents for token in link[1:]}
-    after_break = {token.i + 1 for token in article if "\n" in token.text}
-    starts = [
-        token.i
-        for token in article
-        if not token.i
-        or (token.i not in inside and (token.is_sent_start or token.i in after_break))
+    ends = [token.idx + len(token) for token in article]
+    lines = article.text.split("\n")
+    line_starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    chars = [
+        at + start
+        for at, line in zip(line_starts, lines)
+        if line.strip()
+        for start in sentence_starts(line, language)
     ]
-    return list(zip(starts, [*starts[1:], len(article)]))
+    # The first token that ends after the start of the sentence.
+    starts = {bisect_right(ends, char) for char in chars} - inside
+    ordered = sorted({0} | starts)
+    return list(zip(ordered, [*ordered[1:], len(article)]))
 
 
 def _query(article: Doc, link: Span, sentence: Range) -> str:

@@ -203,7 +203,7 @@ def _sentence_starts(language: str, pipeline: _Pipeline, texts: Sequence[str]) -
 
 
 def _tell_missing_tokenizers(languages: Sequence[str]) -> None:
-    missing = [x for x in dict.fromkeys(languages) if _blank(x).lang != x]
+    missing = [x for x in dict.fromkeys(languages) if blank_language(x).lang != x]
     if missing:
         LOGGER.warning(
             "spaCy cannot tokenize %s: the sentencizer uses the tokenizer of 'xx', which may not "
@@ -213,7 +213,7 @@ def _tell_missing_tokenizers(languages: Sequence[str]) -> None:
         )
 
 
-def _blank(language: str) -> Language:
+def blank_language(language: str) -> Language:
     """The language's tokenizer. If spaCy lacks it or its package is missing, that of any language:
     the sentencizer only needs punctuation as tokens."""
     try:
@@ -245,7 +245,7 @@ def _sentence_pipe(language: str, pipeline: _Pipeline) -> Language:
     """Raises ConfigError if the pipeline cannot be loaded."""
     try:
         if pipeline.name == SENTENCIZER:
-            nlp = _blank(language)
+            nlp = blank_language(language)
             nlp.add_pipe("sentencizer")
         else:
             nlp = spacy.load(pipeline.location)

@@ -46,9 +46,9 @@ def test_the_placeholder_must_be_there_once(text):
         asked(text)
 
 
-@pytest.mark.parametrize("queries", [GAP, [3], [None]])
+@pytest.mark.parametrize("queries", [GAP, [3], [None], [(GAP,)], [(3, None)]])
 def test_what_is_not_a_list_of_queries_is_an_error(queries):
-    with pytest.raises((InputError, TypeError)):
+    with pytest.raises(InputError, match="quer"):
         NLP("Ada")._.queries = queries
 
 

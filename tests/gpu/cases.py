@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed, get_current_ops, use_ops, xp2torch
 
+from spacy_luke.annotations.queries import set_completions, set_queries
 from spacy_luke.layers.arrays import to_torch
 from tests.configs.test_configs import ENCODERS
 from tests.kb.conftest import build
@@ -185,6 +186,9 @@ def config(name: str, encoder: str, folder: Path) -> None:
         for ent in doc.ents:
             for token in ent:
                 token.ent_kb_id_ = f"{ent.text} 1"
+        if doc.ents:
+            set_queries(doc, ["@placeholder was there ."])
+            set_completions(doc, [[(doc.ents[0].text, [doc.ents[0]])]])
     DocBin(docs=docs, store_user_data=True).to_disk(path)
     overrides = {
         **({"paths.kb": str(folder / "kb")} if name == "linker" else {}),

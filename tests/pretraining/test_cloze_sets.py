@@ -26,11 +26,9 @@ LINKS = [("Selm", "Selm"), ("Brae", "Brae"), ("Selm", "Selm")]
 
 
 def make(folder, *rows, **settings):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
     if rows:
         make_articles(folder, (list(rows), []))
-    return make_cloze_set(folder, nlp, ClozeSettings(**settings))
+    return make_cloze_set(folder, spacy.blank("en"), ClozeSettings(**settings))
 
 
 def described(doc):
