@@ -36,22 +36,24 @@ def read_entities(path: Path, findings: Findings) -> Iterator[Entity]:
 
 
 def read_records(
-    path: Path, required: Sequence[str], optional: Sequence[str]
+    path: Path, required: Sequence[str], optional: Sequence[str], json_files: Sequence[str] = ()
 ) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield (file and line, values) of a file of JSON lines (``.jsonl``) or of a CSV file with a
     header (``.csv``). In CSV the column ``aliases`` is a list, and ``count`` a number if it is one.
+
+    json_files: names of files that are JSON lines without the suffix.
 
     Raises CorpusError for a file that cannot be read, and for a CSV file whose header lacks one of
     the required columns.
     """
     suffix = path.suffix.lower()
-    if suffix not in (*JSON_SUFFIXES, ".csv"):
+    if suffix not in (*JSON_SUFFIXES, ".csv") and path.name not in json_files:
         raise CorpusError(f"{path} is neither JSON lines (.jsonl) nor CSV (.csv).")
     try:
         if suffix == ".csv":
             yield from _read_csv(path, required, optional)
         else:
-            yield from read_json_lines(path)
+            yield from _read_json(path)
     except OSError as err:
         raise CorpusError(f"{path} cannot be read: {err.strerror or err}.") from err
 
@@ -65,9 +67,7 @@ def read_ids(path: Path) -> Iterator[str]:
     yield from (line.rstrip("\r") for line in text.split("\n") if line.strip())
 
 
-def read_json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield (file and line, object) of each line that is not empty. Raises CorpusError, with the
-    line, and OSError."""
+def _read_json(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             where = f"{path}, line {number}"

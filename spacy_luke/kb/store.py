@@ -214,7 +214,8 @@ def write_meta(folder: Path, layout: Layout = KNOWLEDGE_BASE, **values: Any) -> 
 
 def store_of(arrays: Mapping[str, Array], layout: Layout, **values: Any) -> Store:
     """A store of arrays in memory. values: of the meta data."""
-    entries = {name: _entry(array, hash_array(array)) for name, array in sorted(arrays.items())}
+    arrays = dict(sorted(arrays.items()))
+    entries = {name: _entry(array, hash_array(array)) for name, array in arrays.items()}
     return Store(_meta(layout, values, entries), arrays, f"The {layout.what}", layout=layout)
 
 
