@@ -64,7 +64,7 @@ def find_names(names: NameList, doc: Doc, match: Match, k: int) -> list[FoundNam
 def _add(
     names: NameList, found: dict[tuple[str, str], Match], forms: list[int], match: Match, k: int
 ) -> None:
-    for entry in names.entries_of(forms):
+    for entry in names.entries_of(forms, k):
         if len(found) >= k:
             return
         found.setdefault(names.entry(entry), match)

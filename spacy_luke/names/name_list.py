@@ -1,34 +1,17 @@
 """A list of names with labels and ids, in files that are mapped into memory."""
 
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from marisa_trie import Trie
 
-from ..errors import CorpusError
-from ..kb.arrays import Array
-from ..kb.entity import Findings, check_id, check_text, check_texts
+from ..kb.entity import Findings, check_texts
 from ..kb.normalize import normalize_name
-from ..kb.store import Store, store_of
+from ..kb.store import Store
+from .build import build_store
 from .layout import NAMES
-
-EMPTY = "names left out because they are empty"
-SHORT = "names of one character, which are found wherever it is a word"
-
-_AGAIN = "names left out because they occurred before with the same label and id"
-
-
-@dataclass(frozen=True)
-class ListedName:
-    """text: the name; white space of any kind and length in it is one space. label: of the spans
-    where it is found. id: of what it names; empty if there is none."""
-
-    text: str
-    label: str
-    id: str = ""
+from .listed_name import ListedName, one_spaced
 
 
 class NameList:
@@ -58,7 +41,7 @@ class NameList:
         what was read and left out. Raises CorpusError for invalid names, labels and ids.
         """
         findings = Findings() if findings is None else findings
-        return cls(_build(names, lang, findings, lambda text: normalize_name(text, lang)))
+        return cls(build_store(names, lang, findings, lambda text: normalize_name(text, lang)))
 
     @classmethod
     def open(cls, folder: Path) -> "NameList":
@@ -103,13 +86,15 @@ class NameList:
         label, row = self.labels[arrays["entry_labels"][entry]], int(arrays["entry_ids"][entry])
         return label, self._ids.restore_key(row) if row >= 0 else ""
 
-    def entries_of(self, forms: Collection[int]) -> list[int]:
-        """The entries of forms, in the order of the list."""
-        arrays = self.store.arrays
-        bounds = arrays["form_entries"]
-        entries = [i for form in forms for i in range(int(bounds[form]), int(bounds[form + 1]))]
-        if len(entries) > 1:
-            entries.sort(key=lambda i: int(arrays["entry_order"][i]))
+    def entries_of(self, forms: Collection[int], k: int) -> list[int]:
+        """The first ``k`` entries of each form, in the order of the list."""
+        bounds, order = self.store.arrays["form_entries"], self.store.arrays["entry_order"]
+        entries: list[int] = []
+        for form in forms:
+            start, end = bounds[form : form + 2].tolist()
+            entries += range(start, min(end, start + k))
+        if len(forms) > 1:
+            entries.sort(key=lambda i: int(order[i]))
         return entries
 
     def forms_of(self, key: int) -> list[int]:
@@ -136,7 +121,7 @@ class NameList:
         for what, given in (("names", names), ("ids", ids), ("labels", labels)):
             check_texts(given, what)
         entries = self._edited(add, remove, findings)
-        return NameList(_build(entries, self.lang, findings, self._key_finder()))
+        return NameList(build_store(entries, self.lang, findings, self._key_finder()))
 
     def _key_finder(self) -> Callable[[str], str]:
         """A function that normalises names; forms of this list are not normalised again."""
@@ -157,7 +142,7 @@ class NameList:
     def _edited(
         self, add: Iterable[ListedName], remove: dict[str, list[str]], findings: Findings
     ) -> Iterator[ListedName]:
-        names = {_one_spaced(x) for x in remove["names"]}
+        names = {one_spaced(x) for x in remove["names"]}
         ids, labels = set(remove["ids"]) - {""}, set(remove["labels"])
         used: set[tuple[str, str]] = set()
         for name in self:
@@ -171,99 +156,3 @@ class NameList:
                 if (what, value) not in used:
                     findings.add(f"unknown {what}, which were not removed", value)
         yield from add
-
-
-def _one_spaced(text: str) -> str:
-    return " ".join(text.split())
-
-
-class _Numbers(dict[str, int]):
-    """Numbers texts in the order in which they are asked for."""
-
-    def __missing__(self, text: str) -> int:
-        self[text] = len(self)
-        return self[text]
-
-
-def _build(
-    names: Iterable[ListedName], lang: str, findings: Findings, key: Callable[[str], str]
-) -> Store:
-    forms, labels, ids = _Numbers(), _Numbers(), _Numbers()
-    columns = array("i"), array("i"), array("i")  # of each entry: form, label, id
-    seen: set[tuple[int, int, int]] = set()
-    for name in names:
-        text = _checked(name, findings)
-        if not text:
-            continue
-        entry = forms[text], labels[name.label], ids[name.id] if name.id else -1
-        if entry in seen:
-            findings.add(_AGAIN, text)
-            continue
-        seen.add(entry)
-        for column, value in zip(columns, entry):
-            column.append(value)
-    entry_forms, entry_labels, entry_ids = (np.array(x, np.int32) for x in columns)
-    n_of_form = np.bincount(entry_forms, minlength=len(forms))
-    texts = list(forms)
-    several = np.flatnonzero(n_of_form > 1).tolist()
-    findings.counts["names"] += len(forms)  # also if there are none
-    findings.add(SHORT, *_first(x for x in texts if len(x) == 1))
-    findings.add("names with several labels or ids", *_first(texts[i] for i in several))
-    keys = _Numbers()
-    key_of = np.fromiter((keys[key(x)] for x in texts), np.int32, len(texts))
-    form_trie, form_rows = _trie(texts)
-    key_trie, key_rows = _trie(list(keys))
-    id_trie, id_rows = _trie(list(ids))
-    rows = form_rows[entry_forms]
-    order = np.argsort(rows, kind="stable")
-    forms_by_key = np.argsort(key_rows[key_of], kind="stable")
-    arrays = {
-        "forms": form_trie,
-        "keys": key_trie,
-        "ids": id_trie,
-        "key_bounds": _bounds(key_rows[key_of], len(keys)),
-        "key_forms": form_rows[forms_by_key],
-        "form_entries": _bounds(rows, len(forms)),
-        "entry_labels": entry_labels[order],
-        "entry_ids": np.append(id_rows, -1)[entry_ids][order],
-        "entry_order": order,
-    }
-    typed: dict[str, Array] = {
-        name: values.astype(NAMES.dtypes[name]) for name, values in arrays.items()
-    }
-    longest = [max(map(len, x), default=0) for x in (forms, keys)]
-    return store_of(typed, NAMES, lang=lang, labels=list(labels), longest=longest)
-
-
-def _checked(name: ListedName, findings: Findings) -> str:
-    """The text of a name; empty if it is left out."""
-    where = f"The name {name.text!r}"
-    text = _one_spaced(check_text(name.text, "name", where))
-    if not check_text(name.label, "label", where).strip():
-        raise CorpusError(f"{where}: label is empty. Every name needs a label.")
-    if name.id:
-        check_id(name.id, where)
-    if not text:
-        findings.add(EMPTY)
-    elif "\0" in text:
-        findings.add("names left out because they contain the character NUL", text)
-        return ""
-    return text
-
-
-def _first(texts: Iterable[str]) -> tuple[str, int]:
-    """The first of texts, and their number."""
-    every = list(texts)
-    return (every[0] if every else "", len(every))
-
-
-def _trie(texts: list[str]) -> tuple[Array, Array]:
-    """The bytes of a trie, and the number (n,) that each text has in it."""
-    trie = Trie(texts)
-    rows = np.fromiter((trie[x] for x in texts), np.int32, len(texts))
-    return np.frombuffer(trie.tobytes(), np.uint8), rows
-
-
-def _bounds(rows: Array, n: int) -> Array:
-    """(n + 1,) bounds of the entries of each row, when they are sorted by row."""
-    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])

@@ -13,7 +13,8 @@ from ..kb.read_records import check_keys, count_unread, read_records
 from ..kb.store import Store
 from ..kb.tables import Tables
 from .layout import META
-from .name_list import ListedName, NameList
+from .listed_name import ListedName
+from .name_list import NameList
 
 REQUIRED, OPTIONAL = ("name",), ("label", "id", "aliases")
 PATTERN_KEYS = ("pattern", "label", "id")

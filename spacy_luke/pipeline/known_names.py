@@ -15,7 +15,8 @@ from thinc.api import Config
 from ..kb.entity import Findings
 from ..names.find import FoundName, Match, find_names
 from ..names.layout import FOLDER, META
-from ..names.name_list import ListedName, NameList
+from ..names.listed_name import ListedName
+from ..names.name_list import NameList
 from ..names.read import names_of_record, read_names
 from ..report import LOGGER
 from ..validation import ComponentSettings, Count, Name

@@ -6,7 +6,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_luke.names.find import find_names
-from spacy_luke.names.name_list import ListedName, NameList
+from spacy_luke.names.listed_name import ListedName
+from spacy_luke.names.name_list import NameList
 
 
 def listed(*names: str | tuple[str, ...], lang: str = "en") -> NameList:

@@ -10,7 +10,8 @@ from spacy_luke.errors import CorpusError, InputError, KnowledgeBaseError
 from spacy_luke.kb.entity import Findings
 from spacy_luke.kb.store import verify
 from spacy_luke.names.layout import NAMES
-from spacy_luke.names.name_list import ListedName, NameList
+from spacy_luke.names.listed_name import ListedName
+from spacy_luke.names.name_list import NameList
 from tests.names.conftest import listed, texts
 
 ENTRIES = [

@@ -7,7 +7,8 @@ import spacy
 
 from spacy_luke.errors import CorpusError
 from spacy_luke.kb.entity import Findings
-from spacy_luke.names.name_list import ListedName, NameList
+from spacy_luke.names.listed_name import ListedName
+from spacy_luke.names.name_list import NameList
 from spacy_luke.names.read import SKIPPED, read_names
 from tests.kb.conftest import ENTITIES, build, write_jsonl
 

@@ -11,7 +11,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import registry
 
 from spacy_luke.errors import ConfigError, CorpusError
-from spacy_luke.names.name_list import ListedName, NameList
+from spacy_luke.names.listed_name import ListedName
+from spacy_luke.names.name_list import NameList
 from tests.kb.conftest import write_jsonl
 from tests.pipeline.conftest import fit, make_examples
 
