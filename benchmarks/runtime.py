@@ -36,6 +36,7 @@ _REGISTERING = (
     "spacy_luke.pipeline.luke_linker",
     "spacy_luke.layers.answer_scorer",
     "spacy_luke.pipeline.luke_qa",
+    "spacy_luke.pipeline.known_names",
     "spacy_luke.metrics.questions",
     "spacy_luke.corpora.questions",
     "spacy_luke.kb.registered",
