@@ -1,7 +1,7 @@
 """Where the names of a list are in a document."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from marisa_trie import Trie
@@ -70,9 +70,11 @@ def _add(
         found.setdefault(names.entry(entry), match)
 
 
-def _inside(place: Place, others: Iterable[Place]) -> bool:
-    """Whether a place is inside one of others: as ``Yahoo`` in ``Yahoo!``, if that is a name."""
-    return any(start <= place[0] and place[1] <= end for start, end in others)
+def _inside(place: Place, others: Sequence[Place]) -> bool:
+    """Whether a place is inside one of others, which are in text order: as ``Yahoo`` in ``Yahoo!``,
+    if that is a name."""
+    i = bisect_right(others, place[0], key=lambda x: x[0])
+    return i > 0 and place[1] <= others[i - 1][1]
 
 
 def _normalised(names: NameList, doc: Doc) -> Iterator[tuple[Place, list[int]]]:

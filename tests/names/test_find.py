@@ -1,6 +1,7 @@
 """Every name of a list is found where a text is equal to it, word by word."""
 
 import random
+import time
 
 import pytest
 import spacy
@@ -113,6 +114,19 @@ def test_scripts_without_white_space():
     doc = spacy.blank("zh")("我在北京大学学习。" * 50)
     names = listed("北京", "北京大学", "大学", lang="zh")
     assert texts(names, doc) == ["北京", "北京大学", "大学"] * 50
+
+
+@pytest.mark.parametrize("text", ["a ", "a", "A! ", "a\u4e00", "+a+"])
+def test_time_grows_with_the_text(text):
+    """Of the same name again and again, also without white space."""
+    nlp = spacy.blank("zh")
+    words = list(text.strip())
+    spaces = [*([False] * (len(words) - 1)), text.endswith(" ")]
+    doc = Doc(nlp.vocab, words=words * 10_000, spaces=spaces * 10_000)
+    names = listed("a", "a a a", "aaa", "x" * 5000, "a" * 300, lang="zh")
+    start = time.process_time()
+    assert len(find_names(names, doc, "normalised", 30)) >= 10_000
+    assert time.process_time() - start < 10
 
 
 def test_normalisation_is_that_of_the_language():
