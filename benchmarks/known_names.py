@@ -2,7 +2,11 @@
 
 python -m benchmarks.known_names --names 1000000
 python -m benchmarks.known_names --names 100000 --kinds known span_ruler
+python -m benchmarks.known_names --data FOLDER
 python -m benchmarks.known_names --table --results benchmarks/results/known_names.jsonl
+
+The first two are about invented names. The third finds the names of the Disease Ontology in BC5CDR
+and compares them with the diseases there: what a list is worth alone.
 
 Texts are sentences of the project's encyclopedia, into which a listed name, in capitals, is set
 after every tenth word. Beside the component alone, a ``luke_ner`` (untrained, on ``--encoder``) is
@@ -21,7 +25,12 @@ from typing import Any
 import pandas as pd
 import spacy
 from spacy.language import Language
+from spacy.tokens import Doc
 
+from spacy_luke.corpora.conversion_report import Report
+from spacy_luke.corpora.formats import get_format
+from spacy_luke.corpora.lines import ignore_progress
+from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.names.listed_name import ListedName
 
 from . import linking_data, results, runtime
@@ -132,6 +141,31 @@ def ner(n: int, work: Path, kind: str, encoder: str) -> results.Record:
     return {f"ner_{row}_per_second": words / min(seconds) for row, seconds in process.items()}
 
 
+def alone(data: Path) -> Iterator[results.Record]:
+    """Strict precision, recall and F1 of the entities that a list alone gives."""
+    nlp = spacy.blank("en")
+    pipe: Any = nlp.add_pipe(KEY, config={"annotate_ents": True})
+    pipe.set_names(data / "disease-ontology" / "kb.jsonl", label="Disease")
+    path = data / "bc5cdr" / "CDR_DevelopmentSet.PubTator.txt"
+    read = get_format("pubtator").reader
+    gold = list(read(path, spacy.blank("en"), ConvertOptions(), Report(), ignore_progress))
+    for match in ("exact", "normalised"):
+        pipe.cfg["match"] = match
+        right = n_found = n_gold = 0
+        for doc in gold:
+            entities = {x for x in _places(doc) if x[2] == "Disease"}
+            found = _places(pipe(nlp.make_doc(doc.text)))
+            right, n_found = right + len(found & entities), n_found + len(found)
+            n_gold += len(entities)
+        p, r = right / n_found, right / n_gold
+        scores = {"precision": p, "recall": r, "f": 2 * p * r / (p + r), "gold": n_gold}
+        yield {"row": "list alone", "match": match, "names": len(pipe.names.forms), **scores}
+
+
+def _places(doc: Doc) -> set[tuple[int, int, str]]:
+    return {(x.start_char, x.end_char, x.label_) for x in doc.ents}
+
+
 def _seconds(what: str, clock: runtime.Clock) -> results.Record:
     """Of the process, and by the wall clock, which other work on the machine makes longer."""
     return {f"{what}_seconds": clock.process, f"{what}_wall_seconds": clock.wall}
@@ -142,7 +176,24 @@ def _ruler(nlp: Language, first: bool | None = None) -> Any:
     return nlp.add_pipe("span_ruler", name=KEY, config=config, first=first)
 
 
-def table(records: Sequence[results.Record]) -> str:
+def tables(records: Sequence[results.Record]) -> str:
+    rows = [
+        {
+            "match": x["match"],
+            "names": f"{x['names']:,}",
+            "P": f"{100 * x['precision']:.1f}",
+            "R": f"{100 * x['recall']:.1f}",
+            "F1": f"{100 * x['f']:.1f}",
+        }
+        for x in records
+        if x["row"] == "list alone"
+    ]
+    parts = [markdown(pd.DataFrame(rows))] if rows else []
+    sizes = [x for x in records if x["row"] != "list alone"]
+    return "\n\n".join([*parts, *([size_table(sizes)] if sizes else [])])
+
+
+def size_table(records: Sequence[results.Record]) -> str:
     columns: dict[str, dict[str, str]] = {}
     for x in records:
         columns[f"{x['row']}, {x['n']:,} names"] = {
@@ -171,12 +222,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     p = runtime.parser("known_names", __doc__, "build/known_names", "results.jsonl")
     runtime.add_encoder(p)
     p.add_argument("--names", type=int, nargs="+", default=[1_000_000], help="numbers of names")
+    p.add_argument("--data", type=Path, help="folder with disease-ontology/ and bc5cdr/")
     p.add_argument("--kinds", nargs="+", choices=KINDS, default=["known"])
     p.add_argument("--table", action="store_true", help="print the results")
     p.add_argument("--step", choices=("build", "find", "ner"), help="what one process does")
     args = runtime.parsed(p, argv)
     if args.table:
-        print(table(results.read([args.results])))
+        print(tables(results.read([args.results])))
         return
     args.work.mkdir(parents=True, exist_ok=True)
     if args.step:
@@ -187,9 +239,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         else:
             print(json.dumps({"build": build, "find": find}[args.step](n, args.work, kind)))
         return
+    if args.data:
+        for record in alone(args.data):
+            results.append(args.results, record)
+        return
     for n in args.names:
         for kind in args.kinds:
-            record: results.Record = {"row": KINDS[kind], "n": n}
+            record = {"row": KINDS[kind], "n": n}
             for step in ("build", "find", "ner"):
                 options = ["--step", step, "--names", str(n), "--kinds", kind]
                 options += ["--work", str(args.work), "--encoder", args.encoder]

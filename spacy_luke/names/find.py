@@ -16,6 +16,8 @@ Place = tuple[int, int]
 
 _NEAR = 200
 """Characters in which names are looked up first: few names are longer."""
+_ABBREVIATION = 3
+"""Most letters of an abbreviation. Longer names may be in capitals because the whole list is."""
 _MOST_DROPPED = 3
 """Tokens without a normalised form at one end of a name."""
 
@@ -39,6 +41,7 @@ def find_names(names: NameList, doc: Doc, match: Match, k: int) -> list[FoundNam
     not matter. Punctuation with white space beside it is inside a normalised match only if it is in
     the name. Tokens of which normalisation leaves nothing begin or end such a match only if, but
     for case, the name is written with them. There is none inside an exact match of the same name.
+    An abbreviation (``AS``) needs capitals (not ``as``).
 
     match: ``normalised`` finds exact ones, too. k: maximum number of labels and ids per place.
     """
@@ -89,6 +92,8 @@ def _normalised(names: NameList, doc: Doc) -> Iterator[tuple[Place, list[int]]]:
         for mark in stream.marks[first:last]:
             text = doc[mark].text
             forms = [x for x in forms if text in names.forms.restore_key(x)]
+        n_capitals = sum(map(str.isupper, doc[start:end].text))
+        forms = [x for x in forms if n_capitals >= _least_capitals(names.forms.restore_key(x))]
         wider = _wider(doc, stream.dropped, (start, end))
         places: dict[Place, list[int]] = {}
         for form in forms:
@@ -96,6 +101,14 @@ def _normalised(names: NameList, doc: Doc) -> Iterator[tuple[Place, list[int]]]:
             place = next((x for x, text in wider.items() if text == folded), (start, end))
             places.setdefault(place, []).append(form)
         yield from places.items()
+
+
+def _least_capitals(name: str) -> int:
+    """The number of capitals in a text that means this name. Lower-case letters are another word
+    than a short abbreviation: ``AS``, ``U.S.``."""
+    letters = name.replace(".", "").replace(" ", "")
+    is_abbreviation = len(letters) <= _ABBREVIATION and letters.isalpha() and letters.isupper()
+    return len(letters) if is_abbreviation else 0
 
 
 def _wider(doc: Doc, dropped: set[int], place: Place) -> dict[Place, str]:

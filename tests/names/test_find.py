@@ -67,11 +67,14 @@ def test_a_name_with_several_labels_and_ids_has_a_span_for_each(nlp):
         ("at&t", [("at&t", "normalised")]),
         ("Parkinson's diseases", [("Parkinson's diseases", "normalised")]),
         ("Parkinson's", []),
+        ("as AS As, ngo or NGOs", [("AS", "exact"), ("NGOs", "normalised")]),
+        ("it was us, U.S. and US", [("U.S.", "exact"), ("US", "normalised")]),
+        ("the who, IRAN and Iran", [("IRAN", "exact"), ("Iran", "normalised")]),
     ],
 )  # fmt: skip
 def test_punctuation(nlp, text, expected):
     names = listed("Yahoo!", "!!!", "St John's", "New York", "Smith, John", "C#", "C++", "AT&T",
-                   "Parkinson disease")  # fmt: skip
+                   "Parkinson disease", "AS", "U.S.", "WHO", "NGO", "IRAN")  # fmt: skip
     assert [(x[0], x[3]) for x in found(names, nlp(text))] == expected
 
 
@@ -168,6 +171,11 @@ def brute_force(names, doc):
             key = normalize_name(form, names.lang)
             is_equal = normalize_name(doc[start:end].text, names.lang) == key
             if not is_equal or not all(mark in form for mark in marks):
+                continue
+            letters = form.replace(".", "").replace(" ", "")
+            capitals = sum(x.isupper() for x in doc[start:end].text)
+            is_short = len(letters) <= 3 and letters.isalpha() and letters.isupper()
+            if is_short and capitals < len(letters):
                 continue
             wider = [
                 (i, j)
