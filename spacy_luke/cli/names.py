@@ -63,25 +63,22 @@ def names_cli(
             "ids": [] if remove_ids is None else list(read_ids(remove_ids)),
             "labels": remove_label or [],
         }
-        findings, names = Findings(), NameList.build((), lang)
-        if replace is not None:
+        is_edit = add is not None or any(removals.values())
+        if replace is None:
+            names = _open(folder, lang)
+            if not is_edit:
+                _report_labels(names, msg)
+                return
+        else:
+            findings = Findings()
             names = NameList.build(read_names(replace, findings, label), lang, findings)
-        elif (folder / META).is_file():
-            verify(folder, NAMES)
-            names = NameList.open(folder)
-        if add is not None or any(removals.values()):
-            if replace is not None:
-                findings.counts.pop("names")  # counted again
+            _report(findings, msg)
+        if is_edit:
+            findings = Findings()
             added = () if add is None else read_names(add, findings, label)
             names = names.edited(added, **removals, findings=findings)
-        elif replace is None:
-            for name, n in Counter(x.label for x in names).most_common():
-                msg.text(f"{name}: {n:,}")
-            msg.text(f"names: {len(names.forms):,}")
-            return
+            _report(findings, msg)
         names.to_disk(folder)
-        for line in findings.lines():
-            msg.text(line)
     msg.good(f"Saved {folder}")
 
 
@@ -91,7 +88,7 @@ def _find_list(path: Path, component: str | None) -> tuple[Path, str]:
         return path, NameList.open(path).lang
     if not (path / "meta.json").is_file() or not (path / "config.cfg").is_file():
         raise ConfigError(f"PIPELINE: {path} is neither a trained pipeline nor a list of names.")
-    config = Config().from_disk(path / "config.cfg", interpolate=False)
+    config = Config().from_disk(path / "config.cfg")
     names = [x for x, y in config["components"].items() if y.get("factory") == "known_names"]
     if component is not None:
         if component not in names:
@@ -101,6 +98,25 @@ def _find_list(path: Path, component: str | None) -> tuple[Path, str]:
         hint = " Choose one by --name." if names else ""
         raise ConfigError(f"PIPELINE: {_names_of(path, names)}{hint}")
     return path / names[0] / FOLDER, config["nlp"]["lang"]
+
+
+def _open(folder: Path, lang: str) -> NameList:
+    """The list in a folder, which is compared with its hashes; empty if there is none."""
+    if not (folder / META).is_file():
+        return NameList.build((), lang)
+    verify(folder, NAMES)
+    return NameList.open(folder)
+
+
+def _report(findings: Findings, msg: Printer) -> None:
+    for line in findings.lines():
+        msg.text(line)
+
+
+def _report_labels(names: NameList, msg: Printer) -> None:
+    for label, n in Counter(x.label for x in names).most_common():
+        msg.text(f"{label}: {n:,}")
+    msg.text(f"names: {len(names.forms):,}")
 
 
 def _names_of(path: Path, names: list[str]) -> str:
