@@ -75,10 +75,12 @@ class NameList:
     def __iter__(self) -> Iterator[ListedName]:
         """The entries, in the order of the list."""
         arrays = self.store.arrays
-        form_of = np.repeat(np.arange(len(self.forms)), np.diff(arrays["form_entries"]))
-        for entry in np.argsort(arrays["entry_order"], kind="stable").tolist():
-            label, identifier = self.entry(entry)
-            yield ListedName(self.forms.restore_key(int(form_of[entry])), label, identifier)
+        order = np.argsort(arrays["entry_order"], kind="stable")
+        forms = np.repeat(np.arange(len(self.forms)), np.diff(arrays["form_entries"]))[order]
+        columns = (forms, arrays["entry_labels"][order], arrays["entry_ids"][order])
+        for form, label, row in zip(*(x.tolist() for x in columns)):
+            identifier = self._ids.restore_key(row) if row >= 0 else ""
+            yield ListedName(self.forms.restore_key(form), self.labels[label], identifier)
 
     def entry(self, entry: int) -> tuple[str, str]:
         """The label and the id of an entry; an empty id if there is none."""

@@ -6,11 +6,10 @@ from functools import partial
 
 from spacy.tokens import Doc
 
-from ..kb.normalize import normalize_tokens
+from ..kb.normalize import fold_name, normalize_tokens
 
 _CACHED_TOKENS = 8
 """Longer runs of tokens without white space (of scripts that write none) are rarely repeated."""
-_APOSTROPHES = frozenset("'\u2018\u2019\u02bc\u00b4`")
 
 Form = tuple[str, Sequence[tuple[int, int]]]
 """Of a run of tokens without white space between them: the text, and the characters of each token
@@ -80,7 +79,7 @@ def _is_mark(texts: Sequence[str], i: int) -> bool:
     """Whether a token of which nothing is left is punctuation at an edge of its run; an apostrophe
     may be a possessive."""
     at_edge = i in (0, len(texts) - 1)
-    return at_edge and not any(x.isalnum() or x in _APOSTROPHES for x in texts[i])
+    return at_edge and not any(x.isalnum() or x == "'" for x in fold_name(texts[i]))
 
 
 def _as_written(texts: tuple[str, ...]) -> Form:

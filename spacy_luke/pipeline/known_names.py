@@ -13,12 +13,13 @@ from spacy.vocab import Vocab
 from thinc.api import Config
 
 from ..kb.entity import Findings
+from ..names.build import EMPTY, NUL
 from ..names.find import FoundName, Match, find_names
 from ..names.layout import FOLDER, META
 from ..names.listed_name import ListedName
 from ..names.name_list import NameList
-from ..names.read import names_of_record, read_names
-from ..report import LOGGER
+from ..names.read import SKIPPED, names_of_record, read_names
+from ..report import LOGGER, log_lost
 from ..validation import ComponentSettings, Count, Name
 from .ents import entity_tokens, set_doc_ents
 from .saving import overridden_settings, write_settings
@@ -152,8 +153,9 @@ class KnownNames(Pipe):
         names_path, label: as of :meth:`set_names`.
         """
         if names_path is not None:
-            for line in self.set_names(names_path, label).lines():
-                LOGGER.info("%s: %s", self.name, line)
+            findings = self.set_names(names_path, label)
+            n_lost = sum(findings.counts[x] for x in (EMPTY, NUL, SKIPPED))
+            log_lost(n_lost, "%s: %s.", self.name, "; ".join(findings.lines()))
 
     # Prediction
 

@@ -145,15 +145,16 @@ def test_settings_are_validated():
         pipe.cfg["match"] = "all"
 
 
-def test_initialize_reads_the_list(tmp_path):
-    config = spacy.blank("en").config
-    path = write_jsonl(tmp_path / "names.jsonl", [{"name": "York"}])
+def test_initialize_reads_the_list_and_tells_what_is_lost(tmp_path, caplog):
+    path = write_jsonl(tmp_path / "names.jsonl", [{"name": "York"}, {"name": ""}])
     nlp = spacy.blank("en")
     nlp.add_pipe("known_names")
     config = nlp.config.copy()
     config["initialize"]["components"]["known_names"] = {"names_path": str(path), "label": "GPE"}
     nlp = spacy.util.load_model_from_config(config, auto_fill=True)
-    nlp.initialize()
+    with caplog.at_level(logging.WARNING):
+        nlp.initialize()
+    assert "names left out because they are empty: 1; names: 1" in caplog.text
     assert [x[:2] for x in spans(nlp(TEXT))] == [("York", "GPE")]
     nlp.config["initialize"]["components"] = {}
     nlp.initialize()
@@ -243,5 +244,6 @@ def test_names_before_a_model_that_keeps_entities(ner):
     pipe = nlp.add_pipe("known_names", first=True, config={"annotate_ents": True})
     pipe.set_names([{"name": "Meiji", "label": "ERA", "id": "Q3"}])
     doc = nlp("Ada Lovelace met the Meiji")
-    assert ("Meiji", "ERA", "Q3") in [(x.text, x.label_, x.kb_id_) for x in doc.ents]
+    known = [(x.text, x.label_, x.kb_id_, x.ent_id_) for x in doc.ents]
+    assert ("Meiji", "ERA", "Q3", "Q3") in known
     assert {(x.text, x.label_) for x in doc.ents} - {("Meiji", "ERA")} <= set(alone)
