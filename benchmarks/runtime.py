@@ -39,6 +39,7 @@ _REGISTERING = (
     "spacy_luke.layers.cloze_scorer",
     "spacy_luke.pipeline.luke_cloze",
     "spacy_luke.metrics.cloze",
+    "spacy_luke.pipeline.known_names",
     "spacy_luke.metrics.questions",
     "spacy_luke.corpora.questions",
     "spacy_luke.kb.registered",

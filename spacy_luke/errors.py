@@ -24,7 +24,8 @@ class VocabError(LukeError):
 
 
 class KnowledgeBaseError(LukeError):
-    """Files of a knowledge base are missing, damaged or not of one, or its vectors do not fit."""
+    """Files of a knowledge base or list of names are missing, damaged or not of one, or vectors do
+    not fit."""
 
 
 class CorpusError(LukeError):

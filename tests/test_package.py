@@ -18,7 +18,7 @@ FLOORS = [
     {"json_file", "validation"},
     {"calibration"},
     {"annotations", "kb", "model", "vocab"},
-    {"inputs", "checkpoint", "corpora", "metrics"},
+    {"inputs", "checkpoint", "corpora", "metrics", "names"},
     {"layers", "pretraining"},
     {"pipeline"},
     {"cli"},

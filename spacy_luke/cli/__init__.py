@@ -44,6 +44,7 @@ from . import export_checkpoint as _export_checkpoint  # noqa: E402, F401
 from . import import_checkpoint as _import_checkpoint  # noqa: E402, F401
 from . import kb as _kb  # noqa: E402, F401
 from . import link_table as _link_table  # noqa: E402, F401
+from . import names as _names  # noqa: E402, F401
 from . import occurrences as _occurrences  # noqa: E402, F401
 from . import page as _page  # noqa: E402, F401
 from . import pretrain as _pretrain  # noqa: E402, F401

@@ -1,6 +1,7 @@
 """The arrays of a knowledge base, and checks that they fit together."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,6 @@ import numpy as np
 from ..errors import KnowledgeBaseError
 from .arrays import Array, hash_sample
 
-FORMAT, VERSION = "spacy-luke knowledge base", 2
 META, VECTORS, NAME_VECTORS = "kb.json", "vectors", "name_vectors"
 COUNTS, PRIORS = "counts", "priors"
 TABLES = ("ids", "names", "descriptions", "types", "forms", "keys")
@@ -47,9 +47,34 @@ def hash_of(vectors: str) -> str:
     return f"{vectors}_hash"
 
 
-def check_layout(meta: Mapping[str, Any], arrays: Mapping[str, Array], source: str) -> None:
-    """Raise KnowledgeBaseError, with the array, if one is missing or does not fit the others."""
-    for name, dtype in DTYPES.items():
+@dataclass(frozen=True)
+class Layout:
+    """What a folder of mapped arrays consists of.
+
+    what: its name in error messages. format, version: recorded in the file ``meta``. dtypes: the
+    required flat arrays. optional: names of further arrays. own: other files that the folder may
+    contain when it is replaced. read_ahead: arrays that are read from one end to the other.
+    check: called with the content of ``meta``, the arrays and their source, once each of the arrays
+    is known to be as it was written; raises KnowledgeBaseError if they do not fit together.
+    """
+
+    what: str
+    format: str
+    version: int
+    meta: str
+    dtypes: Mapping[str, type]
+    check: Callable[[Mapping[str, Any], Mapping[str, Array], str], None]
+    optional: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    read_ahead: tuple[str, ...] = ()
+
+
+def check_arrays(
+    layout: Layout, meta: Mapping[str, Any], arrays: Mapping[str, Array], source: str
+) -> None:
+    """Raise KnowledgeBaseError, with the array, if one is missing, was changed or does not fit the
+    others."""
+    for name, dtype in layout.dtypes.items():
         if name not in arrays:
             raise KnowledgeBaseError(f"{source} is damaged: {name} is missing.")
         array = arrays[name]
@@ -61,13 +86,17 @@ def check_layout(meta: Mapping[str, Any], arrays: Mapping[str, Array], source: s
         entry = meta["arrays"].get(name)
         if not isinstance(entry, dict) or entry.get("shape") != list(array.shape):
             raise KnowledgeBaseError(
-                f"{source} is damaged: {name} has the shape {list(array.shape)}, and {META} does "
-                "not say so."
+                f"{source} is damaged: {name} has the shape {list(array.shape)}, and "
+                f"{layout.meta} does not say so."
             )
         if entry.get("sample") != hash_sample(array):
             raise KnowledgeBaseError(
-                f"{source} is damaged: {name} was changed, or is of another knowledge base."
+                f"{source} is damaged: {name} was changed, or is of another {layout.what}."
             )
+    layout.check(meta, arrays, source)
+
+
+def _check_fit(meta: Mapping[str, Any], arrays: Mapping[str, Array], source: str) -> None:
     if meta.get("weights") not in (COUNTS, PRIORS) or not isinstance(meta.get("lang"), str):
         raise KnowledgeBaseError(f"{source} is damaged: weights or lang is missing in {META}.")
     for name, expected, n in _sizes(arrays):
@@ -120,3 +149,16 @@ def _check_vectors(meta: Mapping[str, Any], arrays: Mapping[str, Array], source:
             )
         if not isinstance(meta.get(hash_of(name)), str):
             raise KnowledgeBaseError(f"{source} is damaged: {hash_of(name)} is missing in {META}.")
+
+
+KNOWLEDGE_BASE = Layout(
+    what="knowledge base",
+    format="spacy-luke knowledge base",
+    version=2,
+    meta=META,
+    dtypes=DTYPES,
+    check=_check_fit,
+    optional=(VECTORS, NAME_VECTORS),
+    own=("contents", "strings.json"),  # spaCy's
+    read_ahead=(NAME_VECTORS,),
+)

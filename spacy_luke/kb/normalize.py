@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from itertools import groupby
 from unicodedata import category, normalize
 
 _CACHED = 1 << 16
@@ -32,8 +33,7 @@ def normalize_name(text: str, lang: str = "") -> str:
     lang: for ``en``, the possessive ('s, s') and regular plurals are removed from every word
         (``Parkinson's diseases`` becomes ``parkinson disease``).
     """
-    folded = _fold(text)
-    plain = folded.translate(_APOSTROPHES)
+    plain = fold_name(text)
     if lang == "en":
         plain = _POSSESSIVE.sub("", plain)
     plain = normalize("NFC", "".join(map(_kept, _JOINING.sub("", plain))))
@@ -43,12 +43,55 @@ def normalize_name(text: str, lang: str = "") -> str:
     return " ".join(words) or " ".join(normalize("NFKC", text).casefold().split())
 
 
-def _fold(text: str) -> str:
-    """Lower case without diacritics. NFKC may make letters that have a lower case, so it is applied
-    twice."""
+@lru_cache(maxsize=_CACHED)
+def normalize_tokens(
+    texts: tuple[str, ...], lang: str = ""
+) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The normalised form of tokens without white space between them, and the characters
+    [start, end) of each token in it, an empty range if nothing of it is left.
+
+    The form is that of ``normalize_name`` for the joined texts, but empty if they are punctuation
+    alone. Example: of ``("Spider", "-", "Man")`` it is ``spider man``, with (0, 6), (0, 0) and
+    (7, 10).
+    """
+    letters: list[_Letter] = []
+    for token, text in enumerate(texts):
+        letters += [(x, token) for x in fold_name(text)]
+    if lang == "en":
+        letters = _without(_POSSESSIVE, letters)
+    kept = [(_kept(x), token) for x, token in _without(_JOINING, letters)]
+    form: list[_Letter] = []
+    for is_space, run in groupby((x for x in kept if x[0]), lambda x: x[0].isspace()):
+        if is_space:
+            continue
+        word = list(run)
+        if lang == "en":
+            singular = _singular("".join(x for x, _ in word))
+            word = [(x, token) for x, (_, token) in zip(singular, word)]
+        form += [(" ", -1), *word] if form else word
+    places: dict[int, tuple[int, int]] = {}
+    for i, (_, token) in enumerate(form):
+        places[token] = places.get(token, (i, i))[0], i + 1
+    return "".join(x for x, _ in form), tuple(places.get(i, (0, 0)) for i in range(len(texts)))
+
+
+_Letter = tuple[str, int]
+"""A character, and the token that it is of."""
+
+
+def _without(pattern: re.Pattern[str], letters: list[_Letter]) -> list[_Letter]:
+    """The characters without those that a pattern matches."""
+    text = "".join(x for x, _ in letters)
+    removed = {i for match in pattern.finditer(text) for i in range(*match.span())}
+    return [x for i, x in enumerate(letters) if i not in removed]
+
+
+def fold_name(text: str) -> str:
+    """Lower case without diacritics, with one kind of apostrophe. NFKC may make letters that have a
+    lower case, so it is applied twice."""
     lower = normalize("NFKC", normalize("NFKC", text).casefold())
     letters = _MARKS.sub("", normalize("NFD", lower)).translate(_STROKES)
-    return normalize("NFC", letters)
+    return normalize("NFC", letters).translate(_APOSTROPHES)
 
 
 def _kept(character: str) -> str:

@@ -1,8 +1,8 @@
-"""Entities from JSON lines and CSV files."""
+"""Records of JSON lines and CSV files, and the entities that they describe."""
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import CorpusError
@@ -18,7 +18,7 @@ from .entity import (
 )
 
 REQUIRED = ("id", "name")
-KEYS = (*REQUIRED, "aliases", "description", "type", "count")
+OPTIONAL = ("aliases", "description", "type", "count")
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 CSV_SEPARATOR = "|"
 _REASON_REPEATED = "aliases that an entity has twice"
@@ -29,18 +29,31 @@ def read_entities(path: Path, findings: Findings) -> Iterator[Entity]:
 
     Raises CorpusError, with the line and the field, for values that are invalid.
     """
+    for where, values in read_records(path, REQUIRED, OPTIONAL):
+        entity = _entity(values, where, findings)
+        if entity is not None:
+            yield entity
+
+
+def read_records(
+    path: Path, required: Sequence[str], optional: Sequence[str], json_files: Sequence[str] = ()
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield (file and line, values) of a file of JSON lines (``.jsonl``) or of a CSV file with a
+    header (``.csv``). In CSV the column ``aliases`` is a list, and ``count`` a number if it is one.
+
+    json_files: names of files that are JSON lines without the suffix.
+
+    Raises CorpusError for a file that cannot be read, and for a CSV file whose header lacks one of
+    the required columns.
+    """
     suffix = path.suffix.lower()
-    if suffix in JSON_SUFFIXES:
-        records = _read_json(path)
-    elif suffix == ".csv":
-        records = _read_csv(path)
-    else:
+    if suffix not in (*JSON_SUFFIXES, ".csv") and path.name not in json_files:
         raise CorpusError(f"{path} is neither JSON lines (.jsonl) nor CSV (.csv).")
     try:
-        for where, values in records:
-            entity = _entity(values, where, findings)
-            if entity is not None:
-                yield entity
+        if suffix == ".csv":
+            yield from _read_csv(path, required, optional)
+        else:
+            yield from _read_json(path)
     except OSError as err:
         raise CorpusError(f"{path} cannot be read: {err.strerror or err}.") from err
 
@@ -80,7 +93,9 @@ def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return values
 
 
-def _read_csv(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _read_csv(
+    path: Path, required: Sequence[str], optional: Sequence[str]
+) -> Iterator[tuple[str, Mapping[str, object]]]:
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         reader = csv.reader(_decoded(file, path), strict=True)
         header: list[str] = []
@@ -92,12 +107,13 @@ def _read_csv(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
                 if header:
                     yield where, _csv_values(header, row, where)
                 else:
-                    header = _check_header([x.strip() for x in row], where)
+                    header = [x.strip() for x in row]
+                    _check_header(header, where, required, optional)
         except csv.Error as err:
             hint = " Use JSON lines for longer fields." if "limit" in str(err) else ""
             raise CorpusError(f"{path}, after line {reader.line_num}: {err}.{hint}") from err
     if not header:
-        raise CorpusError(f"{path} is empty. A header with {' and '.join(REQUIRED)} is required.")
+        raise CorpusError(f"{path} is empty. A header with {' and '.join(required)} is required.")
 
 
 def _decoded(lines: Iterable[str], path: Path) -> Iterator[str]:
@@ -111,12 +127,13 @@ def _decoded(lines: Iterable[str], path: Path) -> Iterator[str]:
         yield line
 
 
-def _check_header(header: list[str], where: str) -> list[str]:
-    _check_keys(header, where, "columns")
+def _check_header(
+    header: list[str], where: str, required: Sequence[str], optional: Sequence[str]
+) -> None:
+    check_keys(header, where, required, optional, "columns")
     twice = [x for x in header if header.count(x) > 1]
     if twice:
         raise CorpusError(f"{where}: the column {twice[0]!r} occurs twice.")
-    return header
 
 
 def _csv_values(header: list[str], row: list[str], where: str) -> dict[str, object]:
@@ -137,20 +154,33 @@ def _csv_values(header: list[str], row: list[str], where: str) -> dict[str, obje
     return values
 
 
-def _check_keys(keys: list[str], where: str, what: str) -> None:
-    missing = [key for key in REQUIRED if key not in keys]
+def check_keys(
+    keys: Iterable[str],
+    where: str,
+    required: Sequence[str],
+    optional: Sequence[str],
+    what: str = "keys",
+) -> None:
+    """Raise CorpusError, with the keys that were found, if a required one is missing."""
+    keys = list(keys)
+    missing = [key for key in required if key not in keys]
     if missing:
         raise CorpusError(
-            f"{where}: {' and '.join(missing)} missing. Required {what}: {', '.join(REQUIRED)}; "
-            f"optional: {', '.join(KEYS[2:])}. Found: {', '.join(map(repr, keys)) or 'none'}."
+            f"{where}: {' and '.join(missing)} missing. Required {what}: {', '.join(required)}; "
+            f"optional: {', '.join(optional)}. Found: {', '.join(map(repr, keys)) or 'none'}."
         )
 
 
-def _entity(values: Mapping[str, object], where: str, findings: Findings) -> Entity | None:
-    _check_keys(list(values), where, "keys")
-    for key in values:
-        if key not in KEYS:
+def count_unread(keys: Iterable[str], where: str, known: Sequence[str], findings: Findings) -> None:
+    """Add the keys that are not known to the findings."""
+    for key in keys:
+        if key not in known:
             findings.add(f"values of {key!r}, which is not read", where)
+
+
+def _entity(values: Mapping[str, object], where: str, findings: Findings) -> Entity | None:
+    check_keys(values, where, REQUIRED, OPTIONAL)
+    count_unread(values, where, (*REQUIRED, *OPTIONAL), findings)
     identifier = check_id(values["id"], where)
     name = check_text(_or_empty(values["name"]), "name", where).strip()
     if not name:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from spacy.vocab import Vocab
 
 from spacy_luke.errors import KnowledgeBaseError
 from spacy_luke.kb.knowledge_base import MappedKB
-from spacy_luke.kb.store import verify
+from spacy_luke.kb.layout import KNOWLEDGE_BASE
+from spacy_luke.kb.store import Store, verify
 from tests.kb.conftest import ENTITIES, build, found
 
 
@@ -209,11 +211,11 @@ def test_damaged_bytes_are_refused(kb):
             MappedKB(Vocab()).from_bytes(bytes(damaged))
 
 
-def test_bytes_of_another_version_are_refused(kb, monkeypatch):
+def test_bytes_of_another_version_are_refused(kb):
     data = kb.to_bytes()
-    monkeypatch.setattr("spacy_luke.kb.store.VERSION", 99)
-    with pytest.raises(KnowledgeBaseError, match="version is 2"):
-        MappedKB(Vocab()).from_bytes(data)
+    newer = replace(KNOWLEDGE_BASE, version=99)
+    with pytest.raises(KnowledgeBaseError, match=r"version is 2; .* the knowledge base again"):
+        Store.from_bytes(data, newer)
 
 
 def test_symbolic_links_are_followed(folder, tmp_path):

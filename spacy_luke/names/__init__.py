@@ -1,0 +1,1 @@
+"""Lists of names, and where the names are in texts."""

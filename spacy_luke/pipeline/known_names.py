@@ -1,0 +1,251 @@
+"""``known_names``: finds the names of a list in texts."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypedDict
+
+import srsly
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+from spacy.vocab import Vocab
+from thinc.api import Config
+
+from ..kb.entity import Findings
+from ..names.build import EMPTY, NUL
+from ..names.find import FoundName, Match, find_names
+from ..names.layout import FOLDER, META
+from ..names.listed_name import ListedName
+from ..names.name_list import NameList
+from ..names.read import SKIPPED, names_of_record, read_names
+from ..report import LOGGER, log_lost
+from ..validation import ComponentSettings, Count, Name
+from .ents import entity_tokens, set_doc_ents
+from .saving import overridden_settings, write_settings
+
+MATCH = "match"
+"""The attribute of the spans group that tells how each of its spans matched."""
+
+Names = str | Path | Iterable[ListedName | Mapping[str, object]]
+"""A file or folder of names, or names."""
+
+DEFAULT_CONFIG = Config().from_str(
+    """
+[known_names]
+spans_key = "known_names"
+match = "normalised"
+k = 30
+annotate_ents = false
+overwrite = false
+"""
+)
+
+
+@Language.factory(
+    "known_names", assigns=["doc.spans"], default_config=DEFAULT_CONFIG["known_names"]
+)
+def make_known_names(
+    nlp: Language,
+    name: str,
+    spans_key: str,
+    match: Match,
+    k: int,
+    annotate_ents: bool,
+    overwrite: bool,
+) -> "KnownNames":
+    """Construct a component that finds the names of a list.
+
+    spans_key: the spans group that is written.
+    match: ``exact`` finds names as they are written; ``normalised`` also those whose normalised
+        form is equal, as the candidates of the linker.
+    k: maximum number of labels and ids per span; the first ones in the list are kept.
+    annotate_ents: also write names to ``Doc.ents``: of those that overlap the longest one.
+    overwrite: replace existing entities; if false, they are kept, and names are added where they do
+        not overlap.
+    """
+    return KnownNames(
+        nlp.vocab,
+        name,
+        spans_key=spans_key,
+        match=match,
+        k=k,
+        annotate_ents=annotate_ents,
+        overwrite=overwrite,
+    )
+
+
+class NamesSettings(TypedDict):
+    spans_key: Name
+    match: Match
+    k: Count
+    annotate_ents: bool
+    overwrite: bool
+
+
+class KnownNames(Pipe):
+    """Find the names of a list. Nothing is trained.
+
+    names: the list; it is saved with the component.
+    """
+
+    def __init__(self, vocab: Vocab, name: str = "known_names", **cfg: object) -> None:
+        self.vocab, self.name = vocab, name
+        defaults: dict[str, object] = {**DEFAULT_CONFIG["known_names"], **cfg}
+        self.cfg = ComponentSettings(name, NamesSettings, defaults)
+        self.names = NameList.build((), vocab.lang)
+        self._warned = False
+
+    # The list
+
+    def set_names(self, names: Names, label: str = "") -> Findings:
+        """Use another list. The next document is processed with it.
+
+        names: a file or folder (see :func:`~spacy_luke.names.read.read_names`), or
+            :class:`ListedName` objects or dictionaries as in a file. label: of names without one.
+
+        Returns what was read and left out. Raises CorpusError for invalid names; the present list
+        is then kept.
+        """
+        findings = Findings()
+        saved = _saved_list(names)
+        if saved is not None and saved.lang == self.vocab.lang:
+            self.names = saved
+            findings.counts["names"] = len(saved.forms)
+        else:
+            read = _read(names, findings, label)
+            self.names = NameList.build(read, self.vocab.lang, findings)
+        return findings
+
+    def add(self, names: Names, label: str = "") -> Findings:
+        """Add names at the end of the list; see :meth:`set_names`."""
+        findings = Findings()
+        self.names = self.names.edited(_read(names, findings, label), findings=findings)
+        return findings
+
+    def remove(
+        self,
+        names: Iterable[str] = (),
+        *,
+        ids: Iterable[str] = (),
+        labels: Iterable[str] = (),
+    ) -> Findings:
+        """Remove all that have one of these names, as they are written in the list, ids or labels.
+        Unknown ones are counted."""
+        findings = Findings()
+        self.names = self.names.edited((), names, ids, labels, findings)
+        return findings
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.names.labels
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]] | None = None,
+        *,
+        nlp: Language | None = None,
+        names_path: Path | None = None,
+        label: str = "",
+    ) -> None:
+        """Read the list. By default the present one is kept.
+
+        names_path, label: as of :meth:`set_names`.
+        """
+        if names_path is not None:
+            findings = self.set_names(names_path, label)
+            n_lost = sum(findings.counts[x] for x in (EMPTY, NUL, SKIPPED))
+            log_lost(n_lost, "%s: %s.", self.name, "; ".join(findings.lines()))
+
+    # Prediction
+
+    def __call__(self, doc: Doc) -> Doc:
+        names = self.names
+        if not len(names) and not self._warned:
+            self._warned = True
+            LOGGER.warning("%s has no names: it finds nothing. See set_names.", self.name)
+        found = find_names(names, doc, self.cfg["match"], self.cfg["k"])
+        spans = [Span(doc, x.start, x.end, label=x.label, kb_id=x.id, span_id=x.id) for x in found]
+        key = self.cfg["spans_key"]
+        attrs = {MATCH: [x.match for x in found]}
+        doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs=attrs)
+        if self.cfg["annotate_ents"]:
+            self._annotate(doc, found, spans)
+        return doc
+
+    @property
+    def annotate_ents(self) -> bool:
+        """As of ``span_ruler``."""
+        return self.cfg["annotate_ents"]
+
+    def _annotate(self, doc: Doc, found: list[FoundName], spans: list[Span]) -> None:
+        """Write names to ``Doc.ents``: the longest first, then the leftmost. Of one place it is the
+        first: an exact one, and of those the first in the list."""
+        kept = [] if self.cfg["overwrite"] else list(doc.ents)
+        taken, blocked = entity_tokens(doc)
+        if self.cfg["overwrite"]:
+            taken = blocked
+        for i in sorted(range(len(found)), key=lambda i: (found[i].start - found[i].end, i)):
+            place = slice(found[i].start, found[i].end)
+            if not taken[place].any():
+                taken[place] = True
+                kept.append(spans[i])
+        set_doc_ents(doc, kept)
+
+    # Files
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the settings, and the list to the folder ``names``. The config beside it gets the
+        present settings."""
+        path, exclude = Path(path), tuple(exclude)
+        path.mkdir(parents=True, exist_ok=True)
+        srsly.write_json(path / "cfg", dict(self.cfg))
+        if FOLDER not in exclude:
+            self.names.to_disk(path / FOLDER)
+        write_settings(path, self.cfg)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "KnownNames":
+        """Read the component from a folder. Settings that were overridden at loading count more
+        than the saved ones. If it was saved without its list, the list is empty, with a warning."""
+        path, exclude = Path(path), tuple(exclude)
+        given = dict(self.cfg)
+        self.cfg.update(srsly.read_json(path / "cfg"))
+        self.cfg.update(overridden_settings(path, given, self.cfg))
+        if FOLDER in exclude:
+            return self
+        if (path / FOLDER).exists():
+            self.names = NameList.open(path / FOLDER)
+        else:
+            self.names = NameList.build((), self.vocab.lang)
+            LOGGER.warning("%s was saved without its list: it has no names.", self.name)
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        parts: dict[str, object] = {"cfg": dict(self.cfg)}
+        if FOLDER not in tuple(exclude):
+            parts[FOLDER] = self.names.to_bytes()
+        return srsly.msgpack_dumps(parts)
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "KnownNames":
+        parts = srsly.msgpack_loads(data)
+        self.cfg.update(parts["cfg"])
+        if FOLDER in parts and FOLDER not in tuple(exclude):
+            self.names = NameList.from_bytes(parts[FOLDER])
+        return self
+
+
+def _saved_list(names: Names) -> NameList | None:
+    """The list in a folder of names that was saved; None for all other sources."""
+    is_saved = isinstance(names, str | Path) and (Path(names) / META).is_file()
+    return NameList.open(Path(names)) if is_saved else None  # type: ignore[arg-type]
+
+
+def _read(names: Names, findings: Findings, label: str) -> Iterator[ListedName]:
+    if isinstance(names, str | Path):
+        yield from read_names(Path(names), findings, label)
+        return
+    for name in names:
+        if isinstance(name, ListedName):
+            yield name
+        else:
+            yield from names_of_record(name, findings, label)
