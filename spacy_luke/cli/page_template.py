@@ -9,6 +9,10 @@ TEMPLATE = """\
 <span><i>R</i> {{ counts.r | percent }}</span>
 <span><i>F</i> {{ counts.f | percent }}</span>
 {% endmacro %}
+{% macro place(answer) -%}
+{% if answer.place %}<a href="#{{ answer.id }}" dir="auto">{{ answer.text }}</a>{% else -%}
+<span dir="auto">{{ answer.text }}</span>{% endif %}
+{%- endmacro %}
 {% set words = {
   "agreed": "agreement", "spurious": "spurious", "missed": "missed"} %}
 <!DOCTYPE html>
@@ -19,7 +23,7 @@ TEMPLATE = """\
 <title>{{ page.title }}</title>
 <style>
 :root { --ink: #1f2430; --soft: #667085; --line: #dfe3ea; --paper: #fff; --ground: #f5f6f8;
-  --good: #2f6f4f; --bad: #c2410c; }
+  --good: #2f6f4f; --bad: #c2410c; --answer: #4338ca; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
@@ -108,10 +112,36 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .links .candidate.gold { font-weight: 600; }
 .link.agreed { color: var(--good); } .link.spurious, .link.missed { color: var(--bad); }
 .legend .line { margin: 0; font-size: inherit; }
-.note + .legend { margin-top: .6rem; }
+.note + .legend, .legend + .legend { margin-top: .6rem; }
 .histogram { display: block; width: 100%; height: auto; }
 .histogram text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif;
   fill: var(--soft); }
+.over-one { text-decoration: overline solid 2px var(--answer); }
+.over-more { text-decoration: overline double 2px var(--answer); }
+.over-missed { text-decoration: overline dashed 2px var(--answer); }
+.n { font: 600 .66rem/1 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
+  font-variant-numeric: tabular-nums; white-space: nowrap; text-decoration: none;
+  padding: .2em .45em; margin: 0 .2em; border-radius: .3em;
+  vertical-align: .3em; scroll-margin: 4rem; color: #fff; background: var(--answer); }
+.n.spurious { background: var(--bad); } .n.agreed { background: var(--good); }
+.n.missed::before { content: "missed\\00a0"; font-weight: 400; }
+.n.spurious::before, .questions .n.missed::before { content: "\\2717\\00a0"; }
+.n.missed { color: var(--bad); background: none; box-shadow: inset 0 0 0 1px var(--bad); }
+.n.close { color: var(--answer); background: none; padding: .2em 0; }
+.n.close::before { content: "\\2309"; }
+.questions { list-style: none; margin: .9rem 0 0; padding: .6rem 0 0; font-size: .92rem;
+  border-top: 1px solid var(--line); }
+.questions li { display: grid; grid-template-columns: minmax(2.6rem, auto) 1fr; padding: .3rem 0;
+  scroll-margin: 4rem; border-radius: .3em; }
+.questions li > div { min-width: 0; overflow-wrap: anywhere; }
+.questions .n { justify-self: start; align-self: start; margin: .25em 0 0; }
+.questions .found { color: var(--soft); font-variant-numeric: tabular-nums; }
+.found > span { margin-right: 1em; } .found a { color: var(--answer); }
+.found .agreed a, .found .agreed.none { color: var(--good); }
+.found .spurious a, .found .missed.none { color: var(--bad); }
+.n:target, .questions li:target { outline: 2px solid var(--answer); outline-offset: 2px; }
+@media (max-width: 30rem) { main { padding: 1.5rem .7rem 3rem; } .card { padding: 1rem; }
+  .big { gap: .5rem 1.1rem; } .big h2 { flex-basis: 100%; } .big b { font-size: 1.3rem; } }
 @media print { body { background: #fff; } .card { break-inside: avoid; }
   .long { max-height: none; overflow: visible; } }
 </style>
@@ -120,8 +150,8 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 <main>
 <h1>{{ page.title }}</h1>
 <p class="lead">
-{% if page.tallies %}
-Predicted and annotated {{ page.tallies | map(attribute="what") | join(", ") }} of
+{% if page.compared %}
+Predicted and annotated {{ page.compared | join(", ") }} of
 {% else %}
 Predictions for
 {% endif %}
@@ -130,7 +160,7 @@ Predictions for
 {% else %}
 {{ page.n_docs }} document{{ "" if page.n_docs == 1 else "s" }}.
 {% endif %}
-{% if page.given %}
+{% if page.entities == "given" %}
 The entities are given, not predicted.
 {% endif %}</p>
 
@@ -146,6 +176,18 @@ The entities are given, not predicted.
 <div><b>{{ total.missed }}</b><span>missed</span></div>
 </section>
 {% endfor %}
+
+{% if page.questions %}
+<section class="card big" aria-label="Scores of all documents: questions">
+{% set all, answerable, unanswerable = page.questions %}
+<h2>Questions</h2>
+<div><b>{{ all.exact | percent }}</b><span>exact match</span></div>
+<div><b>{{ all.f1 | percent }}</b><span>F1</span></div>
+<div><b>{{ all.answered }}</b><span>answered of {{ all.questions }}</span></div>
+<div><b>{{ unanswerable.right }}</b><span>&ldquo;no answer&rdquo; right of
+{{ unanswerable.questions }}</span></div>
+</section>
+{% endif %}
 
 <div class="two">
 <div>
@@ -170,6 +212,24 @@ The entities are given, not predicted.
 </div>
 </section>
 {% endfor %}
+{% if page.questions %}
+<section class="card">
+<h2>Questions</h2>
+<table>
+<tr><th scope="col">questions</th>
+{% for name in ("gold", "answered", "right", "EM", "F1") %}
+<th scope="col">{{ name }}</th>
+{% endfor %}
+</tr>
+{% for row in page.questions %}
+<tr><td class="name">{{ row.name }}</td><td>{{ row.questions }}</td><td>{{ row.answered }}</td>
+<td>{{ row.right }}</td><td>{{ row.exact | percent }}</td><td>{{ row.f1 | percent }}</td></tr>
+{% endfor %}
+</table>
+<p class="note">Right: the best answer, or that there is none, matches exactly (EM). F1: of its
+words.</p>
+</section>
+{% endif %}
 </div>
 <div>
 {% if page.bars %}
@@ -242,13 +302,13 @@ the dashed line scores are exact. Calibration error {{ curve.error | percent }} 
 
 <section class="card" style="--hue:210;--gold:210">
 <h2>Legend</h2>
-{% if page.given %}
+{% if page.entities == "given" %}
 <p class="legend">
 <span><mark class="agreed">text</mark><span class="tag">LABEL</span> an annotated entity</span>
 <span><mark class="missed">text</mark><span class="tag missed">LABEL</span> an annotated entity
 that does not align with tokens, and was not given</span>
 </p>
-{% else %}
+{% elif page.entities %}
 <p class="legend">
 <span><mark class="agreed">text</mark><span class="tag">LABEL <b>0.98</b></span> predicted and
 annotated alike</span>
@@ -281,6 +341,18 @@ alike</span>
 <span class="link spurious">&#10007; another entity, and the right one</span>
 <span>candidates with their scores, <b>the right one</b> in bold</span></p>
 {% endif %}
+{% if questions %}
+<p class="legend">Answers, with the numbers of their questions:
+<span><span class="n plain">1</span><mark class="over-one">text</mark> predicted</span>
+<span><span class="n agreed">1</span><mark class="over-one">text</mark> right</span>
+<span><span class="n spurious">1</span><mark class="over-one">text</mark> wrong</span>
+<span><span class="n missed">1</span><mark class="over-missed">text</mark> a right answer that
+was not given</span>
+<span><mark class="over-more">text</mark><span class="n close">1</span> several answers, of which
+that to question 1 ends</span></p>
+<p class="note">A number in the text leads to its question, an answer below the text to its place.
+1.2 is the second answer to question 1; scores count only the first.</p>
+{% endif %}
 </section>
 
 {% for doc in page.documents %}
@@ -288,20 +360,36 @@ alike</span>
 <header><h3>{{ doc.title }}</h3>
 <div class="scores">{{ doc.n_words }} tokens
 {% if doc.counts is none %}
-<span>not annotated</span>
-{% elif not page.given %}
+{% if page.entities %}
+<span>{{ "entities " if questions }}not annotated</span>
+{% endif %}
+{% elif page.entities == "predicted" %}
 {{ scores(doc.counts) }}
+{% endif %}
+{% if doc.n_compared %}
+<span>{{ doc.n_right }} of {{ doc.n_compared }} questions right</span>
 {% endif %}
 </div></header>
 <p class="text" dir="auto">
 {%- for piece in doc.pieces -%}
+{%- for answer in piece.opens -%}
+<a class="n {{ answer.kind }}" id="{{ answer.id }}" href="#{{ answer.question }}"
+ title="{{ "right answer" if answer.kind == "missed" else "answer" }} to question {{ answer.label }}
+{%- if answer.score is not none %}, {{ "%.2f" % answer.score }}{% endif %}">{{ answer.label }}</a>
+{%- endfor -%}
 {%- if piece.kind -%}
-<mark class="{{ piece.kind }}" style="--hue:{{ hues[piece.label or piece.gold_label] }}
+<mark class="{{ piece.kind }}{% if piece.line %} over-{{ piece.line }}{% endif %}" style="--hue:
+{{- hues[piece.label or piece.gold_label] }}
 {%- if piece.kind == "both" %};--gold:{{ hues[piece.gold_label] }}{% endif %}">
 {{- piece.text }}</mark>
+{%- elif piece.line -%}
+<mark class="over-{{ piece.line }}">{{ piece.text }}</mark>
 {%- else -%}
 {{ piece.text }}
 {%- endif -%}
+{%- for answer in piece.closes -%}
+<span class="n close">{{ answer.label }}</span>
+{%- endfor -%}
 {%- for tag in piece.tags -%}
 <span class="tag {{ tag.kind }}" style="--hue:{{ hues[tag.label] }}" title="{{ words[tag.kind] }}">
 {{- tag_text(tag) | trim }}</span>
@@ -312,6 +400,36 @@ alike</span>
 {%- endfor -%}
 {%- endfor -%}
 </p>
+{% if doc.questions %}
+<ol class="questions" aria-label="Questions">
+{% for question in doc.questions %}
+<li id="{{ question.id }}"><span class="n {{ question.kind }}">{{ question.number }}</span>
+<div><span dir="auto">{{ question.text if question.text.strip() else "(empty)" }}</span>
+<div class="found">
+{% for answer in question.answers %}
+<span class="{{ answer.kind }}">{{ place(answer) }} {{ "%.2f" % answer.score }}</span>
+{% endfor %}
+{% if question.n_others %}<span>+{{ question.n_others }}</span>{% endif %}
+{% if question.no_answer is not none or not question.answers %}
+<span class="none{{ " " + question.kind if not question.answers }}">no answer
+{%- if question.no_answer is not none %} {{ "%.2f" % question.no_answer }}{% endif %}</span>
+{% endif %}
+{% if question.kind == "spurious" and question.f1 %}
+<span>F1 {{ question.f1 | percent }}</span>
+{% endif %}
+{% if question.kind in ("spurious", "missed") %}
+<span class="right">right:
+{% for answer in question.gold %}
+{{ place(answer) }}{{ "," if not loop.last }}
+{% else %}
+no answer
+{% endfor %}
+</span>
+{% endif %}
+</div></div></li>
+{% endfor %}
+</ol>
+{% endif %}
 {% if doc.relations.pictures or doc.relations.lines %}
 <div class="relations" tabindex="0" aria-label="Relations">
 {% for picture in doc.relations.pictures %}
