@@ -23,7 +23,13 @@ TEMPLATE = """\
 <title>{{ page.title }}</title>
 <style>
 :root { --ink: #1f2430; --soft: #667085; --line: #dfe3ea; --paper: #fff; --ground: #f5f6f8;
-  --good: #2f6f4f; --bad: #c2410c; --answer: #4338ca; }
+  --good: #2f6f4f; --bad: #c2410c; --answer: #4338ca; --on: #fff; --missed: #475467;
+  --spot: #e8590c; --axis: #98a2b3; --fill: 75% 86%; --edge: 50% 40%; --name: 55% 28%;
+  color-scheme: light dark; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7ec; --soft: #a0a9b8; --line: #343b47; --paper: #1b1f27; --ground: #12151b;
+    --good: #6fbf94; --bad: #fb8a5c; --answer: #a9adff; --on: #12151b; --missed: #b4bcc9;
+    --axis: #667085; --fill: 45% 27%; --edge: 45% 58%; --name: 60% 78%; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
@@ -54,8 +60,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; m
   font-size: .92rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 .swatch { display: inline-block; width: .8em; height: .8em; border-radius: .2em;
-  margin-right: .45em; vertical-align: -.05em; background: hsl(var(--hue) 75% 82%);
-  border: 1px solid hsl(var(--hue) 45% 45%); }
+  margin-right: .45em; vertical-align: -.05em; background: hsl(var(--hue) var(--fill));
+  border: 1px solid hsl(var(--hue) var(--edge)); }
 article header { display: flex; flex-wrap: wrap; gap: .2rem 1rem; align-items: baseline;
   justify-content: space-between; margin-bottom: .6rem; }
 .scores { color: var(--soft); font-size: .88rem; font-variant-numeric: tabular-nums; }
@@ -64,15 +70,16 @@ article header { display: flex; flex-wrap: wrap; gap: .2rem 1rem; align-items: b
   font-family: Charter, Georgia, "DejaVu Serif", serif; font-size: 1.03rem; }
 mark { color: inherit; background: none; padding: .14em .1em; border-radius: .2em;
   -webkit-box-decoration-break: clone; box-decoration-break: clone; }
-mark.agreed { background: hsl(var(--hue) 75% 86%);
-  border-bottom: 2px solid hsl(var(--hue) 50% 40%); }
+mark.agreed { background: hsl(var(--hue) var(--fill));
+  border-bottom: 2px solid hsl(var(--hue) var(--edge)); }
 mark.spurious, mark.both { border: 1.5px solid var(--bad);
-  background: repeating-linear-gradient(135deg, hsl(var(--hue) 75% 86%) 0 5px, #fff 5px 9px); }
-mark.missed { border: 1.5px dashed hsl(var(--hue) 60% 35%); }
-mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
+  background: repeating-linear-gradient(135deg, hsl(var(--hue) var(--fill)) 0 5px,
+    var(--paper) 5px 9px); }
+mark.missed { border: 1.5px dashed hsl(var(--hue) var(--edge)); }
+mark.both { border-bottom: 3px dashed hsl(var(--gold) var(--edge)); }
 .tag { font: 600 .66rem/1 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
   letter-spacing: .02em; white-space: nowrap; margin: 0 .3em 0 .35em; vertical-align: .1em;
-  color: hsl(var(--hue) 55% 28%); }
+  color: hsl(var(--hue) var(--name)); }
 .tag b { font-weight: 400; font-variant-numeric: tabular-nums; }
 .tag.spurious::before { content: "\\2717\\00a0"; color: var(--bad); }
 .tag.missed::before { content: "missed\\00a0"; color: var(--bad); font-weight: 400; }
@@ -99,7 +106,7 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .displacy-arrow.plain { color: var(--soft); }
 .displacy-arrow.agreed, .line.agreed b { color: var(--good); }
 .displacy-arrow.spurious, .line.spurious b { color: var(--bad); }
-.displacy-arrow.missed, .line.missed b { color: #475467; }
+.displacy-arrow.missed, .line.missed b { color: var(--missed); }
 .displacy-arrow.missed .displacy-arc { stroke-dasharray: 4 3; }
 .line { margin: .2rem 0 0; font-size: .88rem; } .line b { font-weight: 400; }
 .links { overflow-x: auto; margin-top: .9rem; padding-top: .6rem;
@@ -114,6 +121,9 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .legend .line { margin: 0; font-size: inherit; }
 .note + .legend, .legend + .legend { margin-top: .6rem; }
 .histogram { display: block; width: 100%; height: auto; }
+.histogram .right { fill: var(--good); } .histogram .wrong { fill: var(--spot); }
+.histogram .axis { stroke: var(--axis); } .histogram .exact { stroke: var(--spot); }
+.note .right { color: var(--good); } .note .wrong { color: var(--spot); }
 .histogram text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif;
   fill: var(--soft); }
 .over-one { text-decoration: overline solid 2px var(--answer); }
@@ -122,7 +132,7 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .n { font: 600 .66rem/1 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
   font-variant-numeric: tabular-nums; white-space: nowrap; text-decoration: none;
   padding: .2em .45em; margin: 0 .2em; border-radius: .3em;
-  vertical-align: .3em; scroll-margin: 4rem; color: #fff; background: var(--answer); }
+  vertical-align: .3em; scroll-margin: 4rem; color: var(--on); background: var(--answer); }
 .n.spurious { background: var(--bad); } .n.agreed { background: var(--good); }
 .n.missed::before { content: "missed\\00a0"; font-weight: 400; }
 .n.spurious::before, .questions .n.missed::before { content: "\\2717\\00a0"; }
@@ -131,17 +141,19 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .n.close::before { content: "\\2309"; }
 .questions { list-style: none; margin: .9rem 0 0; padding: .6rem 0 0; font-size: .92rem;
   border-top: 1px solid var(--line); }
-.questions li { display: grid; grid-template-columns: minmax(2.6rem, auto) 1fr; padding: .3rem 0;
-  scroll-margin: 4rem; border-radius: .3em; }
+.questions li { display: grid; grid-template-columns: minmax(3rem, auto) 1fr; gap: 0 .4rem;
+  padding: .3rem 0; scroll-margin: 4rem; border-radius: .3em; }
 .questions li > div { min-width: 0; overflow-wrap: anywhere; }
 .questions .n { justify-self: start; align-self: start; margin: .25em 0 0; }
 .questions .found { color: var(--soft); font-variant-numeric: tabular-nums; }
-.found > span { margin-right: 1em; } .found a { color: var(--answer); }
+.found > span { margin-right: 1em; } .found .none { white-space: nowrap; }
+.found a { color: var(--answer); }
 .found .agreed a, .found .agreed.none { color: var(--good); }
 .found .spurious a, .found .missed.none { color: var(--bad); }
 .n:target, .questions li:target { outline: 2px solid var(--answer); outline-offset: 2px; }
 @media (max-width: 30rem) { main { padding: 1.5rem .7rem 3rem; } .card { padding: 1rem; }
-  .big { gap: .5rem 1.1rem; } .big h2 { flex-basis: 100%; } .big b { font-size: 1.3rem; } }
+  .big { gap: .5rem 1.1rem; } .big h2 { flex-basis: 100%; } .big b { font-size: 1.3rem; }
+  .links .candidate { white-space: normal; } }
 @media print { body { background: #fff; } .card { break-inside: avoid; }
   .long { max-height: none; overflow: visible; } }
 </style>
@@ -245,19 +257,19 @@ words.</p>
 {% set bad = height * bar.spurious / n %}
 <g><title>{{ "%.2f" % bar.low }} and up: {{ bar.agreed }} right, {{ bar.spurious }} spurious</title>
 <rect x="{{ 1 + loop.index0 * 16 }}" y="{{ "%.1f" % (114 - height + bad) }}" width="14"
-  height="{{ "%.1f" % (height - bad) }}" fill="#2f6f4f"/>
+  height="{{ "%.1f" % (height - bad) }}" class="right"/>
 <rect x="{{ 1 + loop.index0 * 16 }}" y="{{ "%.1f" % (114 - height) }}" width="14"
-  height="{{ "%.1f" % bad }}" fill="#e8590c"/>
+  height="{{ "%.1f" % bad }}" class="wrong"/>
 <text x="{{ 8 + loop.index0 * 16 }}" y="{{ "%.1f" % (111 - height) }}"
   text-anchor="middle">{{ n }}</text></g>
 {% endif %}
 {% endfor %}
-<line x1="0" y1="114.5" x2="320" y2="114.5" stroke="#98a2b3"/>
+<line x1="0" y1="114.5" x2="320" y2="114.5" class="axis"/>
 <text x="0" y="127">0</text><text x="160" y="127" text-anchor="middle">0.5</text>
 <text x="320" y="127" text-anchor="end">1</text>
 </svg>
-<p class="note"><span style="color:#2f6f4f">&#9632;</span> right &nbsp;
-<span style="color:#e8590c">&#9632;</span> spurious &nbsp; (heights: square root of the count)</p>
+<p class="note"><span class="right">&#9632;</span> right &nbsp;
+<span class="wrong">&#9632;</span> spurious &nbsp; (heights: square root of the count)</p>
 </section>
 {% endif %}
 {% for curve in page.curves %}
@@ -267,7 +279,7 @@ words.</p>
   aria-label="Share of right answers of {{ curve.component }} by score, and the diagonal of exact
 scores">
 {% for y in (0, 50, 100) %}
-<line x1="0" y1="{{ 140.5 - 1.3 * y }}" x2="320" y2="{{ 140.5 - 1.3 * y }}" stroke="#98a2b3"
+<line x1="0" y1="{{ 140.5 - 1.3 * y }}" x2="320" y2="{{ 140.5 - 1.3 * y }}" class="axis"
   stroke-opacity="{{ 1 if y == 0 else 0.35 }}"/>
 <text x="-4" y="{{ 144 - 1.3 * y }}" text-anchor="end">{{ y }}</text>
 {% endfor %}
@@ -275,12 +287,12 @@ scores">
 <g><title>Scores from {{ "%.1f" % bin.low }}: {{ bin.n }} answers, mean score
 {{ bin.score | percent }}, {{ bin.right | percent }} % right</title>
 <rect x="{{ "%.1f" % (bin.low * 320 + 2) }}" y="{{ "%.1f" % (140 - 130 * bin.right) }}" width="28"
-  height="{{ "%.1f" % (130 * bin.right) }}" fill="#2f6f4f"
+  height="{{ "%.1f" % (130 * bin.right) }}" class="right"
   fill-opacity="{{ 0.9 if bin.n >= 20 else 0.4 }}"/>
 <text x="{{ "%.1f" % (bin.low * 320 + 16) }}" y="{{ "%.1f" % (136 - 130 * bin.right) }}"
   text-anchor="middle">{{ bin.n }}</text></g>
 {% endfor %}
-<line x1="0" y1="140" x2="320" y2="10" stroke="#e8590c" stroke-dasharray="4 3"/>
+<line x1="0" y1="140" x2="320" y2="10" class="exact" stroke-dasharray="4 3"/>
 <text x="0" y="155">0</text><text x="160" y="155" text-anchor="middle">score 0.5</text>
 <text x="320" y="155" text-anchor="end">1</text>
 </svg>
@@ -418,11 +430,11 @@ that to question 1 ends</span></p>
 <span>F1 {{ question.f1 | percent }}</span>
 {% endif %}
 {% if question.kind in ("spurious", "missed") %}
-<span class="right">right:
+<span>right:
 {% for answer in question.gold %}
 {{ place(answer) }}{{ "," if not loop.last }}
 {% else %}
-no answer
+<span class="none">no answer</span>
 {% endfor %}
 </span>
 {% endif %}

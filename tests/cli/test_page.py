@@ -1,5 +1,7 @@
 """``spacy luke page``: one HTML file with predicted and annotated entities side by side."""
 
+import re
+
 import pytest
 import spacy
 from spacy.cli import app
@@ -201,6 +203,15 @@ def test_the_page_shows_relations_and_types_below_and_behind_entities():
     text = read(html)
     assert "child 0.75" in text and "poet 0.50" in text and "countess" in text
     assert html.count("<svg") == 1 and "Arcs point from the head" in text
+
+
+def test_all_colours_have_a_light_and_a_dark_value():
+    html = render(page_of([(related([("Ada", "Byron", "child")]), related([]))]))
+    light, dark = re.findall(r":root \{(.*?)\}", html, re.DOTALL)
+    assert set(re.findall(r"--[\w-]+:", dark)) | {"--spot:"} == set(re.findall(r"--[\w-]+:", light))
+    rest = html.replace(light, "").replace(dark, "")
+    assert re.findall(r" #[0-9a-f]{3,6};", rest) == [" #fff;"]  # of printed pages
+    assert not re.search(r"hsl\(var\(--\w+\) \d", rest)
 
 
 def test_a_page_without_relations_or_types_does_not_speak_of_them():
