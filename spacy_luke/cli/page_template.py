@@ -153,7 +153,9 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) var(--edge)); }
 .n:target, .questions li:target { outline: 2px solid var(--answer); outline-offset: 2px; }
 @media (max-width: 30rem) { main { padding: 1.5rem .7rem 3rem; } .card { padding: 1rem; }
   .big { gap: .5rem 1.1rem; } .big h2 { flex-basis: 100%; } .big b { font-size: 1.3rem; }
-  .links .candidate { white-space: normal; } }
+  .links .candidate { white-space: normal; }
+  table { font-size: .82rem; } th, td { padding-left: .2rem; padding-right: .2rem; }
+  td.name { min-width: 5.5rem; } }
 @media print { body { background: #fff; } .card { break-inside: avoid; }
   .long { max-height: none; overflow: visible; } }
 </style>
@@ -226,7 +228,8 @@ The entities are given, not predicted.
 {% endfor %}
 {% if page.questions %}
 <section class="card">
-<h2>Questions</h2>
+<h2>Questions with and without an answer</h2>
+<div class="long" tabindex="0" role="region" aria-label="Questions with and without an answer">
 <table>
 <tr><th scope="col">questions</th>
 {% for name in ("gold", "answered", "right", "EM", "F1") %}
@@ -238,6 +241,7 @@ The entities are given, not predicted.
 <td>{{ row.right }}</td><td>{{ row.exact | percent }}</td><td>{{ row.f1 | percent }}</td></tr>
 {% endfor %}
 </table>
+</div>
 <p class="note">Right: the best answer, or that there is none, matches exactly (EM). F1: of its
 words.</p>
 </section>
