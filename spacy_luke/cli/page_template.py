@@ -133,6 +133,7 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) var(--edge)); }
   font-variant-numeric: tabular-nums; white-space: nowrap; text-decoration: none;
   padding: .2em .45em; margin: 0 .2em; border-radius: .3em;
   vertical-align: .3em; scroll-margin: 4rem; color: var(--on); background: var(--answer); }
+.n, .tag, .type { unicode-bidi: isolate; }
 .n.spurious { background: var(--bad); } .n.agreed { background: var(--good); }
 .n.missed::before { content: "missed\\00a0"; font-weight: 400; }
 .n.spurious::before, .questions .n.missed::before { content: "\\2717\\00a0"; }
