@@ -1,4 +1,4 @@
-"""Documents with relations and types, and a reader of pages."""
+"""Documents with relations and types, a reader of pages, and a counter of operations."""
 
 import re
 import sys
