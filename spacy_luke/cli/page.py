@@ -36,6 +36,13 @@ from .page_counts import (
     what_is_written,
 )
 from .page_links import LINKS, ShownLink, linking_kb, show_links
+from .page_questions import (
+    ANSWERS,
+    QuestionCounts,
+    ShownQuestion,
+    count_questions,
+    show_questions,
+)
 from .page_relations import Drawn, draw_relations
 from .page_template import TEMPLATE
 from .page_text import Entity, Piece, cut_text, type_chips
@@ -58,6 +65,17 @@ class ShownDoc:
     n_words: int
     relations: Drawn
     links: list[ShownLink]
+    questions: list[ShownQuestion]
+
+    @property
+    def n_right(self) -> int:
+        """Questions whose best answer, or that there is none, is right."""
+        return sum(question.kind == "agreed" for question in self.questions)
+
+    @property
+    def n_compared(self) -> int:
+        """Questions with annotation."""
+        return sum(question.kind != "plain" for question in self.questions)
 
 
 class Bar(NamedTuple):
@@ -84,7 +102,8 @@ class HtmlPage:
 
     n_docs: number of documents counted. Fewer may be shown.
     tallies: counts of each layer that is both predicted and annotated.
-    given: whether the entities are gold; then they are not counted.
+    questions: counts of questions; empty without annotation.
+    entities: "predicted", "given" (gold entities, which are not counted) or "" if there are none.
     """
 
     title: str
@@ -94,7 +113,13 @@ class HtmlPage:
     tallies: list[LabelCounts]
     bars: list[Bar]
     curves: list[Curve]
-    given: bool = False
+    questions: list[QuestionCounts]
+    entities: str = "predicted"
+
+    @property
+    def compared(self) -> list[str]:
+        """What is both predicted and annotated."""
+        return [tally.what for tally in self.tallies] + ["answers"] * bool(self.questions)
 
 
 @app.command("page")
@@ -110,7 +135,7 @@ def page_cli(
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
     """Write a page of documents with predicted and annotated entities, their scores, and relations,
-    types and links, if there are any.
+    types, links, and questions with their answers, if there are any.
 
     The page is one file without external resources. All documents are counted; --limit only limits
     those shown.
@@ -128,16 +153,18 @@ def page_cli(
 
 
 def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str) -> HtmlPage:
-    """Predict entities, relations, types and links, and compare them with the annotation.
+    """Predict entities, relations, types, links and answers to questions, and compare them with the
+    annotation.
 
     A pipeline that writes these but no entities gets gold entities. What the pipeline does not
     write is not shown. limit: maximum documents shown; 0: all. Raises
     ConfigError if the pipeline writes nothing that the page shows.
     """
-    page = HtmlPage(title, _meta(nlp), len(examples), [], [], [], [])
+    page = HtmlPage(title, _meta(nlp), len(examples), [], [], [], [], [])
     written, kb = what_is_written(nlp), linking_kb(nlp)
     if not _predicts_entities(nlp, written):
-        page.given = True
+        given = any(eg.reference.has_annotation("ENT_IOB") for eg in examples)
+        page.entities = "given" if given else ""
         preset_gold(examples, nlp)
     compare = any(relation_offsets(eg.reference) for eg in examples)
     scored: list[tuple[float, bool]] = []
@@ -159,8 +186,10 @@ def make_page(nlp: Language, examples: Sequence[Example], limit: int, title: str
             count_labels(entities, predicted, gold)
             annotated = True
     page.tallies = count_written(written, predictions)
-    if annotated and not page.given:
+    if annotated and page.entities == "predicted":
         page.tallies.insert(0, entities)
+    if ANSWERS in written:
+        page.questions = count_questions(predictions)
     page.bars = histogram(scored)
     page.curves = reliability_curves(nlp, predictions)
     return page
@@ -226,7 +255,11 @@ def show(
         chips = type_chips(
             doc, reference, settings.get("ancestors", False), settings.get("spans_key")
         )
-    pieces = cut_text(doc.text, predicted, gold, chips)
+    questions = []
+    if ANSWERS in written:
+        questions = show_questions(doc, reference, f"question-{number}", **written[ANSWERS])
+    answers = [answer for question in questions for answer in question.marks]
+    pieces = cut_text(doc.text, predicted, gold, chips, answers)
     drawn = Drawn([], [])
     if RELATIONS in written:
         name, settings = f"relations-{number}", written[RELATIONS]
@@ -234,7 +267,7 @@ def show(
     links = []
     if LINKS in written and kb is not None:
         links = show_links(doc, reference, kb, **written[LINKS])
-    return ShownDoc(title, pieces, counts, len(doc), drawn, links)
+    return ShownDoc(title, pieces, counts, len(doc), drawn, links, questions)
 
 
 def histogram(scored: Iterable[tuple[float, bool]]) -> list[Bar]:
@@ -268,6 +301,7 @@ def render(page: HtmlPage) -> str:
         types=any(piece.types for shown in page.documents for piece in shown.pieces),
         relations=any(any(shown.relations) for shown in page.documents),
         links=any(shown.links for shown in page.documents),
+        questions=any(shown.questions for shown in page.documents),
     )
 
 
@@ -285,8 +319,8 @@ def _predicts_entities(nlp: Language, written: Written) -> bool:
     if not predicted and not written:
         raise ConfigError(
             f"No component of the pipeline ({', '.join(nlp.pipe_names) or 'empty'}) writes "
-            "Doc.ents, relations, types or links. (A luke_ner with nested = true does not write "
-            "Doc.ents.)"
+            "Doc.ents, relations, types, links or answers. (A luke_ner with nested = true does not "
+            "write Doc.ents.)"
         )
     return predicted
 
@@ -299,6 +333,7 @@ def _meta(nlp: Language) -> list[tuple[str, str]]:
     settings: dict[str, Callable[[Any], str]] = {
         "nil_bias": "{:g}".format,
         "threshold": "{:g}".format,
+        "score_threshold": "{:g}".format,
     }
     for name, pipe in nlp.pipeline:
         cfg: Any = getattr(pipe, "cfg", None) or {}

@@ -10,14 +10,16 @@ from spacy.scorer import PRFScore
 from spacy.training import Example
 
 from .page_links import LINKS
+from .page_questions import ANSWERS
 from .page_text import Entity
 
 RELATIONS, TYPES = "doc._.relations", "span._.types"
-# Settings of the component that its metric needs.
+# Settings of the component that its metric or the page needs.
 _SETTINGS = {
     RELATIONS: ("symmetric", "spans_key", "merge_entities"),
     LINKS: ("spans_key", "labels_discard"),
     TYPES: ("threshold", "thresholds", "multi_label", "ancestors", "spans_key"),
+    ANSWERS: ("no_answer",),
 }
 Written = dict[str, dict[str, Any]]
 """The attributes that a pipeline writes -> settings of the last component that writes them."""
@@ -103,14 +105,15 @@ def count_written(written: Written, examples: Sequence[Example]) -> list[LabelCo
 
     counters: dict[str, tuple[str, Callable[..., Mapping[str, PRFScore]]]] = {
         RELATIONS: ("relations", count_relations),
-        TYPES: ("types", count_types),
         LINKS: ("links", count_links),
+        TYPES: ("types", count_types),
     }
     tallies = []
-    for attribute, settings in written.items():
-        what, counter = counters[attribute]
+    for attribute, (what, counter) in counters.items():
+        if attribute not in written:
+            continue
         tally = LabelCounts(what)
-        for label, score in counter(examples, **settings).items():
+        for label, score in counter(examples, **written[attribute]).items():
             tally.add(label, Counts(score.tp, score.fp, score.fn))
         if tally.total.gold:
             tallies.append(tally)

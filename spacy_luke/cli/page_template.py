@@ -9,6 +9,10 @@ TEMPLATE = """\
 <span><i>R</i> {{ counts.r | percent }}</span>
 <span><i>F</i> {{ counts.f | percent }}</span>
 {% endmacro %}
+{% macro place(answer) -%}
+{% if answer.place %}<a href="#{{ answer.id }}" dir="auto">{{ answer.text }}</a>{% else -%}
+<span dir="auto">{{ answer.text }}</span>{% endif %}
+{%- endmacro %}
 {% set words = {
   "agreed": "agreement", "spurious": "spurious", "missed": "missed"} %}
 <!DOCTYPE html>
@@ -19,7 +23,13 @@ TEMPLATE = """\
 <title>{{ page.title }}</title>
 <style>
 :root { --ink: #1f2430; --soft: #667085; --line: #dfe3ea; --paper: #fff; --ground: #f5f6f8;
-  --good: #2f6f4f; --bad: #c2410c; }
+  --good: #2f6f4f; --bad: #c2410c; --answer: #4338ca; --on: #fff; --missed: #475467;
+  --spot: #e8590c; --axis: #98a2b3; --fill: 75% 86%; --edge: 50% 40%; --name: 55% 28%;
+  color-scheme: light dark; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7ec; --soft: #a0a9b8; --line: #343b47; --paper: #1b1f27; --ground: #12151b;
+    --good: #6fbf94; --bad: #fb8a5c; --answer: #a9adff; --on: #12151b; --missed: #b4bcc9;
+    --axis: #667085; --fill: 45% 27%; --edge: 45% 58%; --name: 60% 78%; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
@@ -50,8 +60,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; m
   font-size: .92rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 .swatch { display: inline-block; width: .8em; height: .8em; border-radius: .2em;
-  margin-right: .45em; vertical-align: -.05em; background: hsl(var(--hue) 75% 82%);
-  border: 1px solid hsl(var(--hue) 45% 45%); }
+  margin-right: .45em; vertical-align: -.05em; background: hsl(var(--hue) var(--fill));
+  border: 1px solid hsl(var(--hue) var(--edge)); }
 article header { display: flex; flex-wrap: wrap; gap: .2rem 1rem; align-items: baseline;
   justify-content: space-between; margin-bottom: .6rem; }
 .scores { color: var(--soft); font-size: .88rem; font-variant-numeric: tabular-nums; }
@@ -60,15 +70,16 @@ article header { display: flex; flex-wrap: wrap; gap: .2rem 1rem; align-items: b
   font-family: Charter, Georgia, "DejaVu Serif", serif; font-size: 1.03rem; }
 mark { color: inherit; background: none; padding: .14em .1em; border-radius: .2em;
   -webkit-box-decoration-break: clone; box-decoration-break: clone; }
-mark.agreed { background: hsl(var(--hue) 75% 86%);
-  border-bottom: 2px solid hsl(var(--hue) 50% 40%); }
+mark.agreed { background: hsl(var(--hue) var(--fill));
+  border-bottom: 2px solid hsl(var(--hue) var(--edge)); }
 mark.spurious, mark.both { border: 1.5px solid var(--bad);
-  background: repeating-linear-gradient(135deg, hsl(var(--hue) 75% 86%) 0 5px, #fff 5px 9px); }
-mark.missed { border: 1.5px dashed hsl(var(--hue) 60% 35%); }
-mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
+  background: repeating-linear-gradient(135deg, hsl(var(--hue) var(--fill)) 0 5px,
+    var(--paper) 5px 9px); }
+mark.missed { border: 1.5px dashed hsl(var(--hue) var(--edge)); }
+mark.both { border-bottom: 3px dashed hsl(var(--gold) var(--edge)); }
 .tag { font: 600 .66rem/1 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
   letter-spacing: .02em; white-space: nowrap; margin: 0 .3em 0 .35em; vertical-align: .1em;
-  color: hsl(var(--hue) 55% 28%); }
+  color: hsl(var(--hue) var(--name)); }
 .tag b { font-weight: 400; font-variant-numeric: tabular-nums; }
 .tag.spurious::before { content: "\\2717\\00a0"; color: var(--bad); }
 .tag.missed::before { content: "missed\\00a0"; color: var(--bad); font-weight: 400; }
@@ -95,7 +106,7 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .displacy-arrow.plain { color: var(--soft); }
 .displacy-arrow.agreed, .line.agreed b { color: var(--good); }
 .displacy-arrow.spurious, .line.spurious b { color: var(--bad); }
-.displacy-arrow.missed, .line.missed b { color: #475467; }
+.displacy-arrow.missed, .line.missed b { color: var(--missed); }
 .displacy-arrow.missed .displacy-arc { stroke-dasharray: 4 3; }
 .line { margin: .2rem 0 0; font-size: .88rem; } .line b { font-weight: 400; }
 .links { overflow-x: auto; margin-top: .9rem; padding-top: .6rem;
@@ -108,10 +119,44 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 .links .candidate.gold { font-weight: 600; }
 .link.agreed { color: var(--good); } .link.spurious, .link.missed { color: var(--bad); }
 .legend .line { margin: 0; font-size: inherit; }
-.note + .legend { margin-top: .6rem; }
+.note + .legend, .legend + .legend { margin-top: .6rem; }
 .histogram { display: block; width: 100%; height: auto; }
+.histogram .right { fill: var(--good); } .histogram .wrong { fill: var(--spot); }
+.histogram .axis { stroke: var(--axis); } .histogram .exact { stroke: var(--spot); }
+.note .right { color: var(--good); } .note .wrong { color: var(--spot); }
 .histogram text { font: 10px system-ui, -apple-system, "DejaVu Sans", sans-serif;
   fill: var(--soft); }
+.over-one { text-decoration: overline solid 2px var(--answer); }
+.over-more { text-decoration: overline double 2px var(--answer); }
+.over-missed { text-decoration: overline dashed 2px var(--answer); }
+.n { font: 600 .66rem/1 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
+  font-variant-numeric: tabular-nums; white-space: nowrap; text-decoration: none;
+  padding: .2em .45em; margin: 0 .2em; border-radius: .3em;
+  vertical-align: .3em; scroll-margin: 4rem; color: var(--on); background: var(--answer); }
+.n, .tag, .type { unicode-bidi: isolate; }
+.n.spurious { background: var(--bad); } .n.agreed { background: var(--good); }
+.n.missed::before { content: "missed\\00a0"; font-weight: 400; }
+.n.spurious::before, .questions .n.missed::before { content: "\\2717\\00a0"; }
+.n.missed { color: var(--bad); background: none; box-shadow: inset 0 0 0 1px var(--bad); }
+.n.close { color: var(--answer); background: none; padding: .2em 0; }
+.n.close::before { content: "\\2309"; }
+.questions { list-style: none; margin: .9rem 0 0; padding: .6rem 0 0; font-size: .92rem;
+  border-top: 1px solid var(--line); }
+.questions li { display: grid; grid-template-columns: minmax(3rem, auto) 1fr; gap: 0 .4rem;
+  padding: .3rem 0; scroll-margin: 4rem; border-radius: .3em; }
+.questions li > div { min-width: 0; overflow-wrap: anywhere; }
+.questions .n { justify-self: start; align-self: start; margin: .25em 0 0; }
+.questions .found { color: var(--soft); font-variant-numeric: tabular-nums; }
+.found > span { margin-right: 1em; } .found .none { white-space: nowrap; }
+.found a { color: var(--answer); }
+.found .agreed a, .found .agreed.none { color: var(--good); }
+.found .spurious a, .found .missed.none { color: var(--bad); }
+.n:target, .questions li:target { outline: 2px solid var(--answer); outline-offset: 2px; }
+@media (max-width: 30rem) { main { padding: 1.5rem .7rem 3rem; } .card { padding: 1rem; }
+  .big { gap: .5rem 1.1rem; } .big h2 { flex-basis: 100%; } .big b { font-size: 1.3rem; }
+  .links .candidate { white-space: normal; }
+  table { font-size: .82rem; } th, td { padding-left: .2rem; padding-right: .2rem; }
+  td.name { min-width: 5.5rem; } }
 @media print { body { background: #fff; } .card { break-inside: avoid; }
   .long { max-height: none; overflow: visible; } }
 </style>
@@ -120,8 +165,8 @@ mark.both { border-bottom: 3px dashed hsl(var(--gold) 60% 35%); }
 <main>
 <h1>{{ page.title }}</h1>
 <p class="lead">
-{% if page.tallies %}
-Predicted and annotated {{ page.tallies | map(attribute="what") | join(", ") }} of
+{% if page.compared %}
+Predicted and annotated {{ page.compared | join(", ") }} of
 {% else %}
 Predictions for
 {% endif %}
@@ -130,7 +175,7 @@ Predictions for
 {% else %}
 {{ page.n_docs }} document{{ "" if page.n_docs == 1 else "s" }}.
 {% endif %}
-{% if page.given %}
+{% if page.entities == "given" %}
 The entities are given, not predicted.
 {% endif %}</p>
 
@@ -146,6 +191,18 @@ The entities are given, not predicted.
 <div><b>{{ total.missed }}</b><span>missed</span></div>
 </section>
 {% endfor %}
+
+{% if page.questions %}
+<section class="card big" aria-label="Scores of all documents: questions">
+{% set all, answerable, unanswerable = page.questions %}
+<h2>Questions</h2>
+<div><b>{{ all.exact | percent }}</b><span>exact match</span></div>
+<div><b>{{ all.f1 | percent }}</b><span>F1</span></div>
+<div><b>{{ all.answered }}</b><span>answered of {{ all.questions }}</span></div>
+<div><b>{{ unanswerable.right }}</b><span>&ldquo;no answer&rdquo; right of
+{{ unanswerable.questions }}</span></div>
+</section>
+{% endif %}
 
 <div class="two">
 <div>
@@ -170,6 +227,26 @@ The entities are given, not predicted.
 </div>
 </section>
 {% endfor %}
+{% if page.questions %}
+<section class="card">
+<h2>Questions with and without an answer</h2>
+<div class="long" tabindex="0" role="region" aria-label="Questions with and without an answer">
+<table>
+<tr><th scope="col">questions</th>
+{% for name in ("gold", "answered", "right", "EM", "F1") %}
+<th scope="col">{{ name }}</th>
+{% endfor %}
+</tr>
+{% for row in page.questions %}
+<tr><td class="name">{{ row.name }}</td><td>{{ row.questions }}</td><td>{{ row.answered }}</td>
+<td>{{ row.right }}</td><td>{{ row.exact | percent }}</td><td>{{ row.f1 | percent }}</td></tr>
+{% endfor %}
+</table>
+</div>
+<p class="note">Right: the best answer, or that there is none, matches exactly (EM). F1: of its
+words.</p>
+</section>
+{% endif %}
 </div>
 <div>
 {% if page.bars %}
@@ -185,19 +262,19 @@ The entities are given, not predicted.
 {% set bad = height * bar.spurious / n %}
 <g><title>{{ "%.2f" % bar.low }} and up: {{ bar.agreed }} right, {{ bar.spurious }} spurious</title>
 <rect x="{{ 1 + loop.index0 * 16 }}" y="{{ "%.1f" % (114 - height + bad) }}" width="14"
-  height="{{ "%.1f" % (height - bad) }}" fill="#2f6f4f"/>
+  height="{{ "%.1f" % (height - bad) }}" class="right"/>
 <rect x="{{ 1 + loop.index0 * 16 }}" y="{{ "%.1f" % (114 - height) }}" width="14"
-  height="{{ "%.1f" % bad }}" fill="#e8590c"/>
+  height="{{ "%.1f" % bad }}" class="wrong"/>
 <text x="{{ 8 + loop.index0 * 16 }}" y="{{ "%.1f" % (111 - height) }}"
   text-anchor="middle">{{ n }}</text></g>
 {% endif %}
 {% endfor %}
-<line x1="0" y1="114.5" x2="320" y2="114.5" stroke="#98a2b3"/>
+<line x1="0" y1="114.5" x2="320" y2="114.5" class="axis"/>
 <text x="0" y="127">0</text><text x="160" y="127" text-anchor="middle">0.5</text>
 <text x="320" y="127" text-anchor="end">1</text>
 </svg>
-<p class="note"><span style="color:#2f6f4f">&#9632;</span> right &nbsp;
-<span style="color:#e8590c">&#9632;</span> spurious &nbsp; (heights: square root of the count)</p>
+<p class="note"><span class="right">&#9632;</span> right &nbsp;
+<span class="wrong">&#9632;</span> spurious &nbsp; (heights: square root of the count)</p>
 </section>
 {% endif %}
 {% for curve in page.curves %}
@@ -207,7 +284,7 @@ The entities are given, not predicted.
   aria-label="Share of right answers of {{ curve.component }} by score, and the diagonal of exact
 scores">
 {% for y in (0, 50, 100) %}
-<line x1="0" y1="{{ 140.5 - 1.3 * y }}" x2="320" y2="{{ 140.5 - 1.3 * y }}" stroke="#98a2b3"
+<line x1="0" y1="{{ 140.5 - 1.3 * y }}" x2="320" y2="{{ 140.5 - 1.3 * y }}" class="axis"
   stroke-opacity="{{ 1 if y == 0 else 0.35 }}"/>
 <text x="-4" y="{{ 144 - 1.3 * y }}" text-anchor="end">{{ y }}</text>
 {% endfor %}
@@ -215,12 +292,12 @@ scores">
 <g><title>Scores from {{ "%.1f" % bin.low }}: {{ bin.n }} answers, mean score
 {{ bin.score | percent }}, {{ bin.right | percent }} % right</title>
 <rect x="{{ "%.1f" % (bin.low * 320 + 2) }}" y="{{ "%.1f" % (140 - 130 * bin.right) }}" width="28"
-  height="{{ "%.1f" % (130 * bin.right) }}" fill="#2f6f4f"
+  height="{{ "%.1f" % (130 * bin.right) }}" class="right"
   fill-opacity="{{ 0.9 if bin.n >= 20 else 0.4 }}"/>
 <text x="{{ "%.1f" % (bin.low * 320 + 16) }}" y="{{ "%.1f" % (136 - 130 * bin.right) }}"
   text-anchor="middle">{{ bin.n }}</text></g>
 {% endfor %}
-<line x1="0" y1="140" x2="320" y2="10" stroke="#e8590c" stroke-dasharray="4 3"/>
+<line x1="0" y1="140" x2="320" y2="10" class="exact" stroke-dasharray="4 3"/>
 <text x="0" y="155">0</text><text x="160" y="155" text-anchor="middle">score 0.5</text>
 <text x="320" y="155" text-anchor="end">1</text>
 </svg>
@@ -242,13 +319,13 @@ the dashed line scores are exact. Calibration error {{ curve.error | percent }} 
 
 <section class="card" style="--hue:210;--gold:210">
 <h2>Legend</h2>
-{% if page.given %}
+{% if page.entities == "given" %}
 <p class="legend">
 <span><mark class="agreed">text</mark><span class="tag">LABEL</span> an annotated entity</span>
 <span><mark class="missed">text</mark><span class="tag missed">LABEL</span> an annotated entity
 that does not align with tokens, and was not given</span>
 </p>
-{% else %}
+{% elif page.entities %}
 <p class="legend">
 <span><mark class="agreed">text</mark><span class="tag">LABEL <b>0.98</b></span> predicted and
 annotated alike</span>
@@ -281,6 +358,18 @@ alike</span>
 <span class="link spurious">&#10007; another entity, and the right one</span>
 <span>candidates with their scores, <b>the right one</b> in bold</span></p>
 {% endif %}
+{% if questions %}
+<p class="legend">Answers, with the numbers of their questions:
+<span><span class="n plain">1</span><mark class="over-one">text</mark> predicted</span>
+<span><span class="n agreed">1</span><mark class="over-one">text</mark> right</span>
+<span><span class="n spurious">1</span><mark class="over-one">text</mark> wrong</span>
+<span><span class="n missed">1</span><mark class="over-missed">text</mark> a right answer that
+was not given</span>
+<span><mark class="over-more">text</mark><span class="n close">1</span> several answers, of which
+that to question 1 ends</span></p>
+<p class="note">A number in the text leads to its question, an answer below the text to its place.
+1.2 is the second answer to question 1; scores count only the first.</p>
+{% endif %}
 </section>
 
 {% for doc in page.documents %}
@@ -288,20 +377,36 @@ alike</span>
 <header><h3>{{ doc.title }}</h3>
 <div class="scores">{{ doc.n_words }} tokens
 {% if doc.counts is none %}
-<span>not annotated</span>
-{% elif not page.given %}
+{% if page.entities %}
+<span>{{ "entities " if questions }}not annotated</span>
+{% endif %}
+{% elif page.entities == "predicted" %}
 {{ scores(doc.counts) }}
+{% endif %}
+{% if doc.n_compared %}
+<span>{{ doc.n_right }} of {{ doc.n_compared }} questions right</span>
 {% endif %}
 </div></header>
 <p class="text" dir="auto">
 {%- for piece in doc.pieces -%}
+{%- for answer in piece.opens -%}
+<a class="n {{ answer.kind }}" id="{{ answer.id }}" href="#{{ answer.question }}"
+ title="{{ "right answer" if answer.kind == "missed" else "answer" }} to question {{ answer.label }}
+{%- if answer.score is not none %}, {{ "%.2f" % answer.score }}{% endif %}">{{ answer.label }}</a>
+{%- endfor -%}
 {%- if piece.kind -%}
-<mark class="{{ piece.kind }}" style="--hue:{{ hues[piece.label or piece.gold_label] }}
+<mark class="{{ piece.kind }}{% if piece.line %} over-{{ piece.line }}{% endif %}" style="--hue:
+{{- hues[piece.label or piece.gold_label] }}
 {%- if piece.kind == "both" %};--gold:{{ hues[piece.gold_label] }}{% endif %}">
 {{- piece.text }}</mark>
+{%- elif piece.line -%}
+<mark class="over-{{ piece.line }}">{{ piece.text }}</mark>
 {%- else -%}
 {{ piece.text }}
 {%- endif -%}
+{%- for answer in piece.closes -%}
+<span class="n close">{{ answer.label }}</span>
+{%- endfor -%}
 {%- for tag in piece.tags -%}
 <span class="tag {{ tag.kind }}" style="--hue:{{ hues[tag.label] }}" title="{{ words[tag.kind] }}">
 {{- tag_text(tag) | trim }}</span>
@@ -312,6 +417,36 @@ alike</span>
 {%- endfor -%}
 {%- endfor -%}
 </p>
+{% if doc.questions %}
+<ol class="questions" aria-label="Questions">
+{% for question in doc.questions %}
+<li id="{{ question.id }}"><span class="n {{ question.kind }}">{{ question.number }}</span>
+<div><span dir="auto">{{ question.text if question.text.strip() else "(empty)" }}</span>
+<div class="found">
+{% for answer in question.answers %}
+<span class="{{ answer.kind }}">{{ place(answer) }} {{ "%.2f" % answer.score }}</span>
+{% endfor %}
+{% if question.n_others %}<span>+{{ question.n_others }}</span>{% endif %}
+{% if question.no_answer is not none or not question.answers %}
+<span class="none{{ " " + question.kind if not question.answers }}">no answer
+{%- if question.no_answer is not none %} {{ "%.2f" % question.no_answer }}{% endif %}</span>
+{% endif %}
+{% if question.kind == "spurious" and question.f1 %}
+<span>F1 {{ question.f1 | percent }}</span>
+{% endif %}
+{% if question.kind in ("spurious", "missed") %}
+<span>right:
+{% for answer in question.gold %}
+{{ place(answer) }}{{ "," if not loop.last }}
+{% else %}
+<span class="none">no answer</span>
+{% endfor %}
+</span>
+{% endif %}
+</div></div></li>
+{% endfor %}
+</ol>
+{% endif %}
 {% if doc.relations.pictures or doc.relations.lines %}
 <div class="relations" tabindex="0" aria-label="Relations">
 {% for picture in doc.relations.pictures %}

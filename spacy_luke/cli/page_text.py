@@ -1,7 +1,7 @@
-"""The text of a document on the page, with predicted and gold entities and types."""
+"""The text of a document on the page, with predicted and gold entities, types and answers."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,13 +42,31 @@ class Chip(NamedTuple):
     score: float | None
 
 
+class ShownAnswer(NamedTuple):
+    """An answer to a question. kind: "plain" without annotation, else "agreed", "spurious" or
+    "missed" (only annotated). label: the number of the question, and of the answer unless it is the
+    best. place: its characters; None if it is not in the text. score: None if missed. id, question:
+    ids of the HTML elements of its mark in the text and of its question."""
+
+    kind: str
+    label: str
+    text: str
+    place: Place | None
+    score: float | None
+    id: str
+    question: str
+
+
 @dataclass
 class Piece:
-    """A range of text within which no entity starts or ends.
+    """A range of text within which no entity or answer starts or ends.
 
     kind: "", "agreed", "spurious", "missed", or "both" if a spurious and a missed entity overlap.
     label: of the predicted entity. gold_label: of the annotated one.
     tags, types: of the entities that end here.
+    line: over the text: "" without answers, "missed" if all its answers are, "one", or "more" if
+    answers overlap. opens: the answers that start here. closes: those that end here, inside
+    an answer that goes on.
     """
 
     text: str
@@ -57,6 +75,9 @@ class Piece:
     gold_label: str = ""
     tags: list[EntityTag] = field(default_factory=list)
     types: list[Chip] = field(default_factory=list)
+    line: str = ""
+    opens: list[ShownAnswer] = field(default_factory=list)
+    closes: list[ShownAnswer] = field(default_factory=list)
 
 
 def cut_text(
@@ -64,8 +85,10 @@ def cut_text(
     predicted: Sequence[Entity],
     gold: Sequence[Entity] | None,
     types: Mapping[Place, Sequence[Chip]] | None = None,
+    answers: Iterable[ShownAnswer] = (),
 ) -> list[Piece]:
-    """Cut a text at entity boundaries. A predicted entity may overlap a gold one.
+    """Cut a text at boundaries of entities and answers. A predicted entity may overlap a gold one,
+    and answers may overlap everything.
 
     types: shown at the end of their character ranges, which need not be entities.
 
@@ -79,7 +102,8 @@ def cut_text(
     kinds = [(e, "agreed" if e.key in gold_keys else "spurious") for e in predicted]
     kinds += [(e, "missed") for e in gold if e.key not in predicted_keys]
     ends = {edge for e, _ in kinds for edge in (e.start, e.end)} | {end for _, end in types}
-    bounds = sorted({0, len(text), *ends})
+    at = _by_place(answers)
+    bounds = sorted({0, len(text), *ends, *(edge for place in at for edge in place)})
     starting: dict[int, list[tuple[Entity, str]]] = defaultdict(list)
     for entity, kind in kinds:
         starting[entity.start].append((entity, kind))
@@ -101,7 +125,36 @@ def cut_text(
             if entity.end == end:
                 piece.tags.append(EntityTag(kind, entity.label, entity.score))
         pieces.append(piece)
+    _mark_answers(pieces, at)
     return pieces
+
+
+def _by_place(answers: Iterable[ShownAnswer]) -> dict[Place, list[ShownAnswer]]:
+    """Answers that are in the text, each once."""
+    at: dict[Place, list[ShownAnswer]] = defaultdict(list)
+    for answer in dict.fromkeys(answers):
+        if answer.place is not None:
+            at[answer.place].append(answer)
+    return at
+
+
+def _mark_answers(pieces: Iterable[Piece], at: Mapping[Place, list[ShownAnswer]]) -> None:
+    """Set the lines and numbers of answers. Of those that start together, the longest is first."""
+    starting: dict[int, list[Place]] = defaultdict(list)
+    for place in sorted(at, key=lambda place: -place[1]):
+        starting[place[0]].append(place)
+    over: list[Place] = []
+    position = 0
+    for piece in pieces:
+        over = [place for place in over if place[1] > position] + starting[position]
+        piece.opens = [answer for place in starting[position] for answer in at[place]]
+        position += len(piece.text)
+        if any(end > position for _, end in over):
+            piece.closes = [x for place in over if place[1] == position for x in at[place]]
+        if over:
+            missed = all(answer.kind == "missed" for place in over for answer in at[place])
+            one = "missed" if missed else "one"
+            piece.line = "more" if len(over) > 1 else one
 
 
 def type_chips(

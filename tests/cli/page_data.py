@@ -1,6 +1,7 @@
-"""Documents with relations and types, and a reader of pages."""
+"""Documents with relations and types, a reader of pages, and a counter of operations."""
 
 import re
+import sys
 from html.parser import HTMLParser
 
 import spacy
@@ -16,14 +17,15 @@ install_types()
 
 
 class Reader(HTMLParser):
-    """Checks that tags are balanced; collects text and the addresses that a page names."""
+    """Checks that tags are balanced; collects text, ids, and the addresses that a page names."""
 
     def __init__(self):
         super().__init__()
-        self.open, self.text, self.addresses = [], [], []
+        self.open, self.text, self.addresses, self.ids = [], [], [], []
 
     def handle_starttag(self, tag, attrs):
         self.addresses += [value for name, value in attrs if name in ("src", "href")]
+        self.ids += [value for name, value in attrs if name == "id"]
         if tag not in VOID:
             self.open.append(tag)
 
@@ -34,13 +36,16 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.text.append(data)
+        if "style" not in self.open:
+            self.text.append(data)
 
 
 def read(html):
+    """The text of a page, which refers to nothing but its own elements."""
     reader = Reader()
     reader.feed(html)
-    assert not reader.open and not reader.addresses
+    assert not reader.open and len(set(reader.ids)) == len(reader.ids)
+    assert set(reader.addresses) <= {f"#{name}" for name in reader.ids}
     assert "<script" not in html and "http" not in html and "url(" not in html
     return re.sub(r"\s+", " ", "".join(reader.text))
 
@@ -73,3 +78,22 @@ def texts(picture):
         r'displacy-arrow (\w+)".*?<textPath[^>]*>(.*?)</textPath>', picture, re.DOTALL
     )
     return [word for word in words if word], sorted(arcs)
+
+
+def operations(run):
+    """How many operations of the interpreter a function takes."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return count

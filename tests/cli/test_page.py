@@ -1,6 +1,6 @@
 """``spacy luke page``: one HTML file with predicted and annotated entities side by side."""
 
-import sys
+import re
 
 import pytest
 import spacy
@@ -14,7 +14,7 @@ from spacy_luke.cli.page_counts import Counts, count
 from spacy_luke.errors import ConfigError
 from spacy_luke.metrics.entity_typing import typing_score
 from spacy_luke.metrics.relations import relation_score
-from tests.cli.page_data import FAMILY, read, related, texts
+from tests.cli.page_data import FAMILY, operations, read, related, texts
 from tests.pipeline.conftest import fit, make_examples, make_ner
 
 
@@ -48,26 +48,12 @@ def test_entities_that_cross_keep_the_text_whole():
 def test_work_grows_with_the_entities():
     """Counted in operations of the interpreter: four times the text, five times the work."""
 
-    def operations(n: int) -> int:
+    def cut(n: int) -> int:
         entities = [Entity(2 * i, 2 * i + 1, "X") for i in range(n)]
         types = {(entity.start, entity.end): [] for entity in entities}
-        count = 0
+        return operations(lambda: cut_text("a " * n, entities, entities[::2], types))
 
-        def trace(frame, event, _):
-            nonlocal count
-            frame.f_trace_opcodes = True
-            count += event == "opcode"
-            return trace
-
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
-            cut_text("a " * n, entities, entities[::2], types)
-        finally:
-            sys.settrace(before)
-        return count
-
-    assert operations(200) < 5 * operations(50)
+    assert cut(200) < 5 * cut(50)
 
 
 def test_a_wrong_label_is_spurious_and_missed():
@@ -219,6 +205,15 @@ def test_the_page_shows_relations_and_types_below_and_behind_entities():
     assert html.count("<svg") == 1 and "Arcs point from the head" in text
 
 
+def test_all_colours_have_a_light_and_a_dark_value():
+    html = render(page_of([(related([("Ada", "Byron", "child")]), related([]))]))
+    light, dark = re.findall(r":root \{(.*?)\}", html, re.DOTALL)
+    assert set(re.findall(r"--[\w-]+:", dark)) | {"--spot:"} == set(re.findall(r"--[\w-]+:", light))
+    rest = html.replace(light, "").replace(dark, "")
+    assert re.findall(r" #[0-9a-f]{3,6};", rest) == [" #fff;"]  # of printed pages
+    assert not re.search(r"hsl\(var\(--\w+\) \d", rest)
+
+
 def test_a_page_without_relations_or_types_does_not_speak_of_them():
     html = render(page_of([(related([]), related([]))]))
     assert "Arcs" not in html and 'class="relations"' not in html and 'class="type' not in html
@@ -286,7 +281,7 @@ def test_a_pipeline_that_takes_entities_is_given_those_of_the_annotation():
     gold = related([("Ada", "Byron", "child")])
     example = spacy.training.Example(Doc(nlp.vocab, words=[t.text for t in gold]), gold)
     page = make_page(nlp, [example], limit=0, title="Test")
-    assert page.given and [ent.text for ent in example.predicted.ents] == [
+    assert page.entities == "given" and [ent.text for ent in example.predicted.ents] == [
         ent.text for ent in gold.ents
     ]
     text = read(render(page))

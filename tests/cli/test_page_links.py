@@ -63,7 +63,7 @@ def test_the_page_counts_and_draws_links(bert_dir, tmp_path):
     scores = nlp.evaluate(
         [Example(make_doc(nlp, text, False), make_doc(nlp, text, True)) for text in TEXTS]
     )
-    assert (tally.what, page.given) == ("links", True)
+    assert (tally.what, page.entities) == ("links", "given")
     assert tally.total.f == pytest.approx(scores["nel_end_to_end_f"])
     html = render(page)
     assert "the capital of Japan" in html and "Links &amp; more" in html
