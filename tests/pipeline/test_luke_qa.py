@@ -14,6 +14,7 @@ from spacy_luke.calibration import sigmoid
 from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.kb.link_table import LinkedText, write_link_table
 from spacy_luke.layers import encoder_run
+from spacy_luke.pipeline.answer_targets import gold_tokens
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 from tests.pipeline.conftest import LISTENER, fit
 from tests.pipeline.published_data import same, tensors
@@ -259,6 +260,36 @@ def test_data_without_unanswerable_questions_is_told(bert_dir, caplog):
         nlp = make(bert_dir, no_answer=no_answer)
         nlp.initialize(lambda: make_examples(nlp, texts))  # noqa: B023
         assert ("every question of the training data has an answer" in caplog.text) == no_answer
+
+
+def test_an_answer_without_words_is_not_learned_as_no_answer(bert_dir):
+    # Space tokens and U+200B have no pieces, so the answer's first or last token has no score.
+    nlp = make(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    pipe, losses = nlp.get_pipe("luke_qa"), []
+    golds = [(1, 3), (2, 3)], [(1, 2)], [(1, 2)]  # the last is white space alone
+    words = ["Ada", " ", "Lovelace", "sang", "."], ["Ada", "\u200b", "sang", "."], ["Ada", " ", "."]
+    for of_text, spans in zip(words, golds):
+        for start, end in spans:
+            docs = [Doc(nlp.vocab, words=of_text) for _ in range(2)]
+            for doc in docs:
+                doc._.questions = ["Who ?"]
+            docs[1]._.answers = [[docs[1][start:end]]]
+            losses.append(pipe.get_loss([Example(*docs)], pipe.predict([docs[0]]))[0])
+    assert losses[0] == losses[1] > 0.0
+    assert losses[2:] == [0.0, 0.0]
+
+
+def test_the_first_gold_answer_with_words_is_learned(bert_dir):
+    nlp = make(bert_dir)
+    docs = [Doc(nlp.vocab, words=["Ada", " ", "sang", "."]) for _ in range(2)]
+    for doc in docs:
+        doc._.questions = ["Who ?", "Where ?"]
+    docs[1]._.answers = [[docs[1][1:2], docs[1][0:1]], [docs[1][1:2]]]
+    eg = Example(*docs)
+    assert gold_tokens(eg) == [(0, 1), (-1, -1)]
+    nlp.initialize(lambda: [eg])
+    assert nlp.get_pipe("luke_qa").limits["without pieces"] == 1
 
 
 def test_limits_are_counted(bert_dir, caplog):
