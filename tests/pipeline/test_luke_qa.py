@@ -232,6 +232,30 @@ def test_white_space_tokens_are_no_end_of_an_answer(trained):
         pipe.cfg.update(no_answer=True, top_k=2, overlap_threshold=0.01)
 
 
+def test_long_answers_need_no_more_memory_than_a_window(trained):
+    pipe = trained.get_pipe("luke_qa")
+    doc = asked(trained, "Ada Lovelace was born in London .", "Who was born ?")
+    wanted = scores_of([trained(doc.copy())])
+    pipe.cfg["max_answer_length"] = 10**12
+    try:
+        assert scores_of([trained(doc)]) == wanted
+    finally:
+        pipe.cfg["max_answer_length"] = 30
+
+
+def test_what_cannot_be_asked_has_no_answer_also_if_there_must_be_one(trained):
+    pipe = trained.get_pipe("luke_qa")
+    pipe.cfg["no_answer"] = False
+    try:
+        empty, question = trained(asked(trained, "Ada sang .", " ", "Who sang ?"))._.answers
+        assert (empty.answers, empty.no_answer) == ([], 1.0)
+        assert question.answers and question.no_answer == 0.0
+        (of_text,) = pipe.answer(["Who sang ?"], [asked(trained, "")])
+        assert of_text.no_answer == 1.0
+    finally:
+        pipe.cfg["no_answer"] = True
+
+
 # Training
 
 
