@@ -256,6 +256,18 @@ def test_what_cannot_be_asked_has_no_answer_also_if_there_must_be_one(trained):
         pipe.cfg["no_answer"] = True
 
 
+def test_one_question_and_texts_are_not_asked(trained):
+    pipe, doc = trained.get_pipe("luke_qa"), asked(trained, "Ada sang .")
+    for questions in ("Who sang ?", trained.make_doc("Who sang ?"), None):
+        with pytest.raises(InputError, match="give a list of questions"):
+            pipe.answer(questions, [doc])
+    for docs in (["Ada sang ."], "Ada sang .", doc):
+        with pytest.raises(InputError, match="not a Doc: make one with nlp.make_doc"):
+            pipe.answer(["Who sang ?"], docs)
+    (wanted,) = pipe.answer(["Who sang ?"], [doc])
+    assert pipe.answer((x for x in ["Who sang ?"]), [doc]) == [wanted]
+
+
 # Training
 
 
