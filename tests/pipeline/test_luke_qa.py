@@ -16,6 +16,8 @@ from spacy_luke.kb.link_table import LinkedText, write_link_table
 from spacy_luke.layers import encoder_run
 from spacy_luke.pipeline.answer_targets import gold_tokens
 from spacy_luke.pipeline.published import export_component, import_checkpoint
+from spacy_luke.pipeline.thresholds import Goal
+from spacy_luke.pipeline.tuning import tune
 from tests.pipeline.conftest import LISTENER, fit
 from tests.pipeline.published_data import same, tensors
 
@@ -266,6 +268,16 @@ def test_one_question_and_texts_are_not_asked(trained):
             pipe.answer(["Who sang ?"], docs)
     (wanted,) = pipe.answer(["Who sang ?"], [doc])
     assert pipe.answer((x for x in ["Who sang ?"]), [doc]) == [wanted]
+
+
+def test_no_threshold_is_tuned_if_there_must_be_an_answer(bert_dir):
+    nlp = make(bert_dir, no_answer=False)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    (tuned,) = tune(nlp, examples, Goal())
+    assert tuned.thresholds is None and nlp.get_pipe("luke_qa").cfg["score_threshold"] == 0.5
+    with pytest.raises(ConfigError, match="an answer to every question"):
+        list(tune(nlp, examples, Goal(precision=0.6)))
 
 
 # Training
