@@ -66,15 +66,22 @@ def set_questions(doc: Doc, questions: Iterable[Question]) -> None:
     Of a question that is a document, words, spaces and entities (with ``kb_id_``) are kept. Equal
     questions are allowed. Raises InputError for one string instead of a list, and for other types.
     """
-    if isinstance(questions, str | Doc):
-        raise InputError(f"Doc._.questions is {str(questions)!r}; give a list of questions.")
     stored = []
-    for question in questions:
+    for question in list_of(questions, "Doc._.questions"):
         if not isinstance(question, str | Doc):
             raise InputError(f"A question is {question!r}, not a string or a Doc.")
         stored.append(question if isinstance(question, str) else _pack(question))
     data_of(doc).pop(ANSWERS, None)
     data_of(doc)[QUESTIONS] = stored
+
+
+def list_of(questions: Iterable[Question], owner: str) -> list[Question]:
+    """The questions as a list. owner: named by the InputError for one question, whose characters or
+    words would be asked, or for what is not iterable."""
+    if isinstance(questions, str | Doc) or not isinstance(questions, Iterable):
+        shown = str(questions) if isinstance(questions, Doc) else questions
+        raise InputError(f"{owner} is {shown!r}; give a list of questions.")
+    return list(questions)
 
 
 def copy_questions(source: Doc, target: Doc) -> None:
@@ -147,13 +154,12 @@ def set_answers(doc: Doc, answers: Iterable[Answers | Iterable[Any]]) -> None:
     """Replace the answers. There is one item per question: :class:`Answers`, or a list of spans or
     (span, score), best first. An empty list means that there is no answer.
 
-    Raises InputError if there are more or fewer items than questions, and for a span that is empty
-    or of another document.
+    Raises InputError if there are more or fewer items than questions, for an item of another type,
+    and for a span that is empty or of another document.
     """
     rows = []
     for item in answers:
-        found = [x if isinstance(x, Span) else tuple(x) for x in _spans_of(item)]
-        pairs = [Answer(x) if isinstance(x, Span) else Answer(*x) for x in found]
+        pairs = [Answer(x) if isinstance(x, Span) else _pair(x) for x in _spans_of(item)]
         for span, _ in pairs:
             if not isinstance(span, Span) or span.doc is not doc or not len(span):
                 raise InputError(f"An answer is {span!r}, which is not a span of the document.")
@@ -186,7 +192,19 @@ def set_answer_offsets(doc: Doc, answers: Sequence[Offsets]) -> None:
 
 
 def _spans_of(item: Any) -> Iterable[Any]:
-    return item.answers if isinstance(item, Answers) else item
+    if isinstance(item, Answers):
+        return item.answers
+    if isinstance(item, str | Span) or not isinstance(item, Iterable):
+        raise InputError(
+            f"The answers to a question are {item!r}; give a list of spans, empty if there is none."
+        )
+    return item
+
+
+def _pair(item: Any) -> Answer:
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        raise InputError(f"An answer is {item!r}, which is not a span, or a span and its score.")
+    return Answer(*item)
 
 
 def _span(doc: Doc, start: int, end: int) -> Span:

@@ -55,14 +55,21 @@ def find_answers(scores: AnswerScores, choice: Choice) -> list[list[Found]]:
 
 
 def _table(scores: AnswerScores, question: int, low: int, high: int, max_words: int) -> Array:
-    """(n_tokens, max_words): the log odds of the answer that begins with a token, by its number of
-    tokens less one; -inf if it is not possible. Each answer is scored in one window only.
+    """(n_tokens, at most max_words): the log odds of the answer that begins with a token, by its
+    number of tokens less one; -inf if it is not possible. Each answer is scored in one window only.
 
     low, high: the windows of the question.
     """
     given, tokens, pieces = scores.windows, scores.tokens, scores.windows.passages
     doc = given.of_doc[question]
     base, stop = pieces.token_offsets[doc], pieces.token_offsets[doc + 1]
+    # An answer is in one window, so memory is bounded whatever the setting.
+    firsts, stops = tokens.offsets[low:high], tokens.offsets[low + 1 : high + 1]
+    filled = stops > firsts
+    if not filled.any():
+        return np.full((stop - base, 1), -np.inf)
+    in_window = tokens.tokens[stops[filled] - 1] - tokens.tokens[firsts[filled]] + 1
+    max_words = min(max_words, int(in_window.max()))
     table = np.full((stop - base, max_words), -np.inf)
     offsets, all_windows = scores.offsets, given.windows
     own = Windows(*(getattr(all_windows, x)[low:high] for x in Windows.__dataclass_fields__))
@@ -111,12 +118,13 @@ def choose(table: Array, choice: Choice) -> list[Found]:
 def scored(
     question: str, doc: Doc, found: Sequence[Found], confidence: Confidence, no_answer: bool
 ) -> Answers:
-    """The answers with their scores. no_answer: leave out those whose score is too low."""
+    """The answers with their scores. no_answer: leave out those whose score is too low; else "no
+    answer" has the probability 0, or 1 if nothing could be scored."""
     of_label = np.zeros(len(found), dtype=np.int64)
     scores = confidence.scores(of_label, sigmoid(np.asarray([x.odds for x in found])))
     answers = [Answer(doc[x.start : x.end], float(score)) for x, score in zip(found, scores)]
     if not no_answer:
-        return Answers(question, answers, 0.0)
+        return Answers(question, answers, float(not answers))
     given = confidence.accepts(of_label, scores)
     none = 1.0 - answers[0].score if answers else 1.0
     return Answers(question, [x for x, is_given in zip(answers, given) if is_given], none)

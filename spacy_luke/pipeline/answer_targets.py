@@ -31,35 +31,40 @@ def is_asked(eg: Example) -> bool:
 
 
 def gold_tokens(eg: Example) -> list[tuple[int, int]]:
-    """The token range [start, end) of the first gold answer to each question, in the predicted
-    document; (-1, -1) if there is no answer. An answer that ends inside a token has all of it."""
+    """The token range [start, end) of the first gold answer to each question that has words in the
+    predicted document; (-1, -1) if there is none. An answer that ends inside a token has all of it,
+    and white space at its ends is left out."""
     return [
-        _aligned(eg, *item.answers[0][:2]) if item.answers else (-1, -1)
+        next(filter(None, (_aligned(eg, *x[:2]) for x in item.answers)), (-1, -1))
         for item in answer_offsets(eg.reference)
     ]
 
 
-def _aligned(eg: Example, start: int, end: int) -> tuple[int, int]:
+def _aligned(eg: Example, start: int, end: int) -> tuple[int, int] | None:
     doc: Doc = eg.predicted
     if doc.text == eg.reference.text:
         span = doc.char_span(start, end, alignment_mode="expand")
-        return (span.start, span.end) if span is not None else (-1, -1)
-    gold = eg.reference.char_span(start, end, alignment_mode="expand")
-    assert gold is not None  # offsets are checked when they are set
-    tokens = np.concatenate([eg.alignment.y2x[i] for i in range(gold.start, gold.end)])
-    return (int(tokens.min()), int(tokens.max()) + 1) if len(tokens) else (-1, -1)
+        tokens = np.arange(span.start, span.end) if span is not None else np.arange(0)
+    else:
+        gold = eg.reference.char_span(start, end, alignment_mode="expand")
+        inside = [eg.alignment.y2x[token.i] for token in gold or ()]
+        tokens = np.concatenate(inside) if inside else np.arange(0)
+    words = [i for i in tokens.tolist() if not doc[i].is_space]
+    return (min(words), max(words) + 1) if words else None
 
 
 def answer_targets(examples: Sequence[Example], counts: Sequence[int]) -> Targets:
     """(n_questions, 2) first and last token of each gold answer, -1 if there is none; and whether
-    the answer is known. counts: the questions of each predicted document."""
+    it is known: not if there are gold answers, none of which has words in the predicted document.
+    counts: the questions of each predicted document."""
     gold = np.full((sum(counts), 2), -1, dtype=np.int64)
     known = np.zeros(len(gold), dtype=bool)
     row = 0
     for eg, n in zip(examples, counts):
         if is_asked(eg):
             gold[row : row + n] = gold_tokens(eg)
-            known[row : row + n] = True
+            answered = [bool(item.answers) for item in answer_offsets(eg.reference)]
+            known[row : row + n] = (gold[row : row + n, 0] >= 0) == answered
         row += n
     gold[:, 1] -= gold[:, 0] >= 0  # the last token
     return gold, known
@@ -67,7 +72,8 @@ def answer_targets(examples: Sequence[Example], counts: Sequence[int]) -> Target
 
 def answer_loss(ops: Ops, scores: AnswerScores, targets: Targets) -> tuple[float, Any]:
     """Cross-entropy of first and last token, the mean of both and over windows, and its gradient.
-    In a window that does not contain the whole answer, "no answer here" is right."""
+    In a window that does not contain the whole answer, "no answer here" is right. Questions are
+    ignored if their answer begins or ends with a token that has no pieces."""
     gold, known = targets
     windows, tokens, offsets = scores.windows, scores.tokens, scores.offsets
     n, width = len(windows.windows), int(np.diff(offsets).max(initial=1))
@@ -77,6 +83,8 @@ def answer_loss(ops: Ops, scores: AnswerScores, targets: Targets) -> tuple[float
     column = np.arange(len(window)) - offsets[window]
     of_doc = windows.of_doc[asked]
     wanted = gold[asked] + windows.passages.token_offsets[of_doc][:, None]
+    has_pieces = scores.windows.passages.token_ends > scores.windows.passages.token_starts
+    known = known[asked] & ((gold[asked] < 0) | has_pieces[wanted]).all(1)
     token = np.full(len(window), -1, dtype=np.int64)
     token[column > 0] = tokens.tokens
     hits = [
@@ -90,7 +98,7 @@ def answer_loss(ops: Ops, scores: AnswerScores, targets: Targets) -> tuple[float
         target = np.zeros((n, width), dtype=np.float32)
         target[window[hit], column[hit]] = inside[window[hit]]
         target[~inside, 0] = 1.0
-        target[~known[asked]] = 0.0
+        target[~known] = 0.0
         table = ops.xp.full((n, width), -np.inf, dtype="f")
         table[cells] = scores.logits[:, end]
         loss, d_table = single_loss(ops, table, target)

@@ -17,6 +17,7 @@ from ..annotations.questions import (
     Question,
     get_questions,
     install_questions,
+    list_of,
     set_answers,
 )
 from ..calibration import CalibrationTable
@@ -130,7 +131,7 @@ class LukeQA(
         install_questions()
 
     def answer(
-        self, questions: Sequence[Question], docs: Iterable[Doc], batch_size: int = 32
+        self, questions: Iterable[Question], docs: Iterable[Doc], batch_size: int = 32
     ) -> list[Answers]:
         """Ask every question of every document.
 
@@ -138,6 +139,7 @@ class LukeQA(
         document), and the probability that none of the documents answers it. The documents'
         own questions and answers are not changed.
         """
+        questions = list_of(questions, "questions")
         best = [Answers(str(question), [], 1.0) for question in questions]
         for batch in minibatch(docs, batch_size):
             part = list(batch)

@@ -38,7 +38,13 @@ def question_query(
     make_doc: MakeDoc,
     entities: EntitySource,
 ) -> QuestionQuery:
-    """of_doc: (n_questions,) the document of each question. make_doc: from the text of one."""
+    """of_doc: (n_questions,) the document of each question. make_doc: from the text of one.
+
+    Raises InputError if a document or a question has another type.
+    """
+    for doc in docs:
+        if not isinstance(doc, Doc):
+            raise InputError(f"A document is {doc!r}, not a Doc: make one with nlp.make_doc.")
     made: dict[str, Doc] = {}
     texts = []
     for question in questions:

@@ -152,12 +152,14 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
     cfg, before = trial.pipe.cfg, trial.filter_settings()
     figures = Figures.of(trial.answers())
     tuned = Tuned(trial.name, figures, figures)
-    # Exactly one type per span is written, whatever its score.
-    has_threshold = trial.pipe.layer != "types" or cfg["multi_label"]
+    # Exactly one type per span, or an answer to every question, is written whatever its score.
+    one_type = trial.pipe.layer == "types" and not cfg["multi_label"]
+    has_threshold = not one_type and cfg.get("no_answer", True)
     if not has_threshold and goal != Goal():
+        what = "exactly one type per span" if one_type else "an answer to every question"
         raise ConfigError(
-            f"{trial.name} writes exactly one type per span, so no precision or recall can be "
-            "chosen. Tune the other components with --component."
+            f"{trial.name} writes {what}, so no precision or recall can be chosen. Tune the other "
+            "components with --component."
         )
     trial.set(calibration=None, thresholds={})
     if has_threshold:

@@ -39,7 +39,7 @@ def test_a_question_may_have_entities():
     assert [(x.text, x.label_, x.kb_id_) for x in stored.ents] == [("Ada", "PERSON", "Q7259")]
 
 
-@pytest.mark.parametrize("questions", ["Who?", [3], [None]])
+@pytest.mark.parametrize("questions", ["Who?", NLP("Who?"), None, [3], [None]])
 def test_what_is_not_a_list_of_questions_is_an_error(questions):
     with pytest.raises(InputError, match="questions|question"):
         NLP("Ada")._.questions = questions
@@ -90,6 +90,12 @@ def test_invalid_answers_are_errors():
     for span in (other[0:1], doc[1:1]):
         with pytest.raises(InputError, match="not a span of the document"):
             doc._.answers = [[span]]
+    for item in (doc[0:1], "Ada", None):
+        with pytest.raises(InputError, match="give a list of spans"):
+            doc._.answers = [item]
+    for answer in ("Ada", 3, (doc[0:1],)):
+        with pytest.raises(InputError, match="not a span, or a span and its score"):
+            doc._.answers = [[answer]]
     with pytest.raises(InputError, match="score"):
         doc._.answers = [[(doc[0:1], "high")]]
     with pytest.raises(InputError, match="characters 3 to 99"):

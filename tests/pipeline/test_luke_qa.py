@@ -14,7 +14,10 @@ from spacy_luke.calibration import sigmoid
 from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.kb.link_table import LinkedText, write_link_table
 from spacy_luke.layers import encoder_run
+from spacy_luke.pipeline.answer_targets import gold_tokens
 from spacy_luke.pipeline.published import export_component, import_checkpoint
+from spacy_luke.pipeline.thresholds import Goal
+from spacy_luke.pipeline.tuning import tune
 from tests.pipeline.conftest import LISTENER, fit
 from tests.pipeline.published_data import same, tensors
 
@@ -231,6 +234,52 @@ def test_white_space_tokens_are_no_end_of_an_answer(trained):
         pipe.cfg.update(no_answer=True, top_k=2, overlap_threshold=0.01)
 
 
+def test_long_answers_need_no_more_memory_than_a_window(trained):
+    pipe = trained.get_pipe("luke_qa")
+    doc = asked(trained, "Ada Lovelace was born in London .", "Who was born ?")
+    wanted = scores_of([trained(doc.copy())])
+    pipe.cfg["max_answer_length"] = 10**12
+    try:
+        assert scores_of([trained(doc)]) == wanted
+    finally:
+        pipe.cfg["max_answer_length"] = 30
+
+
+def test_what_cannot_be_asked_has_no_answer_also_if_there_must_be_one(trained):
+    pipe = trained.get_pipe("luke_qa")
+    pipe.cfg["no_answer"] = False
+    try:
+        empty, question = trained(asked(trained, "Ada sang .", " ", "Who sang ?"))._.answers
+        assert (empty.answers, empty.no_answer) == ([], 1.0)
+        assert question.answers and question.no_answer == 0.0
+        (of_text,) = pipe.answer(["Who sang ?"], [asked(trained, "")])
+        assert of_text.no_answer == 1.0
+    finally:
+        pipe.cfg["no_answer"] = True
+
+
+def test_one_question_and_texts_are_not_asked(trained):
+    pipe, doc = trained.get_pipe("luke_qa"), asked(trained, "Ada sang .")
+    for questions in ("Who sang ?", trained.make_doc("Who sang ?"), None):
+        with pytest.raises(InputError, match="give a list of questions"):
+            pipe.answer(questions, [doc])
+    for docs in (["Ada sang ."], "Ada sang .", doc):
+        with pytest.raises(InputError, match="not a Doc: make one with nlp.make_doc"):
+            pipe.answer(["Who sang ?"], docs)
+    (wanted,) = pipe.answer(["Who sang ?"], [doc])
+    assert pipe.answer((x for x in ["Who sang ?"]), [doc]) == [wanted]
+
+
+def test_no_threshold_is_tuned_if_there_must_be_an_answer(bert_dir):
+    nlp = make(bert_dir, no_answer=False)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    (tuned,) = tune(nlp, examples, Goal())
+    assert tuned.thresholds is None and nlp.get_pipe("luke_qa").cfg["score_threshold"] == 0.5
+    with pytest.raises(ConfigError, match="an answer to every question"):
+        list(tune(nlp, examples, Goal(precision=0.6)))
+
+
 # Training
 
 
@@ -259,6 +308,36 @@ def test_data_without_unanswerable_questions_is_told(bert_dir, caplog):
         nlp = make(bert_dir, no_answer=no_answer)
         nlp.initialize(lambda: make_examples(nlp, texts))  # noqa: B023
         assert ("every question of the training data has an answer" in caplog.text) == no_answer
+
+
+def test_an_answer_without_words_is_not_learned_as_no_answer(bert_dir):
+    # Space tokens and U+200B have no pieces, so the answer's first or last token has no score.
+    nlp = make(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    pipe, losses = nlp.get_pipe("luke_qa"), []
+    golds = [(1, 3), (2, 3)], [(1, 2)], [(1, 2)]  # the last is white space alone
+    words = ["Ada", " ", "Lovelace", "sang", "."], ["Ada", "\u200b", "sang", "."], ["Ada", " ", "."]
+    for of_text, spans in zip(words, golds):
+        for start, end in spans:
+            docs = [Doc(nlp.vocab, words=of_text) for _ in range(2)]
+            for doc in docs:
+                doc._.questions = ["Who ?"]
+            docs[1]._.answers = [[docs[1][start:end]]]
+            losses.append(pipe.get_loss([Example(*docs)], pipe.predict([docs[0]]))[0])
+    assert losses[0] == losses[1] > 0.0
+    assert losses[2:] == [0.0, 0.0]
+
+
+def test_the_first_gold_answer_with_words_is_learned(bert_dir):
+    nlp = make(bert_dir)
+    docs = [Doc(nlp.vocab, words=["Ada", " ", "sang", "."]) for _ in range(2)]
+    for doc in docs:
+        doc._.questions = ["Who ?", "Where ?"]
+    docs[1]._.answers = [[docs[1][1:2], docs[1][0:1]], [docs[1][1:2]]]
+    eg = Example(*docs)
+    assert gold_tokens(eg) == [(0, 1), (-1, -1)]
+    nlp.initialize(lambda: [eg])
+    assert nlp.get_pipe("luke_qa").limits["without pieces"] == 1
 
 
 def test_limits_are_counted(bert_dir, caplog):
