@@ -119,14 +119,15 @@ class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
             own.pieces,
             size=own.window[0] + 2,
             stride=self.stride,
-            max_question_pieces=self.max_question_pieces,
+            # At least half of a short window is for the document.
+            max_question_pieces=min(self.max_question_pieces, own.window[0] // 2),
             n_separators=own.pieces.n_separators,
             spans=(of_passages.starts, of_passages.ends),
         )
         if result.n_cut and own.reports_first("cut questions"):
             LOGGER.warning(
-                "%d of %d questions are longer than max_question_pieces (%d), of which the first "
-                "are used. This warning is logged once per encoder.",
+                "%d of %d questions are longer than max_question_pieces (%d) or half a window; "
+                "their first pieces are used. This warning is logged once per encoder.",
                 result.n_cut,
                 len(query.questions),
                 self.max_question_pieces,

@@ -92,6 +92,12 @@ def best_text(text: str, offsets: Offsets) -> str:
     return next((text[start:end] for start, end, _ in offsets.answers), "")
 
 
+def best_least_score(examples: Iterable[Example]) -> float:
+    """``qa_best_threshold``, or 1 if it is best to give no answer."""
+    threshold = question_score(examples)["qa_best_threshold"]
+    return 1.0 if threshold is None else round(float(threshold), 8)
+
+
 def _answers(questions: Iterable[AnsweredQuestion]) -> Answers:
     answers = Answers()
     for result, score in questions:

@@ -122,6 +122,11 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         as the component's metric counts them; None if the component cannot be tuned."""
         return None
 
+    def best_least_score(self, examples: Iterable[Example]) -> float | None:
+        """The least score of an answer with which the component's own metric is best, for predicted
+        documents whose answers have any score; None if that metric is the F of :meth:`answers`."""
+        return None
+
     @property
     def answer_labels(self) -> tuple[str, ...]:
         """The labels of :meth:`answers`."""

@@ -1,10 +1,9 @@
 """``luke_qa``: answers to questions about documents, as spans with scores."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
-from pydantic import Field
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -24,7 +23,7 @@ from ..calibration import CalibrationTable
 from ..checkpoint.classes import QUESTIONS
 from ..layers.answer_scorer import AnswerScorer, AnswerScores, QuestionQuery
 from ..metrics.answers import Answers as ScoredAnswers
-from ..metrics.questions import ANSWER, question_answers, question_score
+from ..metrics.questions import ANSWER, best_least_score, question_answers, question_score
 from ..validation import Count, Name, Probability
 from .answer_decoding import Choice, better, find_answers, scored
 from .answer_limits import count_limits
@@ -97,7 +96,7 @@ class QASettings(TypedDict):
     top_k: Count
     no_answer: bool
     score_threshold: Probability
-    overlap_threshold: Annotated[float, Field(ge=0, le=1)]
+    overlap_threshold: Probability
     max_answer_length: Count
     thresholds: dict[Name, Probability | None]
     calibration: CalibrationTable | None
@@ -176,6 +175,9 @@ class LukeQA(
 
     def answers(self, examples: Iterable[Example]) -> ScoredAnswers:
         return question_answers(examples)
+
+    def best_least_score(self, examples: Iterable[Example]) -> float:
+        return best_least_score(examples)
 
     # Training
 

@@ -171,7 +171,13 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
         tuned.filter = choose_filter(trial, goal, before)
     _calibrate(trial, tuned)
     if has_threshold:
-        chosen = choose_thresholds(trial.answers(), goal, trial.pipe.answer_labels)
+        answers = trial.answers()
+        own = trial.pipe.best_least_score(trial.examples) if goal == Goal() else None
+        chosen = (
+            choose_thresholds(answers, goal, trial.pipe.answer_labels)
+            if own is None
+            else Thresholds(own, {}, [])
+        )
         if chosen is None:
             raise ConfigError(
                 f"{trial.name}: {_shown(goal)} cannot be reached on the development data with any "

@@ -6,7 +6,6 @@ import spacy
 import torch
 from spacy.tokens import Doc, Span
 
-from spacy_luke.errors import ConfigError
 from spacy_luke.layers.answer_scorer import AnswerScorer
 from spacy_luke.layers.encoder import module_of
 from spacy_luke.layers.task_layer import encoder_below, encoder_of, head_of
@@ -162,14 +161,13 @@ def test_a_linked_entity_changes_the_answer_s_scores(make_checkpoint):
     np.testing.assert_allclose(unknown, plain, atol=1e-6)
 
 
-def test_a_window_without_room_for_a_passage_is_an_error(make_checkpoint):
+def test_a_short_window_cuts_long_questions(make_checkpoint, caplog):
     path = make_checkpoint("luke", "LukeForQuestionAnswering")
-    encoder = {"window": 12, "overlap": 2}
-    nlp = import_checkpoint(str(path), "en", {"model": {"encoder": encoder}})
-    doc = nlp.make_doc(TEXT)
-    doc._.questions = ["Tokyo " * 30]
-    with pytest.raises(ConfigError, match="no room for a passage beside a question of"):
-        nlp.get_pipe("luke_qa").predict([doc])
+    encoder = {"window": 24, "overlap": 2}
+    nlp = import_checkpoint(str(path), "en", {"model": {"encoder": encoder, "stride": 4}})
+    scores = scores_of(nlp, nlp.make_doc(TEXT), "Tokyo " * 30)
+    assert scores.windows.lengths.tolist() == [12] and scores.windows.sizes().max() <= 26
+    assert "or half a window" in caplog.text
 
 
 def test_the_head_is_read_from_the_checkpoint(make_checkpoint):

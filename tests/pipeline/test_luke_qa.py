@@ -14,6 +14,7 @@ from spacy_luke.calibration import sigmoid
 from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.kb.link_table import LinkedText, write_link_table
 from spacy_luke.layers import encoder_run
+from spacy_luke.metrics.questions import question_score
 from spacy_luke.pipeline.answer_targets import gold_tokens
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 from spacy_luke.pipeline.thresholds import Goal
@@ -485,3 +486,22 @@ def test_entities_may_come_from_a_table_of_linked_texts(luke_dir, tmp_path):
     (tmp_path / "table").rmdir()
     close(scores_of([spacy.load(tmp_path / "pipeline")(doc.copy())]), expected)
     close(scores_of([spacy.blank("en").from_config(nlp.config).from_bytes(data)(doc)]), expected)
+
+
+def test_the_least_score_is_tuned_by_the_official_metric(bert_dir):
+    """Withheld answers to questions without an answer count."""
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 25)
+    (tuned,) = tune(nlp, examples, Goal())
+
+    def f1(least):
+        nlp.get_pipe("luke_qa").cfg["score_threshold"] = least
+        docs = list(nlp.pipe([eg.predicted.copy() for eg in examples]))
+        found = [Example(doc, eg.reference) for doc, eg in zip(docs, examples)]
+        return question_score(found)["qa_f1"]
+
+    chosen = f1(tuned.settings["score_threshold"])
+    tried = [f1(least) for least in np.linspace(0, 1, 101)]
+    assert chosen >= max(tried) - 1e-9 and max(tried) > min(tried)
