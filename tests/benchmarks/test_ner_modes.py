@@ -24,7 +24,7 @@ def work(tmp_path_factory, bert_dir):
     folder = tmp_path_factory.mktemp("work")
     text = "\n\n".join(line.replace(" ", "\n").replace("/", "\t") for line in SENTENCES * 4)
     for part in ("train", "dev", "test"):
-        path = folder / "data" / getattr(DATA_SETS["wnut17"], part)
+        path = folder / "data" / getattr(DATA_SETS["wnut17"], part).file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n", encoding="utf8")
     assert ner_modes.main(arguments(folder, bert_dir)) == 0
