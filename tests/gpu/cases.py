@@ -13,6 +13,7 @@ from spacy.training import Example
 from thinc.api import Adam, fix_random_seed, get_current_ops, use_ops, xp2torch
 
 from spacy_luke.annotations.queries import set_completions, set_queries
+from spacy_luke.annotations.questions import set_answers, set_questions
 from spacy_luke.layers.arrays import to_torch
 from tests.configs.test_configs import ENCODERS
 from tests.kb.conftest import build
@@ -189,9 +190,11 @@ def config(name: str, encoder: str, folder: Path) -> None:
         if doc.ents:
             set_queries(doc, ["@placeholder was there ."])
             set_completions(doc, [[(doc.ents[0].text, [doc.ents[0]])]])
+            set_questions(doc, ["Who was there ?", "Why ?"])
+            set_answers(doc, [[doc.ents[0]], []])
     DocBin(docs=docs, store_user_data=True).to_disk(path)
     overrides = {
-        **({"paths.kb": str(folder / "kb")} if name == "linker" else {}),
+        **({"paths.kb": str(folder / "kb")} if name in ("linker", "all") else {}),
         "paths.train": str(path),
         "paths.dev": str(path),
         "paths.encoder": encoder,
