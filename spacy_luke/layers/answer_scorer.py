@@ -82,7 +82,7 @@ ANSWER_HEAD = HeadKind(_parts, 1, QUESTIONS.name)
 class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
     """The settings of ``spacy-luke.AnswerScorer.v1``; see there."""
 
-    entities: EntityInput = "all"
+    entities: EntityInput = "known"
     stride: Count = 128
     max_question_pieces: Count = 64
     max_mention_pieces: Count = 30
@@ -184,7 +184,7 @@ def _table(spans: Sequence[Span]) -> Array:
 def AnswerScorer_v1(
     encoder: Model,
     *,
-    entities: EntityInput = "all",
+    entities: EntityInput = "known",
     stride: int = 128,
     max_question_pieces: int = 64,
     max_mention_pieces: int = 30,
@@ -195,7 +195,8 @@ def AnswerScorer_v1(
     encoder: ``spacy-luke.LukeEncoder.v1``, or ``spacy-luke.LukeListener.v1`` to share one. A
         sequence has as many pieces as its windows.
     entities: the entity inputs of question and document. ``known``: those with a row in the
-        encoder's entity table, as published; ``all``: others enter as [MASK]; ``none``.
+        encoder's entity table, as published; ``all``: others enter as [MASK], which was no gain in
+        ``docs/results.md``; ``none``.
     stride: pieces that consecutive windows of a long document share. Answers that are longer may
         not be found.
     max_question_pieces: a longer question is cut, as published.
