@@ -10,33 +10,44 @@ from typing import Any
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
-from thinc.api import Model
+from thinc.api import Config, Model
 
 from spacy_luke.layers.listener import is_listener
 
 from . import results, runtime
 from .datasets import load
 from .rows import changed
+from .training import base_config
 
-LAYOUTS = {
-    "joint": ("joint",),
-    "separate": ("luke_ner", "luke_relation", "luke_entity_typing"),
-    "nothing": (),
-}
+CONFIGS = {"encyclopedia": "joint", "encyclopedia-all": "all"}
+LAYOUTS = ("joint", "separate", "nothing")
 UNSHARED = "joint, words encoded anew"
 
 
-def folder(work: Path, row: str, name: str) -> Path:
-    return work / "models" / row / name
+def tasks(config: Config) -> list[str]:
+    """The components of a shipped config that listen to the shared encoder."""
+    return [name for name in config["nlp"]["pipeline"] if name.startswith("luke_")]
 
 
-def load_layout(work: Path, row: str) -> list[Language]:
+def folder(args: argparse.Namespace, data: str, row: str, name: str) -> Path:
+    return args.work / "models" / data / row / name
+
+
+def folders(args: argparse.Namespace, row: str) -> list[Path]:
+    """Those of a layout, in the order in which its pipelines run."""
+    data = args.data_sets[0]
+    separate = tasks(base_config(CONFIGS[data]))
+    names = {"joint": ["joint"], "separate": separate, "nothing": []}[row]
+    return [folder(args, data, row, name) for name in names]
+
+
+def load_layout(args: argparse.Namespace, row: str) -> list[Language]:
     """The pipelines of a layout, to be run one after the other."""
-    folders = [folder(work, row, name) for name in LAYOUTS[row]]
-    for path in folders:
+    found = folders(args, row)
+    for path in found:
         if not path.exists():
             raise SystemExit(f"{path} is not there: train first, with the same --work.")
-    return [spacy.load(path) for path in folders]
+    return [spacy.load(path) for path in found]
 
 
 def test_texts(args: argparse.Namespace) -> list[str]:
@@ -55,7 +66,7 @@ def run(pipelines: Sequence[Language], texts: Sequence[str]) -> list[Doc]:
 def print_memory(args: argparse.Namespace) -> None:
     """MiB in memory after predicting a few documents; meant for a process of its own. Of
     ``nothing``, what Python and its libraries take."""
-    pipelines = load_layout(args.work, args.memory_of)
+    pipelines = load_layout(args, args.memory_of)
     run(pipelines, test_texts(args)[:4])
     print(json.dumps(runtime.resident()))
 
@@ -70,7 +81,7 @@ def measure(args: argparse.Namespace, argv: Sequence[str]) -> None:
     memory = {row: memory_of(row, argv) for row in LAYOUTS}
     sizes = {}
     for row in ("joint", "separate"):
-        paths = [path for name in LAYOUTS[row] for path in folder(args.work, row, name).rglob("*")]
+        paths = [path for parent in folders(args, row) for path in parent.rglob("*")]
         sizes[row] = sum(path.stat().st_size for path in paths if path.is_file())
     about = {"device": runtime.device_name(args.gpu_id), "threads": args.threads}
     record = {"kind": "joint-size", "bytes": sizes, "resident_mib": memory, **about}
@@ -79,7 +90,7 @@ def measure(args: argparse.Namespace, argv: Sequence[str]) -> None:
 
 
 def _measure_speed(args: argparse.Namespace, about: dict[str, Any]) -> None:
-    layouts = {row: load_layout(args.work, row) for row in ("joint", "separate")}
+    layouts = {row: load_layout(args, row) for row in ("joint", "separate")}
     layouts[UNSHARED] = layouts["joint"]
     texts = test_texts(args)
     n_words = sum(len(doc) for doc in run(layouts["joint"], texts))

@@ -100,10 +100,11 @@ class ContextMixer:
             self._reported = True
             LOGGER.warning(
                 "mix_contexts cut or joined documents, and questions and queries are about whole "
-                "documents: %d of %d of the first %d documents are not trained in this epoch.",
-                n_before - n_after,
-                n_before,
+                "documents: the first %d documents have %d of them, and %d are not trained in this "
+                "epoch.",
                 len(before),
+                n_before,
+                n_before - n_after,
             )
 
     def mix(self, examples: Iterable[Example]) -> Iterator[Example]:

@@ -257,7 +257,7 @@ def test_questions_of_documents_that_are_cut_are_counted_once(caplog):
         assert [n_questions(eg.reference) for eg in shown].count(2) == 1
         assert all(n_questions(eg.reference) == n_questions(eg.predicted) for eg in shown)
     (message,) = caplog.messages
-    assert "4 of 6 of the first 3 documents" in message
+    assert "the first 3 documents have 6 of them, and 4 are not trained" in message
 
 
 def test_whole_documents_keep_their_questions(caplog):
