@@ -57,6 +57,12 @@ def count_limits(
         cfg["max_answer_length"],
         counts["inside a token"],
     )
+    if not counts["gold"] and not counts["no answer"]:
+        LOGGER.warning(
+            "%s: no document of the training data has gold answers to questions, so that nothing "
+            "is learned.",
+            name,
+        )
     if counts["not asked"]:
         LOGGER.warning("%s: %s", name, ADVICE)
     if cfg["no_answer"] and counts["gold"] and not counts["no answer"]:

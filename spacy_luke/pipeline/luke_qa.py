@@ -141,11 +141,11 @@ class LukeQA(
         questions = list_of(questions, "questions")
         best = [Answers(str(question), [], 1.0) for question in questions]
         for batch in minibatch(docs, batch_size):
-            part = list(batch)
-            query = every_question_of_every_doc(part, questions, self.make_doc, self.entity_source)
-            for row, answers in enumerate(self._answers(query, self._scores(query))):
-                i = row % len(questions)
-                best[i] = better(best[i], answers, self.cfg["top_k"])
+            for numbers, query in every_question_of_every_doc(
+                list(batch), questions, self.make_doc, self.entity_source
+            ):
+                for i, answers in zip(numbers, self._answers(query, self._scores(query))):
+                    best[i] = better(best[i], answers, self.cfg["top_k"])
         return best
 
     # Queries

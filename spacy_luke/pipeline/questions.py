@@ -1,6 +1,6 @@
 """Queries of ``luke_qa``: the questions of documents, and the entities of both."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from spacy.tokens import Doc
@@ -11,6 +11,9 @@ from ..layers.answer_scorer import QuestionQuery
 from .entity_source import EntitySource
 
 MakeDoc = Callable[[str], Doc]
+
+_MAX_TOKENS = 1_000_000
+"""Most tokens of a query, a token counted once per question about its document: tens of MiB."""
 
 
 def questions_of_docs(
@@ -25,10 +28,16 @@ def questions_of_docs(
 
 def every_question_of_every_doc(
     docs: Sequence[Doc], questions: Sequence[Question], make_doc: MakeDoc, entities: EntitySource
-) -> QuestionQuery:
-    """Each question about each document: all questions of the first document, and so on."""
-    of_doc = np.repeat(np.arange(len(docs)), len(questions))
-    return question_query(docs, list(questions) * len(docs), of_doc, make_doc, entities)
+) -> Iterator[tuple[list[int], QuestionQuery]]:
+    """Each question about each document, with the number of each query's questions. Many questions
+    about long documents are several queries, to limit memory."""
+    n_tokens = sum(len(doc) for doc in docs if isinstance(doc, Doc))
+    size = max(1, _MAX_TOKENS // max(1, n_tokens))
+    for low in range(0, len(questions), size):
+        part = list(questions[low : low + size])
+        of_doc = np.repeat(np.arange(len(docs)), len(part))
+        numbers = list(range(low, low + len(part))) * len(docs)
+        yield numbers, question_query(docs, part * len(docs), of_doc, make_doc, entities)
 
 
 def question_query(

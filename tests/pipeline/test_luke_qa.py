@@ -15,6 +15,7 @@ from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.kb.link_table import LinkedText, write_link_table
 from spacy_luke.layers import encoder_run
 from spacy_luke.metrics.questions import question_score
+from spacy_luke.pipeline import questions as pipeline_questions
 from spacy_luke.pipeline.answer_targets import gold_tokens
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 from spacy_luke.pipeline.thresholds import Goal
@@ -129,7 +130,7 @@ def test_answers_are_given_although_unlikely_if_there_must_be_one(trained):
         pipe.cfg["no_answer"] = True
 
 
-def test_many_questions_of_many_documents(trained):
+def test_many_questions_of_many_documents(trained, monkeypatch):
     docs = [trained.make_doc(text) for text in TEXTS]
     pipe = trained.get_pipe("luke_qa")
     questions = ["Who sang ?", trained.make_doc("What is the capital ?"), "Who sang ?"]
@@ -139,6 +140,10 @@ def test_many_questions_of_many_documents(trained):
     assert [x.best.doc for x in found] == [docs[2], docs[1], docs[2]]
     assert not any(doc._.questions or doc._.answers for doc in docs)
     assert pipe.answer(questions, docs, batch_size=1) == found
+    monkeypatch.setattr(pipeline_questions, "_MAX_TOKENS", 2 * sum(len(doc) for doc in docs))
+    assert pipe.answer(questions, docs) == found  # two questions, then one
+    monkeypatch.setattr(pipeline_questions, "_MAX_TOKENS", 1)
+    assert pipe.answer(questions, docs) == found
     assert pipe.answer(["Who sang ?"], []) == [Answers("Who sang ?", [], 1.0)]
     assert pipe.answer([], docs) == []
 
@@ -300,6 +305,12 @@ def test_other_questions_than_the_reference_s_are_an_error(bert_dir):
     eg.predicted._.questions = ["Whom ?"]
     with pytest.raises(InputError, match="same questions"):
         nlp.initialize(lambda: [eg])
+
+
+def test_data_without_questions_is_told(bert_dir, caplog):
+    nlp = make(bert_dir)
+    nlp.initialize(lambda: [Example(doc, doc.copy()) for doc in [nlp.make_doc("No question .")]])
+    assert "so that nothing is learned" in caplog.text
 
 
 def test_data_without_unanswerable_questions_is_told(bert_dir, caplog):
