@@ -5,7 +5,7 @@ published attention or with probe attention. In ``two-stage`` a fast filter on w
 all candidates, and only the best k become entity inputs, with probe attention.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -18,16 +18,18 @@ from thinc.types import Ragged
 from torch import nn
 
 from ..checkpoint.classes import ENTITY_SPANS
+from ..inputs.alignment import ranges
 from ..inputs.placed_spans import Batch, PlacedSpans
 from ..inputs.windows import Layout
-from ..model.heads import LinearHead, SpanFilter
-from ..model.packing import Array, LukeInputs
+from ..model.heads import LinearHead, NamePrior, SpanFilter
+from ..model.packing import Array, Entities, LukeInputs
 from ..ties import TOLERANCE, levels
 from ..validation import Count, Positive, check_settings
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun, place
+from .known_spans import RELATIONS, KnownFeatures
 from .task_head import Head, HeadKind
-from .task_layer import Scorer
+from .task_layer import Scorer, head_of
 
 Mode = Literal["two-stage", "probe", "full"]
 NIL = "NIL"
@@ -37,11 +39,13 @@ _MAX_WIDTH = 32
 
 class SpanQuery(NamedTuple):
     """Documents and their candidate spans, token ranges (n, 2). keep: (n,) candidates that pass the
-    filter whatever their score (gold spans in training)."""
+    filter whatever their score (known spans, and gold spans in training). known: what is known of
+    the candidates; None if nothing is."""
 
     docs: Sequence[Doc]
     spans: Ragged
     keep: Array | None = None
+    known: KnownFeatures | None = None
 
     @property
     def table(self) -> Array:
@@ -69,11 +73,16 @@ class SpanScores(NamedTuple):
     filter_logits: Any
 
 
-def _parts(hidden: int, n_classes: int, filter_size: int) -> Mapping[str, nn.Module]:
-    """The classifier and, in two-stage mode, the filter. filter_size 0: no filter."""
+def _parts(
+    hidden: int, n_classes: int, filter_size: int, known_labels: Sequence[str] = ()
+) -> Mapping[str, nn.Module]:
+    """The classifier; in two-stage mode, the filter (filter_size 0: none); and what the labels of
+    known spans say, if there are any."""
     parts: dict[str, nn.Module] = {"head": LinearHead(hidden, 3, n_classes)}
     if filter_size:
         parts["filter"] = SpanFilter(hidden, filter_size, _MAX_WIDTH)
+    if known_labels:
+        parts["known"] = NamePrior(len(RELATIONS) * len(known_labels), n_classes)
     return parts
 
 
@@ -111,7 +120,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         return self.place(encoder, query).fits
 
     def score(self, run: EncoderRun, head: Head, query: SpanQuery) -> SpanScores:
-        placed = self.place(run.node, query)
+        placed, known = self.place(run.node, query), _KnownInput(run, head, query.known)
         no_scores = SpanScores(_NO_ROWS, run.zeros(0, head.n_classes), _NO_ROWS, run.zeros(0))
         parts = [no_scores]
         if self.mode == "two-stage":
@@ -120,12 +129,15 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
             n_best = np.ceil(placed.n_words() * self.candidates_per_word).astype(np.int64)
             for batch in placed.batches(run.max_rows):
                 if len(batch.rows):
-                    parts.append(self._two_stage(run, head, placed, batch, n_best, query.keep))
+                    parts.append(
+                        self._two_stage(run, head, placed, batch, n_best, query.keep, known)
+                    )
         else:
             for batch in placed.batches(run.max_rows, self.max_entities, all_windows=False):
-                inputs = LukeInputs(batch, batch.entities(run.encoder.mask_id))
-                states = run.encode(inputs, self.mode)
-                logits = _classify(run, head, batch, states.words, states.entities)
+                entities, mean = known.entities(batch)
+                states = run.encode(LukeInputs(batch, entities), self.mode)
+                logits = _classify(run, head, batch, states.words, mean(states.entities))
+                logits = known.added(logits, batch.rows)
                 parts.append(no_scores._replace(rows=batch.rows, logits=logits))
         return SpanScores(
             np.concatenate([part.rows for part in parts]),
@@ -142,6 +154,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         batch: Batch,
         n_best: Array,
         keep: Array | None,
+        known: "_KnownInput",
     ) -> SpanScores:
         """Filter the candidates of a batch and score the best. n_best: (n_windows,) the number of
         candidates per window that may become entity inputs."""
@@ -160,8 +173,9 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
             -np.inf if run.is_train else self._least_logit,
         )
         kept = batch.take(best)
-        entities = run.encode_entities(word_pass, kept.entities(run.encoder.mask_id))
-        logits = _classify(run, head, kept, word_pass.states, entities)
+        entities, mean = known.entities(kept)
+        states = mean(run.encode_entities(word_pass, entities))
+        logits = known.added(_classify(run, head, kept, word_pass.states, states), kept.rows)
         return SpanScores(kept.rows, logits, batch.rows, filter_logits)
 
     @property
@@ -173,6 +187,46 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         return float(np.log(least) - np.log1p(-least)) if least else -np.inf
 
 
+class _KnownInput:
+    """What is known of candidates, in the calls of the network: the entity's own row instead of
+    [MASK] where the encoder has one, and logits that are added."""
+
+    def __init__(self, run: EncoderRun, head: Head, known: KnownFeatures | None):
+        self.run, self.known = run, known
+        has_prior = known is not None and len(known.features) > 0
+        self.prior = head.part("known", NamePrior) if has_prior else None
+        self.offsets = self.ids = None
+        if known is not None and known.titles:
+            encoder = run.encoder
+            self.offsets, self.ids = known.rows_of(encoder.entities.find, encoder.mask_id)
+
+    def entities(self, batch: Batch) -> tuple[Entities, Callable[[torch.Tensor], torch.Tensor]]:
+        """The entity inputs of candidates, several for one with several rows; and a function that
+        gives each candidate the mean of its states."""
+        if self.offsets is None or self.ids is None:
+            return batch.entities(self.run.encoder.mask_id), lambda states: states
+        low, counts = self.offsets[batch.rows], np.diff(self.offsets)[batch.rows]
+        owner = np.repeat(np.arange(len(counts)), counts)
+        entities = batch.take(owner).entities(self.ids[ranges(low, low + counts)])
+        if (counts == 1).all():
+            return entities, lambda states: states
+        index, total = self.run.index(owner), self.run.index(counts)
+
+        def mean(states: torch.Tensor) -> torch.Tensor:
+            sums = states.new_zeros((len(counts), states.shape[1])).index_add(0, index, states)
+            return sums / total[:, None]
+
+        return entities, mean
+
+    def added(self, logits: torch.Tensor, rows: Array) -> torch.Tensor:
+        """logits: (n, C) of the candidates ``rows``. Those of which nothing is known are equal."""
+        if self.prior is None or self.known is None:
+            return logits
+        features, weights, offsets = self.known.of(rows)
+        index = self.run.index
+        return logits + self.prior(index(features), self.run.values(weights), index(offsets))
+
+
 _NO_ROWS: Array = np.zeros(0, dtype=np.int64)
 
 
@@ -182,6 +236,13 @@ def _classify(
     """words: (n_pieces, H), entities: (n_rows, H) -> (n_rows, n_classes)."""
     ends = [run.index(batch.first), run.index(batch.last)]
     return head.part("head", LinearHead).on_pieces(words, ends, entities).float()
+
+
+def set_prior(model: Model, logits: Array) -> None:
+    """Set what known spans add to the logits. logits: (n_features, n_classes)."""
+    weight = head_of(model).part("known", NamePrior).classifier.weight
+    with torch.no_grad():
+        weight.copy_(torch.from_numpy(logits.T.copy()))
 
 
 def best_per_sequence(

@@ -64,8 +64,13 @@ class Head(nn.Module):
     @property
     def classifier(self) -> nn.Linear:
         """The layer with a row per class."""
-        name = next(x for x, _ in self.named_modules() if x.endswith("classifier"))
-        return self.part(name, nn.Linear)
+        return self.classifiers[0]
+
+    @property
+    def classifiers(self) -> list[nn.Linear]:
+        """All layers with a row per class: the head's, then those of additions to its logits."""
+        names = [x for x, _ in self.named_modules() if x.endswith("classifier")]
+        return [self.part(name, nn.Linear) for name in names]
 
     @property
     def n_classes(self) -> int:
@@ -83,18 +88,18 @@ class Head(nn.Module):
         rows [0, None, 1] insert a new class between two.
         """
         result = Head(self.kind, **{**self.config, "n_classes": len(rows)})
-        old, new = self.classifier, result.classifier
-        of_classes = {id(parameter) for parameter in old.parameters()}
+        of_classes = {id(x) for layer in self.classifiers for x in layer.parameters()}
         fresh = dict(result.named_parameters())
         kept = [(i, row) for i, row in enumerate(rows) if row is not None]
         with torch.no_grad():
             for name, parameter in self.named_parameters():
                 if id(parameter) not in of_classes:
                     fresh[name].copy_(parameter)
-            for i, row in kept:
-                new.weight[i] = old.weight[row]
-                if old.bias is not None:
-                    new.bias[i] = old.bias[row]
+            for old, new in zip(self.classifiers, result.classifiers):
+                for i, row in kept:
+                    new.weight[i] = old.weight[row]
+                    if old.bias is not None:
+                        new.bias[i] = old.bias[row]
         return result
 
 

@@ -185,10 +185,11 @@ def set_head(model: Model, head: Head) -> None:
 
 
 @torch.inference_mode(False)  # its tensors could not be trained later
-def initialize_head(model: Model, n_classes: int) -> None:
-    """Initialise a new head. The encoder must have its weights."""
+def initialize_head(model: Model, n_classes: int, **config: Any) -> None:
+    """Initialise a new head. The encoder must have its weights. config: settings of the kind of
+    head, besides those of the scorer."""
     encoder, scorer = encoder_of(model), scorer_of(model)
-    config = scorer.head_config(encoder)
+    config.update(scorer.head_config(encoder))
     hidden = encoder.hidden_size
     set_head(model, Head(scorer.kind, hidden=hidden, n_classes=n_classes, **config))
 

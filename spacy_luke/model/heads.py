@@ -84,6 +84,28 @@ class SpanFilter(nn.Module):
         return self.output(gelu(inner)).squeeze(-1)
 
 
+class NamePrior(nn.Module):
+    """What a list of names says of a span, as logits that are added to the classifier's: the sum of
+    a row per feature (:class:`..layers.known_spans.KnownFeatures`). Zero until it is set.
+    """
+
+    def __init__(self, n_features: int, n_classes: int):
+        super().__init__()
+        self.classifier = nn.Linear(n_features, n_classes, bias=False)
+
+    def initialize(self) -> None:
+        nn.init.zeros_(self.classifier.weight)
+
+    def forward(
+        self, features: torch.Tensor, weights: torch.Tensor, offsets: torch.Tensor
+    ) -> torch.Tensor:
+        """features, weights: (n,); offsets: (n_spans,) the first of each -> (n_spans, C)."""
+        table = self.classifier.weight.t()
+        return F.embedding_bag(
+            features, table, offsets, per_sample_weights=weights.to(table.dtype), mode="sum"
+        )
+
+
 class PairHead(nn.Module):
     """Scores relations between entities that were encoded together, in ``probe``.
 

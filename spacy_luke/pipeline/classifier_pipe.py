@@ -309,7 +309,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
                 names.update(self._labels_of(eg.reference))
         encoder_below(self.model).initialize()
         self._forget_tuning()
-        self._initialize_classes(names)
+        self._initialize_classes(names, **self._head_config(nlp, get_examples))
         self.limits = self._find_limits(nlp, get_examples)
         self._check_reach()
         record(nlp, self.name, self.limits)
@@ -329,9 +329,16 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         """The examples whose references have this component's layer annotated."""
         return (eg for eg in examples if is_annotated(eg.reference, self.layer))
 
-    def _initialize_classes(self, names: set[str]) -> None:
+    def _head_config(
+        self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
+    ) -> dict[str, Any]:
+        """Settings of a new head that depend on the data."""
+        return {}
+
+    def _initialize_classes(self, names: set[str], **config: Any) -> None:
         """Set the labels (those of the data, or of a published classifier) and initialise the
-        classifier, from the checkpoint if possible. The encoder's weights have been read."""
+        classifier, from the checkpoint if possible. The encoder's weights have been read. config:
+        see :meth:`_head_config`."""
         if not names and not self.labels:
             names = self._published_labels()
         for label in sorted(names):
@@ -344,7 +351,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
                 f"[initialize.components.{self.name}] labels."
             )
         classes = self._classes()
-        initialize_head(self.model, len(classes))
+        initialize_head(self.model, len(classes), **config)
         head_of(self.model).classes = classes
         read = load_published_head(self.model, classes)
         if read:

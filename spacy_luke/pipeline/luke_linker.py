@@ -326,8 +326,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         """One that says nothing: spaCy requires one."""
         return [Example(Doc(self.vocab, words=["x"]), Doc(self.vocab, words=["x"]))]
 
-    def _initialize_classes(self, names: set[str]) -> None:
-        super()._initialize_classes(names)
+    def _initialize_classes(self, names: set[str], **config: Any) -> None:
+        super()._initialize_classes(names, **config)
         load_row_logits(self.model)
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:

@@ -7,12 +7,14 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
+from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Config, Model, NumpyOps
 from thinc.types import Ragged
 
-from ..layers.span_network import NIL, SpanQuery, SpanScores
+from ..layers.span_network import NIL, SpanQuery, SpanScores, set_prior
 from ..layers.span_scorer import NODE
+from ..layers.task_layer import head_of
 from ..metrics.answers import Answers
 from ..metrics.ner import luke_ner_score, ner_answers
 from ..report import LOGGER
@@ -23,6 +25,8 @@ from .classifier_pipe import ClassifierPipe, ClassifierSettings
 from .decoding import decode
 from .ents import entity_tokens, set_doc_ents
 from .gold import gold_spans, match_gold, touches_missing
+from .known_counts import KnownCounts
+from .known_input import hide_some, labels_of, read_known, with_known
 from .span_limits import report_limits
 from .span_loss import span_loss
 
@@ -36,6 +40,7 @@ nested = false
 threshold = 0.0
 nil_bias = 0.0
 overwrite = true
+known = null
 scorer = {"@scorers":"spacy-luke.luke_ner_scorer.v1"}
 
 [luke_ner.suggester]
@@ -74,6 +79,7 @@ def make_luke_ner(
     threshold: float,
     nil_bias: float,
     overwrite: bool,
+    known: str | None,
     scorer: Callable | None,
 ) -> "LukeNER":
     """Construct a named entity component.
@@ -86,6 +92,7 @@ def make_luke_ner(
     nil_bias: subtracted from the logit of "no entity"; ``spacy luke tune`` chooses it.
     overwrite: replace existing entities; if false, they are kept, and new entities are added where
         they do not overlap. Blocked tokens (``Doc.set_ents``) never get an entity.
+    known: a spans group with known names, such as ``known_names`` writes: an input of the model.
     """
     return LukeNER(
         nlp.vocab,
@@ -98,6 +105,7 @@ def make_luke_ner(
         threshold=threshold,
         nil_bias=nil_bias,
         overwrite=overwrite,
+        known=known,
     )
 
 
@@ -106,6 +114,7 @@ class NERSettings(ClassifierSettings):
     nested: bool
     nil_bias: float
     overwrite: bool
+    known: Name | None
 
 
 class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
@@ -126,7 +135,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         scorer: Callable | None = luke_ner_score,
         **cfg: Any,
     ) -> None:
-        super().__init__(vocab, model, name, scorer, **cfg)
+        super().__init__(vocab, model, name, scorer, **{"known": None, **cfg})
         self.suggester = suggester
 
     # Classes and candidates
@@ -148,9 +157,19 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         spans = doc.ents if key is None else doc.spans.get(key, ())
         return {span.label_ for span in spans}
 
-    def _query(self, docs: Sequence[Doc]) -> SpanQuery:
+    def _query(self, docs: Sequence[Doc], hide: bool = False) -> SpanQuery:
         # Candidates are read on the host alone, so they are not made on the device.
-        return SpanQuery(docs, self.suggester(docs, ops=NumpyOps()))
+        query = SpanQuery(docs, self.suggester(docs, ops=NumpyOps()))
+        if self.cfg["known"] is None:
+            return query
+        labels = self._known_labels
+        known = read_known(docs, self.cfg["known"], labels)
+        return with_known(query, hide_some(known) if hide else known, len(labels))
+
+    @property
+    def _known_labels(self) -> list[str]:
+        """The labels of known spans that the head has learned."""
+        return list(head_of(self.model).config.get("known_labels", ()))
 
     # Prediction
 
@@ -206,10 +225,14 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
 
     # Training
 
+    def _query_to_learn(self, docs: Sequence[Doc]) -> SpanQuery:
+        return self._query(docs, hide=True)
+
     def _before_update(self, query: SpanQuery, targets: Targets) -> SpanQuery:
-        """Gold spans always pass the filter."""
-        classes, known = targets
-        return query._replace(keep=(classes != self._nil) & known)
+        """Gold and known spans always pass the filter."""
+        classes, annotated = targets
+        keep = (classes != self._nil) & annotated
+        return query._replace(keep=keep if query.keep is None else keep | query.keep)
 
     def _loss(
         self, query: SpanQuery, scores: SpanScores, targets: Targets
@@ -234,11 +257,31 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         targets[is_gold] = gold_classes[matched[is_gold]]
         return targets, ~touches_missing(of_doc, table, gold.missing)
 
+    def _head_config(
+        self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
+    ) -> dict[str, Any]:
+        if self.cfg["known"] is None:
+            return {}
+        examples = as_in_training(nlp, self.name, self._annotated(get_examples()))
+        return {"known_labels": labels_of((eg.predicted for eg in examples), self.cfg["known"])}
+
+    def _count_known(self, examples: Iterable[Example]) -> None:
+        """Count what the list is worth on the data: the model begins with that."""
+        counts = KnownCounts(self._known_labels, self._classes())
+        for batch in minibatch(examples, 64):
+            query = self._query([eg.predicted for eg in batch])
+            counts.add(query, self._targets(batch, query))
+        counts.report(self.name, self.cfg["known"])
+        if self._known_labels:
+            set_prior(self.model, counts.prior())
+
     def _find_limits(
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
     ) -> dict[str, int]:
         self._check_score_weights(nlp)
-        examples = as_in_training(nlp, self.name, self._annotated(get_examples()))
+        examples = list(as_in_training(nlp, self.name, self._annotated(get_examples())))
+        if self.cfg["known"] is not None:
+            self._count_known(examples)
         return report_limits(self.name, examples, self._gold_key, self._query, self.model)
 
     def _check_score_weights(self, nlp: Language | None) -> None:

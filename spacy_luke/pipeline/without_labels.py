@@ -37,7 +37,7 @@ class WithoutLabels(ClassifierPipe[Query, Scores]):
     def add_label(self, label: str) -> int:
         raise ConfigError(f"{self.name} has no labels, so {label!r} cannot be added.")
 
-    def _initialize_classes(self, names: set[str]) -> None:
-        initialize_head(self.model, len(self.classes))
+    def _initialize_classes(self, names: set[str], **config: Any) -> None:
+        initialize_head(self.model, len(self.classes), **config)
         head_of(self.model).classes = self._classes()
         load_published_head(self.model, self._classes())

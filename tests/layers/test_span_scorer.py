@@ -98,7 +98,7 @@ def test_span_logits_equal_those_of_transformers(make_checkpoint):
         reference = transformers.LukeForEntitySpanClassification.from_pretrained(directory).eval()
         pipe = nlp.get_pipe("luke_ner")
         docs = [Doc(nlp.vocab, words=text.split(" ")) for text, _ in ANNOTATED]
-        (_, spans, _), scores = pipe.predict(docs)
+        (_, spans, *_), scores = pipe.predict(docs)
         module = encoder_below(pipe.model).shims[0].module
         row = 0
         for i, doc in enumerate(docs):

@@ -103,7 +103,7 @@ def test_a_document_of_20000_words_is_processed_to_its_end(ner, mode):
     trained(nlp, steps=2)
     words = (ANNOTATED[0][0].split(" ") * 3000)[:n_words]
     doc = Doc(nlp.vocab, words=words, sent_starts=[i % 7 == 0 for i in range(n_words)])
-    (_, spans, _), scores = nlp.get_pipe("luke_ner").predict([doc])
+    (_, spans, *_), scores = nlp.get_pipe("luke_ner").predict([doc])
     seen = scores.filtered if mode == "two-stage" else scores.rows
     assert np.isfinite(scores.logits).all()
     assert len(scores.rows) == (n_words if mode == "two-stage" else len(seen))
@@ -155,7 +155,7 @@ def test_answers_do_not_depend_on_batches_order_or_saving(ner, mode, tmp_path):
         for at in range(0, len(order), batch_size):
             ids = order[at : at + batch_size]
             docs = [Doc(nlp.vocab, words=texts[i]) for i in ids]
-            (_, spans, _), scores = pipe.predict(docs)
+            (_, spans, *_), scores = pipe.predict(docs)
             of_doc = np.repeat(ids, spans.lengths)
             for row, values in zip(scores.rows, scores.logits):
                 start, end = spans.dataXd[row].tolist()

@@ -1,0 +1,280 @@
+"""A list of names and NER: the model alone, the list before or after it, and as its input.
+
+    python -m benchmarks.listed --encoder DIR --sets diseases --sizes 100 1000 --results FILE
+    python -m benchmarks.listed --table --results FILE
+
+``diseases``: sentences of BC5CDR's training abstracts, entities ``Disease`` alone, and the names of
+the Disease Ontology. ``places``: CrossNER politics, and the places of ``geovirus-linking``. Test
+are two thirds of BC5CDR's development abstracts, or the test sentences of CrossNER.
+
+Rows: ``model``: ``configs/ner.cfg``. ``names, model`` and ``model, names``: the same weights, with
+the entities of the list before or after it. ``names alone``. ``known``: trained with the list as
+input (setting ``known``). All have the same data, steps and seeds, and the last weights count.
+
+Lists: ``full``; ``half``: of the names a random half in training, all at prediction; ``shuffled``:
+with labels drawn from those of the data; ``ordinary``: 5,000 frequent words of the training data
+that are no entities; ``annotations``: the entities of the training data.
+"""
+
+import argparse
+import io
+import random
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import spacy
+import srsly
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import load_config
+
+from . import results, runtime
+from .bootstrap import Counts, count, paired_bootstrap
+from .datasets import default_folder, load, prepare, store
+from .markdown import markdown, spread
+from .training import CONFIGS
+
+SETS = ("diseases", "places")
+LISTS = ("full", "half", "shuffled", "ordinary", "annotations")
+BASELINES = ("model", "names alone", "names, model", "model, names")
+N_ORDINARY = 5_000
+DEV_DOCS = 4  # the last weights count
+
+Names = list[dict[str, str]]
+Items = list[list[Any]]
+
+
+class Source(NamedTuple):
+    """data: of :data:`.datasets.DATA_SETS`. keep: its labels that are used; empty: all. names: a
+    file of the list, whose names get the label ``label``."""
+
+    data: str
+    keep: tuple[str, ...]
+    names: str
+    label: str
+
+
+SOURCES = {
+    "diseases": Source("bc5cdr", ("Disease",), "disease-ontology/kb.jsonl", "Disease"),
+    "places": Source("politics", (), "geovirus-linking/kb.jsonl", "location"),
+}
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    p = runtime.parser("listed", __doc__, "build/listed", "listed.jsonl")
+    runtime.add_encoder(p)
+    runtime.add_device(p)
+    p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
+    p.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    p.add_argument("--lists", nargs="+", choices=LISTS, default=["full"])
+    p.add_argument("--sizes", nargs="+", type=int, default=[100, 300, 1000], help="0: all")
+    p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    p.add_argument("--words", type=int, default=350_000, help="least words seen in training")
+    p.add_argument("--table", action="store_true", help="print what the results hold")
+    return runtime.parsed(p, argv)
+
+
+def data_of(args: argparse.Namespace, name: str, size: int) -> dict[str, Path]:
+    """Files of the parts, with the labels that are used."""
+    source, folder = SOURCES[name], args.work / f"{name}-{size}"
+    paths = {part: folder / f"{part}.spacy" for part in ("train", "dev", "test")}
+    if not all(path.exists() for path in paths.values()):
+        corpora = prepare(source.data, args.data, args.work, train_limit=size)
+        for part, path in paths.items():
+            docs = corpora.docs(part)
+            for doc in docs if source.keep else ():
+                doc.ents = [x for x in doc.ents if x.label_ in source.keep]
+            store(path, docs)
+    return paths
+
+
+def names_of(args: argparse.Namespace, name: str, which: str, train: Sequence[Doc]) -> Names:
+    """The names of a list. ``half`` is the whole list, as at prediction."""
+    source = SOURCES[name]
+    labels = sorted({x.label_ for doc in train for x in doc.ents})
+    if which == "annotations":
+        found = {(x.text, x.label_) for doc in train for x in doc.ents}
+        return [{"name": text, "label": label} for text, label in sorted(found)]
+    if which == "ordinary":
+        words = Counter(x.lower_ for doc in train for x in doc if x.is_alpha and not x.ent_type)
+        return [{"name": x, "label": source.label} for x, _ in words.most_common(N_ORDINARY)]
+    records = list(srsly.read_jsonl(args.data / source.names))
+    rng = random.Random(0)
+    return [
+        {"name": text, "label": rng.choice(labels) if which == "shuffled" else source.label}
+        for record in records
+        for text in dict.fromkeys([record["name"], *record.get("aliases", [])])
+    ]
+
+
+def fit(
+    args: argparse.Namespace, paths: dict[str, Path], seed: int, names: Names | None
+) -> tuple[Language, results.Record]:
+    overrides = {
+        "paths.train": str(paths["train"]),
+        "paths.dev": str(paths["dev"]),
+        "paths.encoder": args.encoder,
+        "system.seed": seed,
+        "initialize.after_init.words": args.words,
+    }
+    config = load_config(CONFIGS / "ner.cfg", overrides=overrides)
+    config["corpora"]["dev"]["limit"] = DEV_DOCS
+    if names is not None:
+        file = args.work / "names.jsonl"
+        srsly.write_jsonl(file, names)
+        config["nlp"]["pipeline"] = ["sentencizer", "known_names", "luke_ner"]
+        config["components"]["known_names"] = {"factory": "known_names"}
+        config["components"]["luke_ner"]["known"] = "known_names"
+        config["initialize"]["components"]["known_names"] = {"names_path": str(file)}
+        config["training"]["annotating_components"].append("known_names")
+    nlp = init_nlp(config, use_gpu=args.gpu_id)
+    log = io.StringIO()
+    with runtime.Clock() as clock:
+        train(nlp, use_gpu=args.gpu_id, stdout=log, stderr=log)
+    steps = nlp.config["training"]["max_steps"]
+    return nlp, {"steps": steps, "train_cpu_seconds": clock.process}
+
+
+def predicted(nlp: Language, docs: Sequence[Doc]) -> Items:
+    """(document, start, end, label) of every entity."""
+    bare = [
+        Doc(nlp.vocab, [x.text for x in doc], [bool(x.whitespace_) for x in doc]) for doc in docs
+    ]
+    return items(list(nlp.pipe(bare)))
+
+
+def items(docs: Sequence[Doc]) -> Items:
+    return [[i, x.start, x.end, x.label_] for i, doc in enumerate(docs) for x in doc.ents]
+
+
+def add_names(nlp: Language, names: Names, **place: Any) -> Any:
+    pipe: Any = nlp.add_pipe("known_names", config={"annotate_ents": True}, **place)
+    pipe.set_names(names)
+    return pipe
+
+
+def baselines(
+    args: argparse.Namespace, paths: dict[str, Path], seed: int, names: Names, test: Sequence[Doc]
+) -> results.Record:
+    """The rows of one trained model."""
+    nlp, found = fit(args, paths, seed, None)
+    found["model"] = predicted(nlp, test)
+    add_names(nlp, names)
+    found["model, names"] = predicted(nlp, test)
+    nlp.remove_pipe("known_names")
+    ner: Any = nlp.get_pipe("luke_ner")
+    ner.cfg["overwrite"] = False
+    add_names(nlp, names, before="luke_ner")
+    found["names, model"] = predicted(nlp, test)
+    alone = spacy.blank("en")
+    add_names(alone, names)
+    found["names alone"] = predicted(alone, test)
+    return found
+
+
+def with_list(
+    args: argparse.Namespace,
+    paths: dict[str, Path],
+    seed: int,
+    names: Names,
+    which: str,
+    test: Sequence[Doc],
+) -> results.Record:
+    """The row whose input is the list."""
+    seen = random.Random(seed).sample(names, len(names) // 2) if which == "half" else names
+    nlp, found = fit(args, paths, seed, seen)
+    if which == "half":
+        found["known, half of the names"] = predicted(nlp, test)
+        nlp.get_pipe("known_names").set_names(names)  # type: ignore[attr-defined]
+    found["known"] = predicted(nlp, test)
+    nlp.get_pipe("known_names").set_names([])  # type: ignore[attr-defined]
+    found["known, without names"] = predicted(nlp, test)
+    return found
+
+
+def run(args: argparse.Namespace, name: str, size: int, which: str, seed: int) -> results.Record:
+    paths = data_of(args, name, size)
+    train_docs, test = load(paths["train"]), load(paths["test"])
+    if which == "none":
+        found = baselines(args, paths, seed, names_of(args, name, "full", train_docs), test)
+    else:
+        names = names_of(args, name, which, train_docs)
+        found = with_list(args, paths, seed, names, which, test)
+    return {**found, "gold": items(test), "n_docs": len(test)}
+
+
+def f1(record: results.Record, row: str) -> float:
+    right = {tuple(x) for x in record["gold"]}
+    found = {tuple(x) for x in record[row]}
+    return 200.0 * len(right & found) / max(1, len(right) + len(found))
+
+
+def table(records: Sequence[results.Record]) -> str:
+    """F1 of every row, and how much the row with the list as input is above it."""
+    groups: dict[tuple[str, int], dict[tuple[str, str], dict[int, results.Record]]] = {}
+    for record in records:
+        rows = [x for x in record if x in BASELINES or x.startswith("known")]
+        for row in rows:
+            of_row = groups.setdefault((record["data"], record["settings"]["size"]), {})
+            of_row.setdefault((row, record["row"]), {})[record["seed"]] = record
+    lines = []
+    for (data, size), of_row in sorted(groups.items()):
+        ours = of_row.get(("known", "full"), {})
+        for (row, which), runs in of_row.items():
+            gain = "-"
+            both = sorted(set(ours) & set(runs))
+            if both and row in BASELINES:
+                pair = (_counts(runs, both, row), _counts(ours, both, "known"))
+                interval = paired_bootstrap(*pair)
+                gain = f"{interval.value:+.1f} [{interval.low:+.1f}, {interval.high:+.1f}]"
+            lines.append(
+                {
+                    "data": data,
+                    "sentences": f"{size:,}" if size else "all",
+                    "list": {"none": "full"}.get(which, which),
+                    "row": row,
+                    "seeds": len(runs),
+                    "F1": spread([f1(x, row) for x in runs.values()]),
+                    "known is higher by": gain,
+                }
+            )
+    return markdown(pd.DataFrame(lines))
+
+
+def _counts(runs: dict[int, results.Record], seeds: Sequence[int], row: str) -> Counts:
+    first = runs[seeds[0]]
+    found = [[tuple(x) for x in runs[seed][row]] for seed in seeds]
+    return count(found, [tuple(x) for x in first["gold"]], first["n_docs"])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    if args.table:
+        print(table([x for x in results.read([args.results]) if x["kind"] == "listed"]))
+        return 0
+    runtime.start(args.gpu_id, args.threads)
+    args.work.mkdir(parents=True, exist_ok=True)
+    done = {results.run_key(x) for x in results.read([args.results])}
+    for seed in args.seeds:
+        for name in args.sets:
+            for size in args.sizes:
+                for which in ("none", *args.lists):
+                    settings = {"size": size, "words": args.words}
+                    record = {"data": name, "row": which, "seed": seed, "settings": settings}
+                    if results.run_key(record) in done:
+                        continue
+                    found = run(args, name, size, which, seed)
+                    full = {"kind": "listed", **record, **found}
+                    results.append(args.results, full)
+                    print(table([full]), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Known spans as an input: what a list of names says of each candidate span."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..inputs.alignment import offsets_of, ranges
+
+Array = np.ndarray
+
+RELATIONS = ("equal", "inside", "around", "crossing")
+"""How a candidate lies to a known span: it is equal, is inside it, contains it, or crosses its
+start or end."""
+
+
+class Known(NamedTuple):
+    """The known spans of a batch of documents.
+
+    docs: (n,) ascending; starts, ends: (n,) tokens counted in their document. labels: (n,) numbers
+    of labels, -1 for a label that the head has not learned. titles: n ids, empty without one.
+    """
+
+    docs: Array
+    starts: Array
+    ends: Array
+    labels: Array
+    titles: Sequence[str]
+
+    def take(self, keep: Array) -> "Known":
+        """Some of the spans. keep: a mask."""
+        titles = [self.titles[int(i)] for i in np.flatnonzero(keep)]
+        return Known(self.docs[keep], self.starts[keep], self.ends[keep], self.labels[keep], titles)
+
+
+class KnownFeatures(NamedTuple):
+    """What is known of candidates, in rows of different lengths.
+
+    offsets: (n_candidates + 1,) the first feature of each; features: (n,) ``relation * n_labels +
+    label``; weights: (n,) 1 / the number of labels with that relation to the candidate.
+    title_offsets: (n_candidates + 1,) the first title of each; titles: ids of equal known spans.
+    """
+
+    offsets: Array
+    features: Array
+    weights: Array
+    title_offsets: Array
+    titles: Sequence[str]
+
+    @property
+    def counts(self) -> Array:
+        """(n_candidates,) the number of features."""
+        return np.diff(self.offsets)
+
+    def of(self, rows: Array) -> tuple[Array, Array, Array]:
+        """Features, weights and, for each of the rows, the first of its features."""
+        counts = self.counts[rows]
+        inside = ranges(self.offsets[rows], self.offsets[rows] + counts)
+        return self.features[inside], self.weights[inside], offsets_of(counts)[:-1]
+
+    def rows_of(self, find: Callable[[str], int | None], absent: int) -> tuple[Array, Array]:
+        """Rows of the entity table: offsets (n_candidates + 1,), and rows (n,) that ``find`` knows;
+        a candidate without any has the row ``absent``."""
+        found = np.asarray([-1 if (row := find(x)) is None else row for x in self.titles], int)
+        owner = np.repeat(np.arange(len(self.counts)), np.diff(self.title_offsets))
+        counts = np.bincount(owner[found >= 0], minlength=len(self.counts))
+        rows = np.full(int(np.maximum(counts, 1).sum()), absent, dtype=np.int64)
+        offsets = offsets_of(np.maximum(counts, 1))
+        rows[ranges(offsets[:-1], offsets[:-1] + counts)] = found[found >= 0]
+        return offsets, rows
+
+
+def known_features(spans: Array, of_doc: Array, known: Known, n_labels: int) -> KnownFeatures:
+    """The features of candidates. spans: (n, 2); of_doc: (n,) ascending."""
+    rows, hits = _overlapping(spans, of_doc, known)
+    starts, ends = spans[rows, 0], spans[rows, 1]
+    begins_in, ends_in = starts >= known.starts[hits], ends <= known.ends[hits]
+    begins_out, ends_out = starts <= known.starts[hits], ends >= known.ends[hits]
+    equal = begins_in & ends_in & begins_out & ends_out
+    relation = np.select([equal, begins_in & ends_in, begins_out & ends_out], [0, 1, 2], 3)
+    # Titles of equal spans, each once a candidate.
+    pairs = [(row, known.titles[i]) for row, i in zip(rows[equal].tolist(), hits[equal].tolist())]
+    named = sorted({pair for pair in pairs if pair[1]})
+    titled = np.bincount(np.asarray([row for row, _ in named], int), minlength=len(spans))
+    # Features, each once a candidate.
+    labelled = known.labels[hits] >= 0
+    table = np.stack([rows, relation, known.labels[hits]], 1)[labelled]
+    table = np.unique(table, axis=0).reshape(-1, 3)
+    kind = table[:, 0] * len(RELATIONS) + table[:, 1]
+    _, group, sizes = np.unique(kind, return_inverse=True, return_counts=True)
+    return KnownFeatures(
+        offsets_of(np.bincount(table[:, 0], minlength=len(spans))),
+        table[:, 1] * n_labels + table[:, 2],
+        (1.0 / sizes[group]).astype("float32"),
+        offsets_of(titled),
+        [title for _, title in named],
+    )
+
+
+def _overlapping(spans: Array, of_doc: Array, known: Known) -> tuple[Array, Array]:
+    """Pairs of a candidate and a known span that share a token."""
+    if not len(spans) or not len(known.docs):
+        return np.zeros(0, int), np.zeros(0, int)
+    # Candidates by place: their starts are counted over the batch, so that documents are apart.
+    stride = int(max(spans.max(), known.ends.max())) + 1
+    place = of_doc * stride + spans[:, 0]
+    order = np.argsort(place, kind="stable")
+    widest = int((spans[:, 1] - spans[:, 0]).max())
+    base = known.docs * stride
+    low = np.searchsorted(place[order], base + np.maximum(known.starts - widest + 1, 0))
+    high = np.maximum(np.searchsorted(place[order], base + known.ends), low)
+    rows, hits = order[ranges(low, high)], np.repeat(np.arange(len(known.docs)), high - low)
+    overlap = spans[rows, 1] > known.starts[hits]
+    return rows[overlap], hits[overlap]

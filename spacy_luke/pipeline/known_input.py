@@ -1,0 +1,76 @@
+"""Known spans of documents as an input of span classification."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from spacy.tokens import Doc
+from thinc.types import Ragged
+
+from ..layers.known_spans import Known, known_features
+from ..layers.span_network import SpanQuery
+
+Array = np.ndarray
+
+HIDDEN = 0.3
+"""The share of known spans that training does not see, so that the model neither leans on the list
+nor ignores it."""
+
+
+def read_known(docs: Sequence[Doc], key: str, labels: Sequence[str]) -> Known:
+    """The known spans of documents: those of a spans group. A document without it has none.
+
+    labels: those that the head has learned. Spans without tokens are left out.
+    """
+    numbers = {label: i for i, label in enumerate(labels)}
+    rows = [
+        (i, span.start, span.end, numbers.get(span.label_, -1), span.kb_id_)
+        for i, doc in enumerate(docs)
+        for span in doc.spans.get(key, ())
+        if span.end > span.start
+    ]
+    table = np.asarray([row[:4] for row in rows], dtype=np.int64).reshape(-1, 4)
+    return Known(table[:, 0], table[:, 1], table[:, 2], table[:, 3], [row[4] for row in rows])
+
+
+def hide_some(known: Known) -> Known:
+    """Known spans without a random share of places, each with all of its labels and ids."""
+    places = np.stack([known.docs, known.starts, known.ends], 1)
+    _, number = np.unique(places, axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    kept = np.random.random(int(number.max(initial=-1)) + 1) >= HIDDEN
+    return known.take(kept[number])
+
+
+def with_known(query: SpanQuery, known: Known, n_labels: int) -> SpanQuery:
+    """A query that also asks about all known spans. The query itself if there are none."""
+    if not len(known.docs):
+        return query
+    table, of_doc = query.table, query.of_doc
+    known_table = np.stack([known.starts, known.ends], 1)
+    size = int(max(table.max(initial=0), known_table.max())) + 1
+    of_known = _keys(known.docs, known_table, size)
+    _, first = np.unique(of_known, return_index=True)
+    more = first[~np.isin(of_known[first], _keys(of_doc, table, size))]
+    if len(more):
+        of_doc = np.concatenate([of_doc, known.docs[more]])
+        order = np.argsort(of_doc, kind="stable")
+        of_doc, table = of_doc[order], np.concatenate([table, known_table[more]])[order]
+    lengths = np.bincount(of_doc, minlength=len(query.docs))
+    spans: Any = Ragged(table.astype("int32"), lengths.astype("int32"))  # type: ignore[arg-type]
+    return SpanQuery(
+        query.docs,
+        spans,
+        np.isin(_keys(of_doc, table, size), of_known),
+        known_features(table, of_doc, known, n_labels),
+    )
+
+
+def _keys(docs: Array, table: Array, size: int) -> Array:
+    """A number for each place. size: larger than every token of ``table``."""
+    return (docs * size + table[:, 0]) * size + table[:, 1]
+
+
+def labels_of(docs: Iterable[Doc], key: str) -> list[str]:
+    """The labels of a spans group."""
+    return sorted({span.label_ for doc in docs for span in doc.spans.get(key, ())})

@@ -1,0 +1,257 @@
+"""Known spans as an input of luke_ner."""
+
+import logging
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from thinc.api import fix_random_seed
+
+from spacy_luke.layers.known_spans import Known
+from spacy_luke.layers.span_network import NamePrior
+from spacy_luke.layers.task_layer import encoder_of, head_of
+from spacy_luke.pipeline.known_input import HIDDEN, hide_some
+from tests.pipeline.conftest import ANNOTATED, entities, fit, make_examples, make_ner
+
+MODES = ["two-stage", "probe", "full"]
+LISTED = {"Ada Lovelace": "name", "London": "place", "Tokyo": "place", "Japan": "place"}
+
+
+def with_group(doc, spans=None):
+    """Known spans (start, end, label, id); by default the names of ``LISTED``."""
+    if spans is None:
+        words = [x.text for x in doc]
+        spans = [
+            (i, i + len(name.split()), label, "")
+            for name, label in LISTED.items()
+            for i in range(len(words))
+            if words[i : i + len(name.split())] == name.split()
+        ]
+    doc.spans["known"] = [Span(doc, a, b, label=label, kb_id=kb) for a, b, label, kb in spans]
+    return doc
+
+
+def listed_examples(nlp, data=ANNOTATED):
+    examples = make_examples(nlp, data)
+    for eg in examples:
+        with_group(eg.predicted)
+    return examples
+
+
+def make_known(directory, **config):
+    nlp = make_ner(directory, known="known", **config)
+    examples = listed_examples(nlp)
+    nlp.initialize(lambda: examples)
+    return nlp, examples
+
+
+def words(nlp, text):
+    return Doc(nlp.vocab, words=text.split(" "))
+
+
+def asked(nlp, doc):
+    """{(start, end): logits} of the candidates that were scored."""
+    query, scores = nlp.get_pipe("luke_ner").predict([doc])
+    places = query.table[scores.rows].tolist()
+    return {tuple(place): row for place, row in zip(places, scores.logits)}
+
+
+@pytest.fixture(scope="module")
+def trained_nlp(bert_dir):
+    nlp, examples = make_known(bert_dir)
+    fit(nlp, examples, 60)
+    return nlp
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_where_no_name_matches_answers_are_those_without_the_setting(bert_dir, mode):
+    nlp, examples = make_known(bert_dir, mode=mode)
+    fit(nlp, examples, 5)
+    pipe = nlp.get_pipe("luke_ner")
+    texts = [text for text, _ in ANNOTATED]
+    found = []
+    for known, docs in (
+        ("known", [with_group(words(nlp, x), []) for x in texts]),
+        ("known", [words(nlp, x) for x in texts]),
+        (None, [words(nlp, x) for x in texts]),
+    ):
+        pipe.cfg["known"] = known
+        found.append(pipe.predict(docs)[1])
+    for other in found[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(found[0], other))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_match_in_one_document_leaves_others_as_they_were(bert_dir, mode):
+    nlp, examples = make_known(bert_dir, mode=mode)
+    fit(nlp, examples, 5)
+    other, near = "She disagreed , of course !", "Tokyo is the capital of Japan ."
+    alone = asked(nlp, with_group(words(nlp, other), []))
+    docs = [with_group(words(nlp, near)), with_group(words(nlp, other), [])]
+    query, scores = nlp.get_pipe("luke_ner").predict(docs)
+    own = query.of_doc[scores.rows] == 1
+    places = [tuple(x) for x in query.table[scores.rows][own].tolist()]
+    assert set(places) == set(alone)
+    rows = zip(places, scores.logits[own])
+    assert all(np.allclose(alone[place], row, atol=1e-5) for place, row in rows)
+
+
+def test_new_names_are_found_where_only_the_list_can_tell(bert_dir):
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        """Sentences "she saw X .", where X is invented; every other X is a place and listed."""
+        names = ["".join(rng.choice(list("abdegiklnorstu"), 5)) for _ in range(n)]
+        return [(f"she saw {x} .", [(2, 3, "LOC")] * (i % 2)) for i, x in enumerate(names)]
+
+    def listed(docs):
+        for i, doc in enumerate(docs):
+            with_group(doc, [(2, 3, "place", "")] * (i % 2))
+        return docs
+
+    nlp = make_ner(bert_dir, known="known")
+    examples = make_examples(nlp, draw(60))
+    listed([eg.predicted for eg in examples])
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 40, rate=1e-3)
+    texts = [text for text, _ in draw(20)]
+    known = [entities(nlp(doc)) for doc in listed([words(nlp, x) for x in texts])]
+    unknown = [entities(nlp(with_group(words(nlp, x), []))) for x in texts]
+    assert sum(known[1::2], []) == [(2, 3, "LOC")] * 10
+    assert len(sum(known[::2], [])) < 5 > len(sum(unknown, []))
+
+
+def test_the_prior_is_how_much_more_likely_a_class_is_than_among_words(bert_dir):
+    nlp, _ = make_known(bert_dir)
+    head = head_of(nlp.get_pipe("luke_ner").model)
+    assert head.config["known_labels"] == ["name", "place"]
+    weight = head.part("known", NamePrior).classifier.weight.detach().numpy()
+    classes = ["LOC", "ORG", "PER", "NIL"]
+    n_words = sum(len(text.split(" ")) for text, _ in ANNOTATED)
+    rate = np.asarray([6.5, 1.5, 1.5, n_words - 8])
+    rate /= rate.sum()
+    # Of places, London, Tokyo and Japan are LOC, and Tokyo in the name of the university is none.
+    place = np.log((np.asarray([3, 0, 0, 1]) + rate) / 5) - np.log(rate)
+    assert nlp.get_pipe("luke_ner")._classes() == classes
+    assert np.allclose(weight[:, 1], place - place[-1], atol=1e-5)
+    assert not weight[:, 2:].any()  # spans that only overlap a known one
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_known_spans_are_asked_about_wherever_they_are(bert_dir, mode):
+    nlp, _ = make_known(bert_dir, mode=mode, filter_threshold=0.9, max_pieces=64)
+    doc = words(nlp, "She disagreed , of course ! Tokyo is the capital of Japan .")
+    doc[6].is_sent_start = True
+    spans = [(4, 8, "place", ""), (0, 13, "place", ""), (5, 6, "name", "")]
+    found = asked(nlp, with_group(doc, spans))
+    assert {(a, b) for a, b, *_ in spans} <= set(found)
+
+
+def test_a_name_that_does_not_fit_is_not_asked_and_shifts_nothing(bert_dir):
+    nlp, _ = make_known(bert_dir, mode="probe", max_pieces=8)
+    doc = words(nlp, " ".join(["course"] * 300))
+    plain = asked(nlp, with_group(doc.copy(), []))
+    long = asked(nlp, with_group(doc.copy(), [(0, 300, "place", ""), (3, 90, "place", "")]))
+    assert set(plain) == set(long)
+
+
+@pytest.mark.parametrize("mode", ["two-stage", "probe"])
+def test_ids_of_the_entity_table_enter_instead_of_the_mask(luke_dir, mode):
+    nlp, _ = make_known(luke_dir, mode=mode)
+    doc = words(nlp, "Ada Lovelace was born in London .")
+
+    def logits(*ids):
+        spans = [(5, 6, "place", x) for x in ids]
+        return asked(nlp, with_group(doc.copy(), spans))[5, 6]
+
+    table = encoder_of(nlp.get_pipe("luke_ner").model).entities
+    one, two = "London", "Tokyo"
+    assert table.find(one) is not None and table.find(two) is not None
+    mask = logits("")
+    assert np.array_equal(mask, logits("not in the table"))
+    assert not np.allclose(mask, logits(one), atol=1e-4)
+    # The classifier is linear: the mean of the states gives the mean of the logits.
+    assert np.allclose(logits(one, two), (logits(one) + logits(two)) / 2, atol=1e-5)
+    assert np.array_equal(logits(one, one), logits(one))
+
+
+def test_hiding_takes_a_place_with_all_of_its_labels():
+    fix_random_seed(0)
+    n = 4000
+    docs, labels = np.repeat(np.arange(n // 2), 2), np.tile([0, 1], n // 2)
+    spans = Known(docs, np.zeros(n, int), np.ones(n, int), labels, [""] * n)
+    kept = hide_some(spans)
+    assert abs(1 - len(kept.docs) / n - HIDDEN) < 0.03
+    assert (np.bincount(kept.docs, minlength=n // 2) % 2 == 0).all()
+    assert len(hide_some(kept.take(np.zeros(len(kept.docs), bool))).docs) == 0
+
+
+def test_a_saved_pipeline_and_added_labels_keep_the_prior(trained_nlp, tmp_path):
+    nlp = trained_nlp
+    doc = with_group(words(nlp, ANNOTATED[0][0]))
+    before = asked(nlp, doc)
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    after = asked(loaded, with_group(words(loaded, ANNOTATED[0][0])))
+    assert set(before) == set(after)
+    assert all(np.array_equal(before[x], after[x]) for x in before)
+    assert loaded.get_pipe("luke_ner").add_label("EVENT") == 1
+    more = asked(loaded, with_group(words(loaded, ANNOTATED[0][0])))
+    assert all(np.allclose(more[x][[0, 1, 2, 4]], before[x], atol=1e-6) for x in before)
+    prior = head_of(loaded.get_pipe("luke_ner").model).part("known", NamePrior)
+    assert not prior.classifier.weight[3].any()  # of the new class
+
+
+def test_labels_that_the_list_gets_later_count_as_known_alone(trained_nlp):
+    doc = words(trained_nlp, "She disagreed , of course !")
+    found = asked(trained_nlp, with_group(doc, [(0, 1, "ship", "")]))
+    assert (0, 1) in found and np.isfinite(found[0, 1]).all()
+
+
+def test_training_without_the_group_is_told(bert_dir, caplog):
+    nlp = make_ner(bert_dir, known="known")
+    with caplog.at_level(logging.WARNING):
+        nlp.initialize(lambda: make_examples(nlp))
+    assert "no document of the training data has a span in the group 'known'" in caplog.text
+    fit(nlp, listed_examples(nlp), 1)
+    assert nlp(with_group(words(nlp, ANNOTATED[1][0]))) is not None
+
+
+def test_the_list_is_counted_and_ordinary_words_are_named(bert_dir, caplog):
+    nlp = make_ner(bert_dir, known="known")
+    examples = listed_examples(nlp, [*ANNOTATED, *[ANNOTATED[4]] * 3])
+    for eg in examples[4:]:
+        with_group(eg.predicted, [(4, 5, "place", "")])
+    with caplog.at_level(logging.INFO):
+        nlp.initialize(lambda: examples)
+    assert "4 of 9 spans of the group 'known' are entities of the training data" in caplog.text
+    assert "4 of its 8 entities are in the group" in caplog.text
+    assert "place: 5 NIL, 3 LOC" in caplog.text and "name: 1 PER" in caplog.text
+    assert "mostly no entities: course (4)" in caplog.text
+
+
+def test_a_list_made_of_the_annotations_is_told(bert_dir, caplog):
+    nlp = make_ner(bert_dir, known="known")
+    examples = make_examples(nlp)
+    for eg in examples:
+        with_group(eg.predicted, [(x.start, x.end, x.label_, "") for x in eg.reference.ents])
+    with caplog.at_level(logging.WARNING):
+        nlp.initialize(lambda: examples)
+    assert "A list made from these annotations is always right here" in caplog.text
+
+
+def test_known_names_in_a_pipeline_trained_by_config(bert_dir, tmp_path):
+    nlp = make_ner(bert_dir, known="known_names")
+    names = nlp.add_pipe("known_names", before="luke_ner")
+    names.set_names([{"name": "Tokyo", "label": "place"}, {"name": "Japan", "label": "place"}])
+    nlp.config["training"]["annotating_components"] = ["known_names"]
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    head = head_of(nlp.get_pipe("luke_ner").model)
+    assert head.config["known_labels"] == ["place"]
+    doc = nlp(words(nlp, "Halden is the capital of Norway ."))
+    assert not len(doc.spans["known_names"])
+    names.set_names([{"name": "Halden", "label": "place"}])
+    query, _ = nlp.get_pipe("luke_ner").predict([names(words(nlp, "Halden is a town ."))])
+    assert query.keep.sum() == 1
