@@ -39,6 +39,7 @@ class LinkCandidate(NamedTuple):
 
 
 Nearest = Callable[[Sequence[str]], Sequence[Sequence[FoundEntity]]]
+Predicted = Callable[[Sequence[Span]], Sequence[Sequence[int]]]
 
 
 def find_candidates(
@@ -48,13 +49,14 @@ def find_candidates(
     batch: GetCandidatesBatch,
     batch_size: int,
     nearest: Nearest,
+    predicted: Predicted | None = None,
 ) -> list[list[LinkCandidate]]:
     """The candidates of each mention, the best by prior and likeness first.
 
     A mention with ``Span._.allowed_ids`` has these as candidates, whether or not an alias matches.
     one: used instead of ``batch`` if it is not None. batch_size: mentions per call of ``batch``.
     nearest: gives more candidates, by vectors of names, for the texts of mentions that are not
-    equal to an alias.
+    equal to an alias. predicted: gives more, by row, that an encoder predicts for mentions.
     """
     found: list[Iterable[Candidate]] = []
     if one is not None:
@@ -69,6 +71,9 @@ def find_candidates(
     of_names = nearest([mentions[i].text for i in unequal])
     for i, others in zip(unequal, of_names, strict=True):
         _add_nearest(by_row[i], others)
+    if predicted is not None:
+        for own, rows in zip(by_row, predicted(mentions), strict=True):
+            _add_predicted(own, rows)
     unknown: list[str] = []
     results = [_allowed(kb, *pair, unknown) for pair in zip(mentions, by_row, strict=True)]
     if unknown:
@@ -97,6 +102,22 @@ def _add_nearest(candidates: dict[int, LinkCandidate], others: Sequence[FoundEnt
         known = candidates.get(other.row)
         if known is None or known.likeness < other.likeness:
             candidates[other.row] = LinkCandidate(other.row, other.prior, other.likeness)
+
+
+def _add_predicted(candidates: dict[int, LinkCandidate], rows: Sequence[int]) -> None:
+    """Whatever their names, they count as if these were equal, with an unknown prior. An entity
+    that was also found by a name keeps that if it is worth more."""
+    for row in rows:
+        predicted = LinkCandidate(row, 0.0, 1.0)
+        known = candidates.get(row)
+        if known is None or _worth(known) < _worth(predicted):
+            candidates[row] = predicted
+
+
+def _worth(candidate: LinkCandidate) -> float:
+    """The terms of a score that are known without the text."""
+    likeness = max(candidate.likeness, LEAST_PRIOR)
+    return float(np.log(max(candidate.prior, LEAST_PRIOR)) + LIKENESS_POWER * np.log(likeness))
 
 
 def _allowed(

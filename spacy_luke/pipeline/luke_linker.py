@@ -10,7 +10,7 @@ import numpy as np
 import srsly
 from spacy.kb import KnowledgeBase
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import minibatch
 from spacy.vocab import Vocab
@@ -47,6 +47,7 @@ from .links import (
     spans_to_link,
     write_links,
 )
+from .vocab_candidates import VocabCandidates
 from .without_labels import WithoutLabels
 
 Array = np.ndarray
@@ -70,6 +71,7 @@ get_candidates = null
 get_candidates_batch = {"@misc":"spacy-luke.alias_candidates_batch.v1"}
 candidates_batch_size = 1000
 nearest = 30
+from_vocabulary = null
 generate_empty_kb = {"@misc":"spacy-luke.EmptyKB.v1"}
 scorer = {"@scorers":"spacy-luke.luke_linker_scorer.v1"}
 
@@ -106,6 +108,7 @@ def make_luke_linker(
     get_candidates_batch: GetCandidatesBatch,
     candidates_batch_size: int,
     nearest: int,
+    from_vocabulary: int | None,
     generate_empty_kb: Callable[[Vocab, int], KnowledgeBase],
     scorer: Callable | None,
 ) -> "LukeLinker":
@@ -126,6 +129,8 @@ def make_luke_linker(
     candidates_batch_size: mentions per call of ``get_candidates_batch``.
     nearest: candidates by the nearest vectors of names, for mentions that are not equal to an
         alias, if the knowledge base has such vectors.
+    from_vocabulary: candidates that the encoder's masked-entity head predicts, of all entities that
+        the knowledge base and its vocabulary share, whatever their names. It costs another pass.
     generate_empty_kb: makes the knowledge base to which a saved one is read.
     """
     return LukeLinker(
@@ -147,6 +152,7 @@ def make_luke_linker(
         overwrite=overwrite,
         candidates_batch_size=candidates_batch_size,
         nearest=nearest,
+        from_vocabulary=from_vocabulary,
     )
 
 
@@ -159,6 +165,7 @@ class LinkerSettings(ClassifierSettings):
     overwrite: bool
     candidates_batch_size: Count
     nearest: Count
+    from_vocabulary: Count | None
 
 
 class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
@@ -187,10 +194,10 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         scorer: Callable | None = link_score,
         **cfg: Any,
     ) -> None:
-        super().__init__(vocab, model, name, scorer, **cfg)
+        super().__init__(vocab, model, name, scorer, **{"from_vocabulary": None, **cfg})
         self.get_candidates, self.get_candidates_batch = get_candidates, get_candidates_batch
         self.generate_empty_kb = generate_empty_kb
-        self._vectors = EntityVectors(make_doc, self.cfg)
+        self._vectors, self._vocab = EntityVectors(make_doc, self.cfg), VocabCandidates()
         self.kb = self._checked(self._empty_kb())
         install_candidates()
         install_types()
@@ -244,6 +251,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             lambda texts: self._vectors.nearest(
                 kb, encoder_below(self.model), texts, self.cfg["nearest"], learning
             ),
+            self._predicted if self.cfg["from_vocabulary"] else None,
         )
         rows, features = candidate_arrays(kb, mentions, labels, candidates, self.cfg["incl_prior"])
         empty = np.zeros(0)
@@ -251,6 +259,9 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         return LinkQuery(
             docs, spans, rows, features, empty, empty, by_doc, rows, kb, nil_bias=nil_bias
         )
+
+    def _predicted(self, mentions: Sequence[Span]) -> list[list[int]]:
+        return self._vocab.find(self.kb, self.model, mentions, self.cfg["from_vocabulary"])
 
     def _part(self, query: LinkQuery, low: int, high: int) -> LinkQuery:
         by_doc, own = query.by_doc[low:high], (query.of_doc >= low) & (query.of_doc < high)

@@ -14,6 +14,7 @@ from ..errors import ConfigError
 from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import module_of, to_checkpoint
 from ..model.heads import MaskedHead
+from ..model.network import AttentionPattern
 from ..vocab.editing import special
 
 Ranked = list[tuple[str, float]]
@@ -59,15 +60,26 @@ def mention_features(
     """The head's features, (n, entity size), and whether each mention could be encoded, (n,).
 
     The head scores an entity by the product of its row and the features (Yamada et al. 2020,
-    section 3.2). A mention cannot be encoded if it has no pieces or is longer than a window.
+    section 3.2).
     """
     head = _entity_head(checkpoint)
+    states, encoded = mask_states(node, mentions, "full")
+    with torch.no_grad():
+        return head(states), encoded
+
+
+def mask_states(
+    node: Any, mentions: Sequence[Span], attention: AttentionPattern
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """States of mentions that are hidden behind [MASK], (n, H), and whether each could be encoded,
+    (n,). It cannot if it has no pieces or is longer than a window."""
     by_doc: dict[int, list[int]] = defaultdict(list)
     for row, mention in enumerate(mentions):
         by_doc[id(mention.doc)].append(row)
     groups = list(by_doc.values())
-    mask = checkpoint.entities.mask_id
-    states = torch.zeros(len(mentions), checkpoint.config.hidden_size, dtype=torch.float32)
+    encoder = module_of(node)
+    mask = encoder.mask_id
+    states = torch.zeros(len(mentions), encoder.hidden_size, dtype=torch.float32)
     for i in range(0, len(groups), _BATCH):
         part = groups[i : i + _BATCH]
         given = [
@@ -79,11 +91,10 @@ def mention_features(
             for rows in part
         ]
         docs = [mentions[rows[0]].doc for rows in part]
-        for rows, doc_states in zip(part, encode_docs(node, docs, given, "full")):
+        for rows, doc_states in zip(part, encode_docs(node, docs, given, attention)):
             vectors = np.asarray(node.ops.to_numpy(doc_states.entity_vectors))
             states[rows] = torch.as_tensor(vectors)
-    with torch.no_grad():
-        return head(states), states.any(dim=1)
+    return states, states.any(dim=1)
 
 
 def _entity_head(checkpoint: Checkpoint) -> MaskedHead:
