@@ -137,6 +137,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     ) -> None:
         super().__init__(vocab, model, name, scorer, **{"known": None, **cfg})
         self.suggester = suggester
+        self._warned_of_group = False
 
     # Classes and candidates
 
@@ -176,6 +177,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     def set_annotations(self, docs: Iterable[Doc], scores: tuple[SpanQuery, SpanScores]) -> None:
         """Write the spans group with ``attrs["scores"]`` and, in flat mode, ``Doc.ents``."""
         docs = list(docs)
+        self._warn_without_group(docs)
         query, values = scores
         table, of_doc = query.table[values.rows], query.of_doc[values.rows]
         offsets = np.concatenate([[0], np.cumsum([len(doc) for doc in docs])])
@@ -202,6 +204,17 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
             ]
             self._annotate(doc, spans, found_scores[own])
             start = end
+
+    def _warn_without_group(self, docs: Sequence[Doc]) -> None:
+        """Log once that the group of known spans is missing, which is not an empty one."""
+        key = self.cfg["known"]
+        if key and docs and not self._warned_of_group and all(key not in x.spans for x in docs):
+            self._warned_of_group = True
+            LOGGER.warning(
+                "%s.known is %r, and a document has no such spans group: nothing is known of it. "
+                "A component before %s must write it. This warning is logged once.",
+                *(self.name, key, self.name),
+            )
 
     def _blocked(self, docs: Sequence[Doc]) -> Array:
         """(n_tokens,) tokens of the batch that no entity may cover."""
@@ -262,7 +275,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     ) -> dict[str, Any]:
         if self.cfg["known"] is None:
             return {}
-        examples = as_in_training(nlp, self.name, self._annotated(get_examples()))
+        examples = self._as_in_training(nlp, get_examples)
         return {"known_labels": labels_of((eg.predicted for eg in examples), self.cfg["known"])}
 
     def _count_known(self, examples: Iterable[Example]) -> None:
@@ -279,10 +292,15 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
     ) -> dict[str, int]:
         self._check_score_weights(nlp)
-        examples = list(as_in_training(nlp, self.name, self._annotated(get_examples())))
         if self.cfg["known"] is not None:
-            self._count_known(examples)
+            self._count_known(self._as_in_training(nlp, get_examples))
+        examples = self._as_in_training(nlp, get_examples)
         return report_limits(self.name, examples, self._gold_key, self._query, self.model)
+
+    def _as_in_training(
+        self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
+    ) -> Iterable[Example]:
+        return as_in_training(nlp, self.name, self._annotated(get_examples()))
 
     def _check_score_weights(self, nlp: Language | None) -> None:
         """Log a warning in nested mode if the score of the spans group has no weight: the default

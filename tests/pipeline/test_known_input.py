@@ -255,3 +255,13 @@ def test_known_names_in_a_pipeline_trained_by_config(bert_dir, tmp_path):
     names.set_names([{"name": "Halden", "label": "place"}])
     query, _ = nlp.get_pipe("luke_ner").predict([names(words(nlp, "Halden is a town ."))])
     assert query.keep.sum() == 1
+
+
+def test_a_missing_group_is_told_once_and_an_empty_one_is_not(trained_nlp, caplog):
+    nlp = spacy.blank("en").from_config(trained_nlp.config).from_bytes(trained_nlp.to_bytes())
+    with caplog.at_level(logging.WARNING):
+        nlp(with_group(words(nlp, "She disagreed"), []))
+        assert "spans group" not in caplog.text
+        for _ in range(2):
+            nlp(words(nlp, "She disagreed"))
+    assert caplog.text.count("luke_ner.known is 'known', and a document has no such spans") == 1
