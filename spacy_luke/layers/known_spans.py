@@ -9,9 +9,9 @@ from ..inputs.alignment import offsets_of, ranges
 
 Array = np.ndarray
 
-RELATIONS = ("equal", "inside", "around", "crossing")
-"""How a candidate lies to a known span: it is equal, is inside it, contains it, or crosses its
-start or end."""
+RELATIONS = ("equal", "nested", "inside", "around", "crossing")
+"""How a candidate lies to a known span: it is equal, is equal to one that is inside a longer known
+span, is inside it, contains it, or crosses its start or end."""
 
 
 class Known(NamedTuple):
@@ -72,12 +72,10 @@ class KnownFeatures(NamedTuple):
 
 def known_features(spans: Array, of_doc: Array, known: Known, n_labels: int) -> KnownFeatures:
     """The features of candidates. spans: (n, 2); of_doc: (n,) ascending."""
-    rows, hits = _overlapping(spans, of_doc, known)
-    starts, ends = spans[rows, 0], spans[rows, 1]
-    begins_in, ends_in = starts >= known.starts[hits], ends <= known.ends[hits]
-    begins_out, ends_out = starts <= known.starts[hits], ends >= known.ends[hits]
-    equal = begins_in & ends_in & begins_out & ends_out
-    relation = np.select([equal, begins_in & ends_in, begins_out & ends_out], [0, 1, 2], 3)
+    rows, hits, inside, around = _overlapping(spans, of_doc, known)
+    equal = inside & around
+    nested = equal & _nested(known)[hits]
+    relation = np.select([nested, equal, inside, around], [1, 0, 2, 3], 4)
     # Titles of equal spans, each once a candidate.
     pairs = [(row, known.titles[i]) for row, i in zip(rows[equal].tolist(), hits[equal].tolist())]
     named = sorted({pair for pair in pairs if pair[1]})
@@ -97,10 +95,21 @@ def known_features(spans: Array, of_doc: Array, known: Known, n_labels: int) -> 
     )
 
 
-def _overlapping(spans: Array, of_doc: Array, known: Known) -> tuple[Array, Array]:
-    """Pairs of a candidate and a known span that share a token."""
+def _nested(known: Known) -> Array:
+    """(n,) whether a known span is inside a longer one."""
+    spans = np.stack([known.starts, known.ends], 1)
+    rows, _, inside, around = _overlapping(spans, known.docs, known)
+    nested = np.zeros(len(spans), dtype=bool)
+    nested[rows[inside & ~around]] = True
+    return nested
+
+
+def _overlapping(spans: Array, of_doc: Array, known: Known) -> tuple[Array, Array, Array, Array]:
+    """Pairs of a candidate and a known span that share a token: both numbers, and whether the
+    candidate is inside the known span, and contains it."""
     if not len(spans) or not len(known.docs):
-        return np.zeros(0, int), np.zeros(0, int)
+        nothing = np.zeros(0, dtype=np.int64)
+        return nothing, nothing, nothing.astype(bool), nothing.astype(bool)
     # Candidates by place: their starts are counted over the batch, so that documents are apart.
     stride = int(max(spans.max(), known.ends.max())) + 1
     place = of_doc * stride + spans[:, 0]
@@ -111,4 +120,8 @@ def _overlapping(spans: Array, of_doc: Array, known: Known) -> tuple[Array, Arra
     high = np.maximum(np.searchsorted(place[order], base + known.ends), low)
     rows, hits = order[ranges(low, high)], np.repeat(np.arange(len(known.docs)), high - low)
     overlap = spans[rows, 1] > known.starts[hits]
-    return rows[overlap], hits[overlap]
+    rows, hits = rows[overlap], hits[overlap]
+    starts, ends = spans[rows].T
+    inside = (starts >= known.starts[hits]) & (ends <= known.ends[hits])
+    around = (starts <= known.starts[hits]) & (ends >= known.ends[hits])
+    return rows, hits, inside, around

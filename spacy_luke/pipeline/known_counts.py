@@ -25,21 +25,23 @@ class KnownCounts:
     """How often known spans are entities of annotated data.
 
     known_labels: of the list; classes: of the component, the last of them "no entity".
-    equal: (n_known_labels, n_classes) known spans by the class of the equal candidate.
+    found: (2, n_known_labels, n_classes) known spans by the class of the equal candidate: those
+        that are not inside a longer one, and the others.
     n_words, of_class: words, and gold entities by class. n_named: entities that are known spans.
+    wrong, right: texts of the former kind that are no entity, or one.
     """
 
     known_labels: Sequence[str]
     classes: Sequence[str]
     n_words: int = 0
     n_named: int = 0
-    equal: Array = field(init=False)
+    found: Array = field(init=False)
     of_class: Array = field(init=False)
     wrong: Counter[str] = field(default_factory=Counter)
     right: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.equal = np.zeros((len(self.known_labels), len(self.classes)))
+        self.found = np.zeros((2, len(self.known_labels), len(self.classes)))
         self.of_class = np.zeros(len(self.classes))
 
     def add(self, query: SpanQuery, targets: Targets) -> None:
@@ -51,25 +53,26 @@ class KnownCounts:
         self.of_class += np.bincount(classes[gold], minlength=len(self.classes))
         if query.known is None or query.keep is None:
             return
+        n_labels = len(self.known_labels)
         owner = np.repeat(np.arange(len(classes)), query.known.counts)
-        used = (query.known.features < len(self.known_labels)) & annotated[owner]  # equal spans
-        rows = owner[used]
-        np.add.at(self.equal, (query.known.features[used], classes[rows]), 1)
+        used = (query.known.features < 2 * n_labels) & annotated[owner]
+        rows, features = owner[used], query.known.features[used]
+        np.add.at(self.found, (*np.divmod(features, max(n_labels, 1)), classes[rows]), 1)
         self.n_named += int((gold & query.keep).sum())
-        for i in np.flatnonzero(query.keep & annotated):
+        for i in np.unique(rows[features < n_labels]):
             doc, (start, end) = query.docs[query.of_doc[i]], query.table[i]
             (self.wrong if classes[i] == nil else self.right)[doc[start:end].text] += 1
 
     @property
     def n_known(self) -> int:
-        """Known spans, each once whatever its labels."""
+        """Known spans that are not inside a longer one, each once whatever its labels."""
         return self.wrong.total() + self.right.total()
 
     def prior(self) -> Array:
         """(n_features, n_classes) logits of a known span by its label, to be added to those of a
         model that does not know the list: the log of how much more likely than without it each
-        class is, less that of "no entity". Zero for candidates that overlap a known span, and for
-        labels that do not occur.
+        class is, less that of "no entity". Zero for other candidates that overlap a known span, and
+        for labels that do not occur.
 
         The rate without the list is that of the candidates that the model scores: one per word.
         """
@@ -77,11 +80,11 @@ class KnownCounts:
         rate = self.of_class + 0.5
         rate[nil] = max(self.n_words - self.of_class.sum(), 1)
         rate /= rate.sum()
-        total = self.equal.sum(1, keepdims=True)
-        ratio = np.log((self.equal + rate) / (total + 1)) - np.log(rate)
-        logits = np.zeros((len(RELATIONS) * len(self.known_labels), len(self.classes)))
-        logits[: len(self.known_labels)] = np.where(total > 0, ratio - ratio[:, [nil]], 0)
-        return logits
+        total = self.found.sum(-1, keepdims=True)
+        ratio = np.log((self.found + rate) / (total + 1)) - np.log(rate)
+        logits = np.zeros((len(RELATIONS), len(self.known_labels), len(self.classes)))
+        logits[:2] = np.where(total > 0, ratio - ratio[..., [nil]], 0)
+        return logits.reshape(-1, len(self.classes))
 
     def report(self, name: str, key: str) -> None:
         """Log how often known spans are entities, by label, with the worst names."""
@@ -111,7 +114,7 @@ class KnownCounts:
             f"{total} of {self.n_known} spans of the group {key!r} are entities of the training "
             f"data, {self.n_named} of its {int(self.of_class.sum())} entities are in the group"
         )
-        for label, counts in zip(self.known_labels, self.equal):
+        for label, counts in zip(self.known_labels, self.found[0]):
             if counts.sum():
                 found = [
                     f"{int(counts[i])} {self.classes[i]}"

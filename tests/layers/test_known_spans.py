@@ -37,9 +37,19 @@ def test_how_candidates_lie_to_a_known_span():
 def test_several_labels_are_averaged_and_repeated_ones_count_once():
     spans = [(0, 0, 1, 0, "b"), (0, 0, 1, 1, "a"), (0, 0, 1, 1, "a"), (0, 0, 2, 1, "")]
     (one, titles), (two, _) = features_of([(0, 0, 1), (0, 0, 2)], spans)
-    assert one == {("equal", 0): 0.5, ("equal", 1): 0.5, ("inside", 1): 1.0}
+    assert one == {("nested", 0): 0.5, ("nested", 1): 0.5, ("inside", 1): 1.0}
     assert titles == ["a", "b"]
     assert two == {("equal", 1): 1.0, ("around", 0): 0.5, ("around", 1): 0.5}
+
+
+def test_a_known_span_inside_a_longer_one_is_nested():
+    spans = [(0, 0, 2, 0, ""), (0, 1, 2, 1, ""), (0, 1, 3, 0, ""), (1, 1, 2, 1, "")]
+    found = [x for x, _ in features_of([(0, 0, 2), (0, 1, 2), (1, 1, 2)], spans)]
+    assert found == [
+        {("equal", 0): 1.0, ("around", 1): 1.0, ("crossing", 0): 1.0},
+        {("nested", 1): 1.0, ("inside", 0): 1.0},
+        {("equal", 1): 1.0},
+    ]
 
 
 def test_labels_that_were_not_learned_say_nothing_and_their_ids_do():
@@ -61,9 +71,10 @@ def test_it_equals_a_comparison_of_all_pairs():
     candidates = draw(60)
     spans = [(*row, "") for row in draw(25, rng.integers(0, 3, 25)).tolist()]
 
-    def relation(a, b):
+    def relation(doc, a, b):
         if a == b:
-            return "equal"
+            longer = [x[1:3] for x in spans if x[0] == doc and x[1] <= a[0] and a[1] <= x[2]]
+            return "nested" if set(longer) - {a} else "equal"
         if b[0] <= a[0] and a[1] <= b[1]:
             return "inside"
         return "around" if a[0] <= b[0] and b[1] <= a[1] else "crossing"
@@ -72,7 +83,7 @@ def test_it_equals_a_comparison_of_all_pairs():
         candidates.tolist(), features_of(candidates, spans, n_labels=3)
     ):
         near = [x for x in spans if x[0] == doc and x[1] < end and x[2] > start]
-        assert set(found) == {(relation((start, end), x[1:3]), x[3]) for x in near}
+        assert set(found) == {(relation(doc, (start, end), x[1:3]), x[3]) for x in near}
 
 
 def test_rows_of_the_entity_table():
