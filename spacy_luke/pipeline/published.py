@@ -112,8 +112,8 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
         architecture = _architecture_of(checkpoint)
     elif not _has_published_form(component):
         raise ConfigError(
-            f"{component.name} has no published form: no published classifier has its mode or its "
-            "classes. Only luke_qa, luke_ner in mode full, luke_relation, luke_entity_typing and "
+            f"{component.name} has no published form: no published classifier has its mode, its "
+            "classes or known names. Only luke_qa, luke_ner in mode full, luke_relation, luke_entity_typing and "
             "luke_cloze in mode markers, and luke_linker with rows = 'only' on a published "
             "disambiguation model can be exported."
         )
@@ -156,6 +156,7 @@ def _has_published_form(pipe: Any) -> bool:
         return bool(
             head_of(pipe.model).kind.architecture
             and scorer_of(pipe.model).mode in PUBLISHED_MODES
+            and not head_of(pipe.model).config.get("known_labels")
             and all(isinstance(name, str) for name in classes)
         )
     return getattr(getattr(pipe, "model", None), "name", "") == ENCODER

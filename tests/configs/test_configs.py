@@ -16,6 +16,7 @@ from spacy.util import load_config, load_model_from_config, registry, resolve_do
 FOLDER = Path(__file__).parents[2] / "configs"
 PIPELINES = {
     "ner": ["sentencizer", "luke_ner"],
+    "known": ["sentencizer", "known_names", "luke_ner"],
     "relation": ["sentencizer", "luke_relation"],
     "entity_typing": ["sentencizer", "luke_entity_typing"],
     "linker": ["sentencizer", "luke_linker"],
@@ -29,6 +30,7 @@ PIPELINES = {
 }
 ENCODERS = {
     "ner": "components.luke_ner.model.encoder",
+    "known": "components.luke_ner.model.encoder",
     "relation": "components.luke_relation.model.encoder",
     "entity_typing": "components.luke_entity_typing.model.encoder",
     "linker": "components.luke_linker.model.encoder",
@@ -114,7 +116,7 @@ def test_sentences_are_set_in_training(name):
     if name in ("qa", "cloze"):  # questions and queries are about a whole text
         assert "sentencizer" not in config["components"]
         return
-    assert config["training"]["annotating_components"] == ["sentencizer"]
+    assert "sentencizer" in config["training"]["annotating_components"]
     assert config["components"]["sentencizer"]["overwrite"] is False
     assert config["corpora"]["train"]["sents"] is True
     assert not config["corpora"]["dev"].get("sents")

@@ -8,10 +8,12 @@ import spacy
 from spacy.tokens import Doc, Span
 from thinc.api import fix_random_seed
 
+from spacy_luke.errors import ConfigError
 from spacy_luke.layers.known_spans import Known
 from spacy_luke.layers.span_network import NamePrior
 from spacy_luke.layers.task_layer import encoder_of, head_of
 from spacy_luke.pipeline.known_input import HIDDEN, hide_some
+from spacy_luke.pipeline.published import export_component
 from tests.pipeline.conftest import ANNOTATED, entities, fit, make_examples, make_ner
 
 MODES = ["two-stage", "probe", "full"]
@@ -265,3 +267,9 @@ def test_a_missing_group_is_told_once_and_an_empty_one_is_not(trained_nlp, caplo
         for _ in range(2):
             nlp(words(nlp, "She disagreed"))
     assert caplog.text.count("luke_ner.known is 'known', and a document has no such spans") == 1
+
+
+def test_known_names_have_no_published_form(luke_dir, tmp_path):
+    nlp, _ = make_known(luke_dir, mode="full")
+    with pytest.raises(ConfigError, match="no published form"):
+        export_component(nlp, tmp_path / "out", "luke_ner")
