@@ -322,7 +322,7 @@ def test_empty_questions_and_repeated_ones_of_luke_qa(bert_dir):
     nlp = make(bert_dir)
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
-    nlp.get_pipe("luke_qa").cfg["score_threshold"] = 0.0
+    nlp.get_pipe("luke_qa").score_threshold = 0.0
     questions = ["Who was born ?", "", "Who was born ?", "   "]
     for example in examples:
         for doc in (example.reference, example.predicted):

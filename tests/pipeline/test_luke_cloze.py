@@ -152,12 +152,12 @@ def test_scores_are_those_of_the_best_mention(untrained):
 
 def test_the_threshold_leaves_completions_out(trained):
     pipe = trained.get_pipe("luke_cloze")
-    pipe.cfg["threshold"] = 0.5
+    pipe.threshold = 0.5
     try:
         doc = trained(asked(trained, *ANSWERS))
         assert all(len(x.candidates) == 1 for x in get_completions(doc))
     finally:
-        pipe.cfg["threshold"] = 0.0
+        pipe.threshold = 0.0
 
 
 def test_candidates_of_a_query_or_of_a_group(trained):
@@ -170,12 +170,12 @@ def test_candidates_of_a_query_or_of_a_group(trained):
     }
     doc = asked(trained, "@placeholder lived there .", ents=[])
     doc.spans["all"] = [doc[0:1], doc[0:3], doc[5:6], doc[0:1]]  # nested, and one twice
-    trained.get_pipe("luke_cloze").cfg["spans_key"] = "all"
+    trained.get_pipe("luke_cloze").spans_key = "all"
     try:
         (item,) = get_completions(trained(doc))
         assert {x.text for x in item.candidates} == {"Ada", "Ada lived in", "Tokyo"}
     finally:
-        trained.get_pipe("luke_cloze").cfg["spans_key"] = None
+        trained.get_pipe("luke_cloze").spans_key = None
 
 
 # Defined behaviour for odd input

@@ -203,7 +203,7 @@ def test_the_threshold_can_be_changed_afterwards(bert_dir):
     pipe = nlp.get_pipe("luke_entity_typing")
     sizes = []
     for threshold in (0.0, 0.5, 1.0):
-        pipe.cfg["threshold"] = threshold
+        pipe.threshold = threshold
         sizes.append(sum(len(types) for doc in types_of(nlp) for types in doc))
     assert sizes[0] == 3 * 12 and sizes[0] > sizes[1] > sizes[2] == 0
 
