@@ -12,7 +12,9 @@ from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer, set_dropout_rate
 
+from ..annotations.attributes import require
 from ..annotations.mentions import UNLINKED
+from ..annotations.vectors import LukeDocData, VectorSource, attach, keep, vectors_of
 from ..errors import ConfigError
 from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import ENCODER, module_of
@@ -22,14 +24,6 @@ from ..layers.upstream import Upstream
 from ..model.network import AttentionPattern
 from ..report import LOGGER
 from ..validation import setting
-from .doc_data import (
-    LukeDocData,
-    VectorSource,
-    attach,
-    install_extensions,
-    keep,
-    vectors_of,
-)
 from .masked_entities import Ranked, rank_entities
 from .model_card import record
 from .saving import SavesEncoderApart
@@ -121,7 +115,7 @@ class Luke(SavesEncoderApart):
         self.name = name
         self.cfg = {**cfg, "titles": {}}
         self.upstream = Upstream(model)
-        install_extensions()
+        require("luke", "luke_vector")
 
     # Vectors
 

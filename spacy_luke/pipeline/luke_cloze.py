@@ -9,9 +9,9 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
+from ..annotations.attributes import require
 from ..annotations.queries import (
     has_completions,
-    install_queries,
     query_texts,
     set_completions,
 )
@@ -94,7 +94,7 @@ class LukeCloze(WithoutLabels[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
     ) -> None:
         super().__init__(vocab, model, name, scorer, **cfg)
         self.make_doc = make_doc
-        install_queries()
+        require("queries", "completions")
 
     # Queries
 

@@ -13,11 +13,10 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
 from ..annotations.annotated import is_annotated
+from ..annotations.attributes import require
 from ..annotations.mentions import spans_of
 from ..annotations.types import (
     get_types,
-    has_types,
-    install_types,
     set_types,
     with_ancestors,
     without_ancestors,
@@ -122,14 +121,14 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         **cfg: Any,
     ) -> None:
         super().__init__(vocab, model, name, scorer, **cfg)
-        install_types()
+        require("types")
 
     def _classes(self) -> list[Any]:
         return list(self.labels)
 
     def _labels_of(self, doc: Doc) -> Iterable[str]:
         spans = spans_of(doc, self.spans_key)
-        return {name for span in spans for name in self._learned(get_types(span))}
+        return {name for span in spans for name in self._learned(get_types(span) or {})}
 
     def _query(self, docs: Sequence[Doc]) -> TypingQuery:
         spans = [spans_of(doc, self.spans_key) for doc in docs]
@@ -219,9 +218,9 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
             return {}
         place_of = common_places(eg, eg.reference)
         return {
-            place_of((span.start_char, span.end_char)): self._learned(get_types(span))
+            place_of((span.start_char, span.end_char)): self._learned(types)
             for span in spans_of(eg.reference, self.spans_key)
-            if has_types(span)
+            if (types := get_types(span)) is not None
         }
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:

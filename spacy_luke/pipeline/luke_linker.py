@@ -16,8 +16,8 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
-from ..annotations.candidates import install_candidates, set_candidates
-from ..annotations.types import install_types
+from ..annotations.attributes import require
+from ..annotations.candidates import set_candidates
 from ..errors import ConfigError
 from ..kb.entity import NIL
 from ..kb.knowledge_base import MappedKB
@@ -193,8 +193,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         self.generate_empty_kb = generate_empty_kb
         self._vectors = EntityVectors(make_doc, self)
         self.kb = self._checked(self._empty_kb())
-        install_candidates()
-        install_types()
+        require("candidates", "allowed_ids", "types")
 
     # The knowledge base
 

@@ -11,11 +11,11 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
+from ..annotations.attributes import require
 from ..annotations.questions import (
     Answers,
     Question,
     get_questions,
-    install_questions,
     list_of,
     set_answers,
 )
@@ -131,7 +131,7 @@ class LukeQA(
     ) -> None:
         super().__init__(vocab, model, name, scorer, **cfg)
         self.make_doc, self.entity_source = make_doc, entities or DocEnts()
-        install_questions()
+        require("questions", "answers")
 
     def answer(
         self, questions: Iterable[Question], docs: Iterable[Doc], batch_size: int = 32

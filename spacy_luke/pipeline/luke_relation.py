@@ -13,8 +13,9 @@ from spacy.util import minibatch
 from thinc.api import Config, Model
 
 from ..annotations.annotated import annotated_labels
+from ..annotations.attributes import require
 from ..annotations.mentions import entities_of, spans_of
-from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
+from ..annotations.relations import Offsets, Relation, relation_offsets
 from ..calibration import sigmoid
 from ..inputs.pairs import Candidates
 from ..layers.given_spans import ClassScores
@@ -150,7 +151,7 @@ class LukeRelation(EntityTask[RelationQuery]):
     ) -> None:
         super().__init__(vocab, model, name, scorer, **cfg)
         self.candidates = candidates
-        install_relations()
+        require("relations")
 
     # Classes and candidates
 

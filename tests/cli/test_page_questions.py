@@ -12,7 +12,6 @@ from spacy_luke.annotations.questions import (
     Answer,
     Answers,
     copy_questions,
-    install_questions,
 )
 from spacy_luke.cli.page import make_page, render
 from spacy_luke.cli.page_questions import MAX_ANSWERS, show_questions
@@ -24,7 +23,6 @@ from tests.pipeline.test_luke_qa import make, make_examples
 
 TEXT = "Ada King wrote it in 1843 or 1844 in London ."
 WORDS = TEXT.split(" ")
-install_questions()
 
 
 def answered(questions, predicted, golds=None, words=WORDS):

@@ -13,8 +13,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
+from spacy_luke.annotations.vectors import vectors_of
 from spacy_luke.errors import InputError
-from spacy_luke.pipeline.doc_data import vectors_of
 from tests.pipeline.conftest import ANNOTATED, WORDS
 
 

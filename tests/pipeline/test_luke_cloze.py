@@ -10,7 +10,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
-from spacy_luke.annotations.queries import get_completions, has_completions, install_queries
+from spacy_luke.annotations.queries import get_completions, has_completions
 from spacy_luke.calibration import sigmoid
 from spacy_luke.cli.evaluate import evaluate
 from spacy_luke.cli.loading import load_examples
@@ -23,7 +23,6 @@ from spacy_luke.pipeline.published import export_component, import_checkpoint
 from tests.pipeline.conftest import LISTENER, fit
 from tests.pipeline.published_data import same, tensors
 
-install_queries()
 PASSAGE = "Ada lived in London . Tokyo is the capital of Japan . Ada met Babbage ."
 ENTS = [(0, 1), (3, 4), (5, 6), (10, 11), (12, 13), (14, 15)]
 ANSWERS = {

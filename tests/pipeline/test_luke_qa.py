@@ -9,7 +9,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
-from spacy_luke.annotations.questions import Answers, install_questions
+from spacy_luke.annotations.questions import Answers
 from spacy_luke.calibration import sigmoid
 from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.kb.link_table import LinkedText, write_link_table
@@ -23,7 +23,6 @@ from spacy_luke.pipeline.tuning import tune
 from tests.pipeline.conftest import LISTENER, fit
 from tests.pipeline.published_data import same, tensors
 
-install_questions()
 TEXTS = {
     "Ada Lovelace was born in London .": {"Who was born ?": "Ada Lovelace", "Where ?": "London"},
     "Tokyo is the capital of Japan .": {"What is the capital ?": "Tokyo", "Where ?": "Japan"},

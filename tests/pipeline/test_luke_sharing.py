@@ -150,7 +150,7 @@ def test_replaced_listeners_own_an_equal_encoder(bert_dir, tmp_path):
     assert shims[0].id != shims[1].id
     after = nlp(Doc(nlp.vocab, words=WORDS))
     assert np.allclose(
-        doc.spans["luke_ner"].attrs["scores"], after.spans["luke_ner"].attrs["scores"], atol=1e-6
+        doc.spans["ner0"].attrs["scores"], after.spans["ner0"].attrs["scores"], atol=1e-6
     )
     nlp.to_disk(tmp_path)
     loaded = spacy.load(tmp_path, exclude=["luke"])
