@@ -37,7 +37,6 @@ from spacy_luke.annotations.queries import (
     clear_completions,
     completion_offsets,
     get_queries,
-    install_queries,
     merge_mentions,
     set_completions,
 )
@@ -228,7 +227,6 @@ def table(records: Sequence[results.Record]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
-    install_queries()
     if args.table:
         found = results.read([args.results])
         print(table([x for x in found if x["kind"] == "cloze"]))

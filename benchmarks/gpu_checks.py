@@ -20,7 +20,6 @@ from spacy.training import Example
 from thinc.api import Adam, use_ops
 from thinc.util import torch2xp
 
-from spacy_luke.annotations.relations import install_relations
 from spacy_luke.annotations.types import set_types
 from spacy_luke.checkpoint.read import load_into, read_checkpoint
 from spacy_luke.layers.arrays import to_torch
@@ -92,7 +91,6 @@ class Bench:
 
 def examples(nlp: Language, n: int) -> list[Example]:
     """Texts of 7 to 17 words with entities, and types and relations as gold."""
-    install_relations()
     found = []
     for i in range(n):
         words = TEXT.split()[: 7 + i % 11]

@@ -150,7 +150,7 @@ def alone(data: Path) -> Iterator[results.Record]:
     read = get_format("pubtator").reader
     gold = list(read(path, spacy.blank("en"), ConvertOptions(), Report(), ignore_progress))
     for match in ("exact", "normalised"):
-        pipe.cfg["match"] = match
+        pipe.match = match
         right = n_found = n_gold = 0
         for doc in gold:
             entities = {x for x in _places(doc) if x[2] == "Disease"}

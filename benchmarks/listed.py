@@ -169,7 +169,7 @@ def baselines(
     found["model, names"] = predicted(nlp, test)
     nlp.remove_pipe("known_names")
     ner: Any = nlp.get_pipe("luke_ner")
-    ner.cfg["overwrite"] = False
+    ner.overwrite = False
     add_names(nlp, names, before="luke_ner")
     found["names, model"] = predicted(nlp, test)
     alone = spacy.blank("en")

@@ -27,7 +27,7 @@ from spacy.util import registry
 from thinc.api import Config
 
 from spacy_luke.annotations.annotated import set_annotated
-from spacy_luke.annotations.relations import Relation, install_relations, set_relations
+from spacy_luke.annotations.relations import Relation, set_relations
 
 from . import datasets, experiment, results, runtime
 from .datasets import Corpora, load, store
@@ -60,7 +60,6 @@ class MixedSettings(RunSettings):
 def knowledgenet(folder: Path, folds: Sequence[int]) -> list[Doc]:
     """Passages with facts: their arguments as a spans group, relations, and the judged labels.
     Facts whose arguments are no whole tokens are left out."""
-    install_relations()
     nlp, docs = spacy.blank("en"), []
     file = folder / "knowledgenet" / "passages-folds123.jsonl"
     for line in file.read_text("utf8").splitlines():

@@ -55,7 +55,7 @@ def set_nil_bias(pipe: Any, docs: Sequence[Doc]) -> float:
     _, scores = pipe.predict(docs)
     logits = pipe.model.ops.to_numpy(scores.logits)
     bias = float(np.quantile(logits[:, -1] - logits[:, :-1].max(-1), ENTITY_RATE))
-    pipe.cfg["nil_bias"] = bias
+    pipe.nil_bias = bias
     return bias
 
 

@@ -184,7 +184,7 @@ def run(args: argparse.Namespace, name: str, row: str, seed: int) -> results.Rec
         found["dev"] = plain(scores)
     for part in [x for x in ("test", "test2") if x in paths]:
         if part == "test2" and least is not None:
-            pipe.cfg.update(no_answer=True, score_threshold=least)
+            pipe.no_answer, pipe.score_threshold = True, least
         examples = answered(nlp, paths[part])
         found[part] = {**plain(question_score(examples)), **by_question(examples)}
     return found

@@ -82,7 +82,7 @@ def typed(docs: Sequence[Doc]) -> list[Entity]:
         Entity(i, span.start, span.end, name)
         for i, doc in enumerate(docs)
         for span in doc.ents
-        for name in get_types(span)
+        for name in get_types(span) or ()
     ]
 
 

@@ -1,12 +1,13 @@
 """Settings, validated by their type annotations wherever they come from.
 
 An annotation states the values that a setting may have, e.g. ``Annotated[float, Field(gt=0)]``.
-Components keep theirs in a :class:`ComponentSettings`; layers and registered functions call
+Components declare theirs with :func:`setting`; layers and registered functions call
 :func:`check_settings`.
 """
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from inspect import get_annotations, getattr_static
 from typing import Annotated, Any, ClassVar, TypeAlias, get_origin, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -28,6 +29,9 @@ _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 def _hints(schema: Schema) -> dict[str, Any]:
     hints = get_type_hints(schema, include_extras=True)
     hints.pop("return", None)
+    if isinstance(schema, type) and issubclass(schema, HasSettings):
+        declared = {name: getattr_static(schema, name, None) for name in hints}
+        return {str(x.name): hints[name] for name, x in declared.items() if isinstance(x, _Setting)}
     return {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
 
 
@@ -39,7 +43,8 @@ def _adapter(schema: Schema, name: str) -> TypeAdapter:
 def check_settings(owner: str, schema: Schema, values: Mapping[str, object]) -> dict[str, Any]:
     """The values, of the annotated types.
 
-    owner: named by errors. schema: a class or function that annotates the settings.
+    owner: named by errors. schema: a component's class, or another class or function that annotates
+    the settings.
 
     Raises ConfigError for the first value that its annotation does not allow, and for a setting
     that the schema does not have. No number may be NaN or infinite.
@@ -59,7 +64,8 @@ def check_settings(owner: str, schema: Schema, values: Mapping[str, object]) -> 
 
 
 class ComponentSettings(dict[str, Any]):
-    """``cfg`` of a component: every value is validated when it is set, from anywhere.
+    """``cfg`` of a component: every value is validated when it is set, from anywhere. Lists and
+    dictionaries can only be set as a whole.
 
     schema: annotates each setting.
     """
@@ -80,7 +86,8 @@ class ComponentSettings(dict[str, Any]):
     def update(self, *args: object, **settings: object) -> None:
         """Set several values; all of them are validated before one is changed."""
         values: dict[str, Any] = dict(*args, **settings)
-        super().update(check_settings(self.owner, self.schema, values))
+        checked = check_settings(self.owner, self.schema, values)
+        super().update({name: _frozen(value) for name, value in checked.items()})
 
     def __ior__(self, other: object) -> "ComponentSettings":  # type: ignore[override, misc]
         self.update(other)
@@ -88,3 +95,87 @@ class ComponentSettings(dict[str, Any]):
 
     def __reduce__(self) -> tuple:
         return ComponentSettings, (self.owner, self.schema, dict(self))
+
+
+def _refuse(self: object, *args: object, **kwargs: object) -> Any:
+    raise ConfigError(
+        "A setting cannot be changed in place, where it is not validated. Assign a new value, for "
+        'example pipe.thresholds = {**pipe.thresholds, "PERSON": 0.9}.'
+    )
+
+
+class _FrozenList(list):
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    def __reduce_ex__(self, protocol: object) -> tuple:
+        return list, (tuple(self),)
+
+
+class _FrozenDict(dict):
+    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refuse
+
+    def __reduce_ex__(self, protocol: object) -> tuple:
+        return dict, (tuple(self.items()),)
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _FrozenDict(value)
+    return _FrozenList(value) if isinstance(value, list) else value
+
+
+def setting(name: str | None = None) -> Any:
+    """Declare a setting in the body of a component's class. The annotation says which values it may
+    have: ``threshold: Probability = setting()``.
+
+    name: in ``cfg`` and in files; by default that of the attribute.
+    """
+    return _Setting(name)
+
+
+class _Setting:
+    """Reads and writes ``cfg``, where the values are."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = self.name or name
+
+    def __get__(self, pipe: Any, owner: type | None = None) -> Any:
+        return self if pipe is None else pipe.cfg[self.name]
+
+    def __set__(self, pipe: Any, value: object) -> None:
+        pipe.cfg[self.name] = value
+
+
+class HasSettings:
+    """A component whose settings are attributes, each validated whenever it is set.
+
+    cfg: all of them. ``pipe.threshold = 0.3`` and ``pipe.cfg["threshold"] = 0.3`` are the same.
+
+    Setting an unknown attribute raises ConfigError, because it may be a misspelt setting. So a
+    subclass annotates its other attributes in its body, except private ones.
+    """
+
+    name: str
+    cfg: dict[str, Any]
+    error_handler: Callable
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        component: type = type(self)
+        if name == "cfg":
+            value = ComponentSettings(self.name, component, value)
+        elif not (name.startswith("_") or hasattr(component, name) or name in _known(component)):
+            check_settings(self.name, component, {name: value})
+        super().__setattr__(name, value)
+        if name == "name" and getattr(self, "cfg", None):
+            self.cfg = self.cfg  # errors name the component
+
+
+@cache
+def _known(component: type) -> frozenset[str]:
+    """The attributes that a class and its bases annotate."""
+    return frozenset(name for base in component.__mro__ for name in get_annotations(base))

@@ -1,8 +1,8 @@
 """Annotation of a ``Doc`` that spaCy does not have: relations, entity types, candidates of links,
-queries with a gap.
+questions, queries with a gap; also scores and vectors.
 
-They are stored as plain numbers and strings in ``Doc.user_data``, under the keys that spaCy uses
-for custom attributes of spans (character offsets). So they survive ``DocBin`` (with
+It is stored as plain numbers and strings in ``Doc.user_data``, under the keys that spaCy uses for
+custom attributes of spans (character offsets). So it survives ``DocBin`` (with
 ``store_user_data``), bytes and other processes, and ``Doc.from_docs`` and
-``Span.as_doc(copy_user_data=True)`` keep them.
+``Span.as_doc(copy_user_data=True)`` keep it. Scores are those of spans groups, which spaCy stores.
 """

@@ -4,32 +4,34 @@ to which the user restricts its links."""
 import math
 from collections.abc import Iterable
 from numbers import Real
+from typing import NamedTuple
 
 from spacy.tokens import Doc, Span
 
 from ..errors import InputError
-from .extension import install_extension
 from .mentions import NIL
-from .span_values import get_value, has_value, remove_value, remove_values, set_value
+from .span_values import get_value, remove_value, remove_values, set_value
 
 CANDIDATES = "candidates"
 ALLOWED_IDS = "allowed_ids"
 
 
-def install_candidates() -> None:
-    """Add ``Span._.candidates`` and ``Span._.allowed_ids``. All code that writes or reads them
-    calls this."""
-    install_extension(Span, CANDIDATES, get_candidates, set_candidates)
-    install_extension(Span, ALLOWED_IDS, get_allowed_ids, set_allowed_ids)
+class Candidate(NamedTuple):
+    """id: in the knowledge base. score: a probability."""
+
+    id: str
+    score: float
 
 
-def get_candidates(span: Span) -> list[tuple[str, float]]:
-    """(id, score) of each candidate, best first; empty if there are none or they were not set.
+def get_candidates(span: Span) -> list[Candidate] | None:
+    """The candidates of a span, best first. Empty if it has none; None if they were not set,
+    because no component was asked for them.
 
     "NIL" may be one of them, with the score of "none of the others". Spans with the same characters
     share their candidates.
     """
-    return [(name, score) for name, score in get_value(span, CANDIDATES, ())]
+    rows = get_value(span, CANDIDATES)
+    return None if rows is None else [Candidate(name, score) for name, score in rows]
 
 
 def set_candidates(span: Span, candidates: Iterable[tuple[str, float]]) -> None:
@@ -47,11 +49,6 @@ def set_candidates(span: Span, candidates: Iterable[tuple[str, float]]) -> None:
     # Lists, because DocBin and bytes do not keep tuples.
     rows = [[name, float(score)] for name, (_, score) in zip(names, given)]
     set_value(span, CANDIDATES, rows)
-
-
-def has_candidates(span: Span) -> bool:
-    """Whether the candidates of the span were set, including to an empty list."""
-    return has_value(span, CANDIDATES)
 
 
 def clear_candidates(doc: Doc) -> None:

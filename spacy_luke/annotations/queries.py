@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, Span
 
 from ..errors import InputError
-from .extension import install_extension
 from .mentions import UNLINKED, characters, spans_of
 from .span_values import data_of
 
@@ -59,13 +58,6 @@ class Offsets(NamedTuple):
     text: str
     mentions: list[tuple[int, int]]
     score: float = 1.0
-
-
-def install_queries() -> None:
-    """Add ``Doc._.queries`` and ``Doc._.completions``. All code that writes or reads them calls
-    this."""
-    install_extension(Doc, "queries", get_queries, set_queries)
-    install_extension(Doc, "completions", get_completions, set_completions)
 
 
 def get_queries(doc: Doc) -> list[Query]:

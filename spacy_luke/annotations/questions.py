@@ -8,7 +8,6 @@ from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 from ..errors import InputError
-from .extension import install_extension
 from .span_values import data_of
 
 # The form of spaCy's own keys for custom attributes of documents, so DocBin keeps them.
@@ -45,13 +44,6 @@ class Offsets(NamedTuple):
 
     answers: list[tuple[int, int, float]]
     no_answer: float
-
-
-def install_questions() -> None:
-    """Add ``Doc._.questions`` and ``Doc._.answers``. All code that writes or reads them calls
-    this."""
-    install_extension(Doc, "questions", get_questions, set_questions)
-    install_extension(Doc, "answers", get_answers, set_answers)
 
 
 def get_questions(doc: Doc) -> list[Question]:

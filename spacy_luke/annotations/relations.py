@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, Span
 
 from ..errors import InputError
-from .extension import install_extension
 from .span_values import Key, data_of, key_of, keys_of, remove_values
 
 ATTRIBUTE = "luke_relations"
@@ -28,11 +27,6 @@ class Offsets(NamedTuple):
     tail: tuple[int, int]
     label: str
     score: float = 1.0
-
-
-def install_relations() -> None:
-    """Add ``Doc._.relations``. All code that writes or reads relations calls this."""
-    install_extension(Doc, "relations", get_relations, set_relations)
 
 
 def get_relations(doc: Doc) -> list[Relation]:

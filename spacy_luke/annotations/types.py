@@ -4,31 +4,24 @@ from collections.abc import Mapping
 
 from spacy.tokens import Doc, Span
 
-from .extension import install_extension
-from .span_values import get_value, has_value, remove_values, set_value
+from .span_values import get_value, remove_values, set_value
 
 ATTRIBUTE = "types"
 
 
-def install_types() -> None:
-    """Add ``Span._.types``. All code that writes or reads types calls this."""
-    install_extension(Span, ATTRIBUTE, get_types, set_types)
-
-
-def get_types(span: Span) -> dict[str, float]:
-    """Type -> score, by descending score. Spans with the same characters share their types."""
-    types = get_value(span, ATTRIBUTE, {})
+def get_types(span: Span) -> dict[str, float] | None:
+    """Type -> score, by descending score. Empty if the span has no type; None if its types were not
+    set, because no component was asked for them. Spans with the same characters share their types.
+    """
+    types = get_value(span, ATTRIBUTE)
+    if types is None:
+        return None
     return dict(sorted(types.items(), key=lambda item: (-item[1], item[0])))
 
 
 def set_types(span: Span, types: Mapping[str, float]) -> None:
     """Replace the types of a span. An empty mapping means that the span has no type."""
     set_value(span, ATTRIBUTE, {str(name): float(score) for name, score in types.items()})
-
-
-def has_types(span: Span) -> bool:
-    """Whether the types of the span were set, including to an empty mapping."""
-    return has_value(span, ATTRIBUTE)
 
 
 def with_ancestors(types: Mapping[str, float]) -> dict[str, float]:

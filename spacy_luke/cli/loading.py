@@ -73,7 +73,7 @@ def predicts_entities(nlp: Language) -> list[str]:
     names = []
     for name, pipe in nlp.pipeline:
         assigns, settings = nlp.get_pipe_meta(name).assigns, _settings(pipe)
-        group = settings.get("spans_key", getattr(pipe, "key", None))
+        group = getattr(pipe, "key", settings.get("spans_key"))
         writes_ents = "doc.ents" in assigns and not settings.get("nested")
         writes_ents = writes_ents or getattr(pipe, "annotate_ents", False)  # span_ruler
         if writes_ents or ("doc.spans" in assigns and group in groups):

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from wasabi import Printer
 
 from ..annotations.relations import relation_offsets
+from ..annotations.scores import scores_of
 from ..errors import ConfigError
 from . import app, exit_on_error
 from .loading import (
@@ -219,13 +220,8 @@ def gold_entities(doc: Doc) -> list[Entity] | None:
 
 
 def predicted_entities(doc: Doc) -> list[Entity]:
-    """The entities, with scores if a spans group contains them."""
-    scores = {}
-    for group in doc.spans.values():
-        values = group.attrs.get("scores")
-        if values is not None and len(values) == len(group):
-            for span, value in zip(group, values):
-                scores[span.start, span.end, span.label] = float(value)
+    """The entities, with scores if a spans group has them."""
+    scores = scores_of(doc)
     return [
         Entity(e.start_char, e.end_char, e.label_, scores.get((e.start, e.end, e.label)))
         for e in doc.ents

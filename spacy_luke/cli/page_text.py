@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from ..annotations.types import get_types, has_types, with_ancestors
+from ..annotations.types import get_types, with_ancestors
 
 Place = tuple[int, int]
 
@@ -189,7 +189,7 @@ def _kind(agrees: bool) -> str:
 def _types(doc: Doc, ancestors: bool, spans_key: str | None) -> dict[Place, dict[str, float]]:
     """Characters -> types, of the spans whose types are set."""
     spans = _spans(doc, spans_key) or ()
-    types = {_place(span): get_types(span) for span in spans if has_types(span)}
+    types = {_place(span): x for span in spans if (x := get_types(span)) is not None}
     return {place: with_ancestors(x) for place, x in types.items()} if ancestors else types
 
 

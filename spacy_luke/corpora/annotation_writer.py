@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from spacy.tokens import Doc, Span
 
 from ..annotations.relations import Relation, set_relations
-from ..annotations.types import get_types, has_types, set_types
+from ..annotations.types import get_types, set_types
 from .conversion_report import Report
 
 MENTION = "MENTION"
@@ -107,11 +107,12 @@ class AnnotationWriter:
     def _set_types(self, types: Iterable[tuple[Span, tuple[str, ...]]], location: str) -> None:
         for span, names in types:
             earlier = get_types(span)
-            if has_types(span):
+            if earlier is not None:
                 what = "types given more than once for the same place, put together"
                 self.report.count(what, location)
             else:
                 self.report.typed_spans += 1
+            earlier = earlier or {}
             set_types(span, {**earlier, **dict.fromkeys(names, 1.0)})
             self.report.types.update(name for name in names if name not in earlier)
 

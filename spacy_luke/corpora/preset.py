@@ -10,7 +10,7 @@ from spacy.util import registry
 
 from ..annotations.queries import copy_queries
 from ..annotations.questions import copy_questions
-from ..annotations.types import get_types, has_types, set_types
+from ..annotations.types import get_types, set_types
 from ..errors import ConfigError
 from ..report import LOGGER
 from .cut_corpus import CutCorpus
@@ -186,9 +186,9 @@ def add_types_from_labels(doc: Doc, key: str | None) -> None:
     Spans of the same tokens share their types: they get all labels.
     """
     group = doc.spans[key] if key is not None and key in doc.spans else ()
-    untyped = [span for span in (*doc.ents, *group) if span.label and not has_types(span)]
+    untyped = [span for span in (*doc.ents, *group) if span.label and get_types(span) is None]
     for span in untyped:
-        set_types(span, {**get_types(span), span.label_: 1.0})
+        set_types(span, {**(get_types(span) or {}), span.label_: 1.0})
 
 
 def _align(

@@ -15,7 +15,6 @@ from ..annotations.queries import (
     PLACEHOLDER,
     Offsets,
     completion_offsets,
-    install_queries,
     query_texts,
     set_completion_offsets,
     set_queries,
@@ -60,7 +59,6 @@ def read_record(
 
     Raises CorpusError, with the record, for an invalid record or another shape.
     """
-    install_queries()
     extra, note = _end_offset(path)
     writer, counts = AnnotationWriter(options.spans_key, report), Counter[str]()
     for item in _records(path, advance):

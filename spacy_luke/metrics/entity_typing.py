@@ -12,7 +12,7 @@ from spacy.util import registry
 
 from ..annotations.annotated import is_annotated, spans_annotated
 from ..annotations.mentions import Place, all_spans, characters
-from ..annotations.types import get_types, has_types, with_ancestors
+from ..annotations.types import get_types, with_ancestors
 from .answers import Answer, Answers, calibration_scores
 from .relations import FIGURES, by_type, common_places
 
@@ -175,11 +175,14 @@ def _mentions(
     """The annotated mentions of a document, then those that are only predicted."""
 
     def types_of(span: Span) -> dict[str, float]:
-        return with_ancestors(get_types(span)) if ancestors else get_types(span)
+        types = get_types(span) or {}
+        return with_ancestors(types) if ancestors else types
 
     common = common_places(example, example.reference)
     spans = [(common(characters(span)), span) for span in all_spans(example.reference, spans_key)]
-    gold = {place: frozenset(types_of(span)) for place, span in spans if has_types(span)}
+    gold = {
+        place: frozenset(types_of(span)) for place, span in spans if get_types(span) is not None
+    }
     common = common_places(example, example.predicted)
     predicted: dict[Place, dict[str, float]] = {}
     for span in all_spans(example.predicted, spans_key):

@@ -10,7 +10,7 @@ from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations.annotated import spans_annotated
-from ..annotations.candidates import get_candidates, has_candidates
+from ..annotations.candidates import get_candidates
 from ..annotations.mentions import NIL, UNLINKED, Place, all_spans, characters
 from .answers import Answer, Answers, calibration_scores
 from .relations import FIGURES, by_type, common_places, mean
@@ -304,6 +304,5 @@ def _link(span: Span | None) -> str:
 
 
 def _candidates(span: Span | None) -> Candidates | None:
-    if span is None or not has_candidates(span):
-        return None
-    return [(name, score) for name, score in get_candidates(span) if name != NIL]
+    candidates = None if span is None else get_candidates(span)
+    return None if candidates is None else [x for x in candidates if x.id != NIL]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, TypedDict
+from typing import Any, ClassVar, Generic
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -29,7 +29,7 @@ from ..layers.task_layer import (
 )
 from ..metrics.answers import Answers
 from ..report import LOGGER
-from ..validation import ComponentSettings, Name, Probability
+from ..validation import Name, Probability, setting
 from .class_loss import Targets
 from .confidence import Confidence
 from .model_card import record
@@ -39,16 +39,6 @@ PUBLISHED_MODES = ("full", "markers")
 """The modes that published classifiers were trained in: of candidate spans, of given spans."""
 
 
-class ClassifierSettings(TypedDict):
-    """The settings of all components that classify spans."""
-
-    labels: list[Name]
-    spans_key: Name | None
-    threshold: Probability
-    thresholds: dict[Name, Probability | None]
-    calibration: CalibrationTable | None
-
-
 class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     """A component whose model, a task layer, computes the scores of a query.
 
@@ -56,8 +46,9 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     order of the classes, and writes annotations (``set_annotations``, as in all spaCy components).
     ``docs/adding_a_task.md`` shows a complete one.
 
-    cfg: the settings, and what is learned or tuned beside the weights: ``labels``, ``thresholds``
-        and ``calibration`` (:class:`.Confidence`). Each is validated whenever it is set.
+    Its settings are attributes (:class:`.HasSettings`), and so are ``thresholds`` and
+    ``calibration`` (:class:`.Confidence`), which are tuned.
+
     limits: counts of gold annotations that cannot be predicted, by reason; set by ``initialize``.
     """
 
@@ -71,10 +62,14 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     """The reasons in ``limits`` for which a gold annotation cannot be learned at all."""
     least_score: ClassVar[str] = "threshold"
     """The setting with the least score of an answer."""
-    settings: ClassVar[type] = ClassifierSettings
-    """A typed dictionary of the settings in ``cfg``."""
     published_nil: ClassVar[str] = ""
     """The class of published checkpoints that means "none of the labels"."""
+
+    thresholds: dict[Name, Probability | None] = setting()
+    calibration: CalibrationTable | None = setting()
+    _labels: list[Name] = setting("labels")
+
+    limits: dict[str, int]
 
     def __init__(
         self, vocab: Vocab, model: Model, name: str, scorer: Callable | None, **cfg: Any
@@ -85,9 +80,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self.model = model
         self.name = name
         self.scorer = scorer
-        self.cfg = ComponentSettings(name, self.settings, cfg)
-        self.cfg.update(labels=[], thresholds={}, calibration=None)
-        self.limits: dict[str, int] = {}
+        self.cfg = {**cfg, "labels": [], "thresholds": {}, "calibration": None}
+        self.limits = {}
         self._n_updates = 0
 
     # For subclasses
@@ -143,7 +137,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     @property
     def _gold_key(self) -> str | None:
         """The name of the spans group with the gold entities, or None for ``Doc.ents``."""
-        return self.cfg["spans_key"]
+        return None
 
     @property
     def _confidence(self) -> Confidence:
@@ -151,7 +145,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
 
     def _forget_tuning(self) -> None:
         """Remove calibration and thresholds, which are those of weights that are now changed."""
-        if self.cfg["calibration"] is None and not self.cfg["thresholds"]:
+        if self.calibration is None and not self.thresholds:
             return
         self.cfg.update(thresholds={}, calibration=None)
         LOGGER.warning(
@@ -159,14 +153,14 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
             "were chosen for are changed. %s is still %g: tune again after training.",
             self.name,
             self.least_score,
-            self.cfg[self.least_score],
+            getattr(self, self.least_score),
         )
 
     # Labels
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return tuple(self.cfg["labels"])
+        return tuple(self._labels)
 
     @property
     def label_data(self) -> list[str]:
@@ -196,7 +190,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
             raise ConfigError(f"{self.name}: {label!r} cannot be a label.")
         if label in self.labels:
             return False
-        self.cfg["labels"].append(label)
+        self._labels = [*self._labels, label]
         self.vocab.strings.add(label)
         return True
 

@@ -11,6 +11,7 @@ from spacy.training import Example
 from ..annotations.mentions import spans_of
 from ..layers.given_spans import ClassScores, GivenSpans
 from ..report import LOGGER
+from ..validation import Name, Probability, setting
 from .as_in_training import as_in_training, entities_are_learned
 from .class_loss import Targets, binary_loss, single_loss
 from .classifier_pipe import ClassifierPipe
@@ -62,11 +63,20 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         have no pieces or are longer than a window.
     """
 
+    spans_key: Name | None = setting()
+    threshold: Probability = setting()
+
+    n_unscored: int
+
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.n_unscored = 0
         self._warned_of_no_entities = False
         self._warned_of_unscored = False
+
+    @property
+    def _gold_key(self) -> str | None:
+        return self.spans_key
 
     def _part(self, query: GivenQueryT, low: int, high: int) -> GivenQueryT:
         """The part of a query that is about its documents [low, high)."""
@@ -115,7 +125,7 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         self, query: GivenQueryT, scores: ClassScores, targets: Targets
     ) -> tuple[float, ClassScores]:
         classes, known = (x[scores.rows] for x in targets)
-        if self.cfg.get("multi_label"):
+        if self.cfg.get("multi_label"):  # a setting of some tasks
             loss, d_logits = binary_loss(self.model.ops, scores.logits, classes, known)
         else:
             loss, d_logits = single_loss(self.model.ops, scores.logits, classes)

@@ -1,10 +1,10 @@
 """Vectors of a knowledge base's entities, made by the encoder of a pipeline."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from spacy.language import Language
@@ -177,18 +177,24 @@ class _Cache:
     n_used: int = 0
 
 
+class VectorSettings(Protocol):
+    """entity_text: see :data:`Text`. max_vector_age: in training, where weights change with every
+    step, vectors are used for this number of updates, or until the component predicts."""
+
+    entity_text: Text
+    max_vector_age: int
+
+
 class EntityVectors:
     """Vectors of entities by a component's encoder.
 
     Those in the knowledge base are used if they were made by the present weights. Otherwise
     vectors are computed when they are needed first, and cached until the weights change.
 
-    settings: of the component. ``entity_text``: see :data:`Text`. ``max_vector_age``: in training,
-        where weights change with every step, vectors are used for this number of updates, or until
-        the component predicts.
+    settings: the component.
     """
 
-    def __init__(self, make_doc: MakeDoc, settings: Mapping[str, Any]) -> None:
+    def __init__(self, make_doc: MakeDoc, settings: VectorSettings) -> None:
         self.make_doc, self.settings = make_doc, settings
         self._names_state: tuple[Tables | None, tuple] = (None, ())
         # Replaced as a whole: other threads may use it.
@@ -196,7 +202,7 @@ class EntityVectors:
 
     @property
     def text(self) -> Text:
-        return self.settings["entity_text"]
+        return self.settings.entity_text
 
     def of(self, kb: MappedKB, encoder: Model, rows: Sequence[int], learning: bool) -> Array:
         """(n, width) float32 vectors of the entities in some rows.
@@ -206,7 +212,7 @@ class EntityVectors:
         weights = weights_state(module_of(encoder_node(encoder)).network)
         cache = self._cache
         is_same = cache.tables is kb.tables and cache.text == self.text
-        may_be_old = learning and cache.n_used < self.settings["max_vector_age"]
+        may_be_old = learning and cache.n_used < self.settings.max_vector_age
         if not is_same or (cache.weights != weights and not may_be_old):
             current = self._are_current(kb, encoder)
             cache = self._cache = _Cache(kb.tables, self.text, weights, current, {})

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypedDict
 
 import srsly
 from spacy.language import Language
@@ -20,9 +19,9 @@ from ..names.listed_name import ListedName
 from ..names.name_list import NameList
 from ..names.read import SKIPPED, names_of_record, read_names
 from ..report import LOGGER, log_lost
-from ..validation import ComponentSettings, Count, Name
+from ..validation import Count, HasSettings, Name, setting
 from .ents import entity_tokens, set_doc_ents
-from .saving import overridden_settings, write_settings
+from .saving import overridden_settings, save_settings
 
 MATCH = "match"
 """The attribute of the spans group that tells how each of its spans matched."""
@@ -33,7 +32,7 @@ Names = str | Path | Iterable[ListedName | Mapping[str, object]]
 DEFAULT_CONFIG = Config().from_str(
     """
 [known_names]
-spans_key = "known_names"
+spans_key = null
 match = "normalised"
 k = 30
 annotate_ents = false
@@ -48,7 +47,7 @@ overwrite = false
 def make_known_names(
     nlp: Language,
     name: str,
-    spans_key: str,
+    spans_key: str | None,
     match: Match,
     k: int,
     annotate_ents: bool,
@@ -56,7 +55,7 @@ def make_known_names(
 ) -> "KnownNames":
     """Construct a component that finds the names of a list.
 
-    spans_key: the spans group that is written.
+    spans_key: the spans group that is written; by default it has the component's name.
     match: ``exact`` finds names as they are written; ``normalised`` also those whose normalised
         form is equal, as the candidates of the linker.
     k: maximum number of labels and ids per span; the first ones in the list are kept.
@@ -75,24 +74,24 @@ def make_known_names(
     )
 
 
-class NamesSettings(TypedDict):
-    spans_key: Name
-    match: Match
-    k: Count
-    annotate_ents: bool
-    overwrite: bool
-
-
-class KnownNames(Pipe):
+class KnownNames(HasSettings, Pipe):
     """Find the names of a list. Nothing is trained.
 
     names: the list; it is saved with the component.
     """
 
+    spans_key: Name | None = setting()
+    match: Match = setting()
+    k: Count = setting()
+    annotate_ents: bool = setting()
+    overwrite: bool = setting()
+
+    vocab: Vocab
+    names: NameList
+
     def __init__(self, vocab: Vocab, name: str = "known_names", **cfg: object) -> None:
         self.vocab, self.name = vocab, name
-        defaults: dict[str, object] = {**DEFAULT_CONFIG["known_names"], **cfg}
-        self.cfg = ComponentSettings(name, NamesSettings, defaults)
+        self.cfg = {**DEFAULT_CONFIG["known_names"], **cfg}
         self.names = NameList.build((), vocab.lang)
         self._warned = False
 
@@ -140,6 +139,11 @@ class KnownNames(Pipe):
     def labels(self) -> tuple[str, ...]:
         return self.names.labels
 
+    @property
+    def key(self) -> str:
+        """The name of its spans group, as of ``span_ruler``."""
+        return self.spans_key or self.name
+
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]] | None = None,
@@ -164,26 +168,20 @@ class KnownNames(Pipe):
         if not len(names) and not self._warned:
             self._warned = True
             LOGGER.warning("%s has no names: it finds nothing. See set_names.", self.name)
-        found = find_names(names, doc, self.cfg["match"], self.cfg["k"])
+        found = find_names(names, doc, self.match, self.k)
         spans = [Span(doc, x.start, x.end, label=x.label, kb_id=x.id, span_id=x.id) for x in found]
-        key = self.cfg["spans_key"]
         attrs = {MATCH: [x.match for x in found]}
-        doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs=attrs)
-        if self.cfg["annotate_ents"]:
+        doc.spans[self.key] = SpanGroup(doc, name=self.key, spans=spans, attrs=attrs)
+        if self.annotate_ents:
             self._annotate(doc, found, spans)
         return doc
-
-    @property
-    def annotate_ents(self) -> bool:
-        """As of ``span_ruler``."""
-        return self.cfg["annotate_ents"]
 
     def _annotate(self, doc: Doc, found: list[FoundName], spans: list[Span]) -> None:
         """Write names to ``Doc.ents``: the longest first, then the leftmost. Of one place it is the
         first: an exact one, and of those the first in the list."""
-        kept = [] if self.cfg["overwrite"] else list(doc.ents)
+        kept = [] if self.overwrite else list(doc.ents)
         taken, blocked = entity_tokens(doc)
-        if self.cfg["overwrite"]:
+        if self.overwrite:
             taken = blocked
         for i in sorted(range(len(found)), key=lambda i: (found[i].start - found[i].end, i)):
             place = slice(found[i].start, found[i].end)
@@ -195,22 +193,20 @@ class KnownNames(Pipe):
     # Files
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the settings, and the list to the folder ``names``. The config beside it gets the
-        present settings."""
+        """Write the settings (see :func:`.save_settings`), and the list to the folder ``names``."""
         path, exclude = Path(path), tuple(exclude)
         path.mkdir(parents=True, exist_ok=True)
-        srsly.write_json(path / "cfg", dict(self.cfg))
         if FOLDER not in exclude:
             self.names.to_disk(path / FOLDER)
-        write_settings(path, self.cfg)
+        save_settings(path, self.cfg)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "KnownNames":
         """Read the component from a folder. Settings that were overridden at loading count more
         than the saved ones. If it was saved without its list, the list is empty, with a warning."""
         path, exclude = Path(path), tuple(exclude)
-        given = dict(self.cfg)
+        overridden = overridden_settings(path, self.cfg)
         self.cfg.update(srsly.read_json(path / "cfg"))
-        self.cfg.update(overridden_settings(path, given, self.cfg))
+        self.cfg.update(overridden)
         if FOLDER in exclude:
             return self
         if (path / FOLDER).exists():

@@ -162,7 +162,7 @@ def candidate_arrays(
             features[i, : len(own), 0] = np.log([max(x.prior, LEAST_PRIOR) for x in own])
         likes = [max(x.likeness, LEAST_PRIOR) for x in own]
         features[i, : len(own), 1] = LIKENESS_POWER * np.log(likes)
-        types = {x.casefold() for x in (*names, *get_types(mention)) if x}
+        types = {x.casefold() for x in (*names, *(get_types(mention) or ())) if x}
         if types:
             agree = [kb.tables.types[x.row].casefold() in types for x in own]
             features[i, : len(own), 2] = np.multiply(agree, TYPE_BONUS)

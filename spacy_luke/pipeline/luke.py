@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import numpy as np
 from spacy.language import Language
@@ -12,7 +12,9 @@ from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer, set_dropout_rate
 
+from ..annotations.attributes import require
 from ..annotations.mentions import UNLINKED
+from ..annotations.vectors import LukeDocData, VectorSource, attach, keep, vectors_of
 from ..errors import ConfigError
 from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import ENCODER, module_of
@@ -21,15 +23,7 @@ from ..layers.transformer_data import WordStates
 from ..layers.upstream import Upstream
 from ..model.network import AttentionPattern
 from ..report import LOGGER
-from ..validation import ComponentSettings
-from .doc_data import (
-    LukeDocData,
-    VectorSource,
-    attach,
-    install_extensions,
-    keep,
-    vectors_of,
-)
+from ..validation import setting
 from .masked_entities import Ranked, rank_entities
 from .model_card import record
 from .saving import SavesEncoderApart
@@ -99,19 +93,19 @@ def make_luke(
     )
 
 
-class LukeSettings(TypedDict):
-    attention: AttentionPattern
-    unknown_entity: Literal["[MASK]", "[UNK]"]
-    link_by_text: bool
-    eager: bool
-    keep_vectors: bool
-    vector_hooks: bool
-    phrases: bool
-    titles: dict  # of strings; millions of them are not checked one by one
-
-
 class Luke(SavesEncoderApart):
     """Computes vectors of words and of ``Doc.ents``, and shares its encoder with listeners."""
+
+    attention: AttentionPattern = setting()
+    unknown_entity: Literal["[MASK]", "[UNK]"] = setting()
+    link_by_text: bool = setting()
+    eager: bool = setting()
+    keep_vectors: bool = setting()
+    vector_hooks: bool = setting()
+    phrases: bool = setting()
+    titles: dict = setting()  # of strings; millions of them are not checked one by one
+
+    upstream: Upstream
 
     def __init__(self, vocab: Vocab, model: Model, name: str, **cfg: Any) -> None:
         if model.name != ENCODER:
@@ -119,17 +113,16 @@ class Luke(SavesEncoderApart):
         self.vocab = vocab
         self.model = model
         self.name = name
-        self.cfg = ComponentSettings(name, LukeSettings, cfg)
-        self.cfg["titles"] = {}
+        self.cfg = {**cfg, "titles": {}}
         self.upstream = Upstream(model)
-        install_extensions()
+        require("luke", "luke_vector")
 
     # Vectors
 
     def predict(self, docs: Iterable[Doc]) -> list[LukeDocData] | None:
         """Vectors of the documents' tokens and entities; None if they are computed on access."""
         docs = list(docs)
-        if not (self.cfg["eager"] or self.cfg["keep_vectors"]):
+        if not (self.eager or self.keep_vectors):
             return None
         return self._encode(docs, [list(doc.ents) for doc in docs])
 
@@ -140,9 +133,9 @@ class Luke(SavesEncoderApart):
             attach(doc, source)
             if scores is not None:
                 source.store(doc, scores[i])
-                if self.cfg["keep_vectors"]:
+                if self.keep_vectors:
                     keep(doc, scores[i], self.model.ops.to_numpy)
-            if self.cfg["vector_hooks"]:
+            if self.vector_hooks:
                 _install_vector_hooks(doc)
         if self.upstream.stock:
             states = WordStates(self.model, docs, is_train=False)
@@ -157,11 +150,11 @@ class Luke(SavesEncoderApart):
             return []
         found = [[self._find(ent) for ent in doc_ents] for doc_ents in ents]
         given = [self._given(*of_doc) for of_doc in zip(ents, found)]
-        if self.cfg["phrases"]:
+        if self.phrases:
             states = encode_phrases(self.model, docs, given)
         else:
             self._warn_of_unknown(ents, found)
-            states = encode_docs(self.model, docs, given, self.cfg["attention"])
+            states = encode_docs(self.model, docs, given, self.attention)
         return [LukeDocData(state.token_vectors, state.entity_vectors) for state in states]
 
     def _given(self, ents: list[Span], found: list[int | None]) -> GivenEntities:
@@ -189,7 +182,7 @@ class Luke(SavesEncoderApart):
     @property
     def _unknown_id(self) -> int:
         vocab = module_of(self.model).entities
-        return vocab.unk_id if self.cfg["unknown_entity"] == "[UNK]" else vocab.mask_id
+        return vocab.unk_id if self.unknown_entity == "[UNK]" else vocab.mask_id
 
     def _find(self, span: Span) -> int | None:
         """See :meth:`entity_id`; None if the entity is unknown."""
@@ -199,8 +192,8 @@ class Luke(SavesEncoderApart):
         language = span.doc.vocab.lang or self.vocab.lang or None
         names = []
         if span.kb_id_ not in UNLINKED:
-            names = [span.kb_id_, self.cfg["titles"].get(span.kb_id_, "")]
-        if self.cfg["link_by_text"] and not span.kb_id_:
+            names = [span.kb_id_, self.titles.get(span.kb_id_, "")]
+        if self.link_by_text and not span.kb_id_:
             names.append(span.text)
         for name in names:
             row = vocab.find(name, language)
@@ -226,7 +219,7 @@ class Luke(SavesEncoderApart):
                 len(unknown),
                 len(links),
                 unknown[0],
-                self.cfg["unknown_entity"],
+                self.unknown_entity,
             )
 
     def masked_entities(self, mentions: Sequence[Span], n: int = 10) -> list[Ranked]:
@@ -331,7 +324,7 @@ class Luke(SavesEncoderApart):
         titles: ``kb_id_`` (such as a QID) -> title of the entity vocabulary.
         """
         if titles is not None:
-            self.cfg["titles"] = dict(titles)
+            self.titles = dict(titles)
         self.model.initialize()
         record(nlp, self.name, {})
         if nlp is not None:

@@ -9,9 +9,9 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
+from ..annotations.attributes import require
 from ..annotations.queries import (
     has_completions,
-    install_queries,
     query_texts,
     set_completions,
 )
@@ -22,7 +22,6 @@ from ..metrics.answers import Answers
 from ..metrics.cloze import COMPLETION, cloze_answers, cloze_score
 from .as_in_training import as_in_training, entities_are_learned
 from .class_loss import Targets, binary_loss
-from .classifier_pipe import ClassifierSettings
 from .cloze_decoding import complete
 from .cloze_query import MakeDoc, cloze_query
 from .cloze_targets import LOST, cloze_targets, count_limits
@@ -78,10 +77,11 @@ class LukeCloze(WithoutLabels[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
 
     architecture = "spacy-luke.ClozeScorer.v1"
     node = ClozeScorer.node
-    settings = ClassifierSettings
     out_of_reach = LOST
     classes = SPAN_QUESTIONS.classes
     answer_label = COMPLETION
+
+    make_doc: MakeDoc
 
     def __init__(
         self,
@@ -94,12 +94,12 @@ class LukeCloze(WithoutLabels[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
     ) -> None:
         super().__init__(vocab, model, name, scorer, **cfg)
         self.make_doc = make_doc
-        install_queries()
+        require("queries", "completions")
 
     # Queries
 
     def _query(self, docs: Sequence[Doc]) -> ClozeQuery:
-        return cloze_query(docs, self.cfg["spans_key"], self.make_doc)
+        return cloze_query(docs, self.spans_key, self.make_doc)
 
     def _part(self, query: ClozeQuery, low: int, high: int) -> ClozeQuery:
         return self._query(query.docs[low:high])
@@ -138,6 +138,6 @@ class LukeCloze(WithoutLabels[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
     ) -> dict[str, int]:
         # A component that is trained in the same run does not predict entities yet.
-        gold = entities_are_learned(nlp, self.name, self.cfg["spans_key"])
+        gold = entities_are_learned(nlp, self.name, self.spans_key)
         examples = as_in_training(nlp, self.name, self._annotated(get_examples()), gold=gold)
         return count_limits(self.name, self.model, examples, self._query)

@@ -13,11 +13,10 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
 from ..annotations.annotated import is_annotated
+from ..annotations.attributes import require
 from ..annotations.mentions import spans_of
 from ..annotations.types import (
     get_types,
-    has_types,
-    install_types,
     set_types,
     with_ancestors,
     without_ancestors,
@@ -31,8 +30,8 @@ from ..metrics.entity_typing import typing_answers, typing_score
 from ..metrics.relations import common_places
 from ..report import log_lost
 from ..ties import likeliest
+from ..validation import setting
 from .class_loss import Targets
-from .classifier_pipe import ClassifierSettings
 from .entity_task import EntityTask, given_spans
 
 Array = np.ndarray
@@ -102,19 +101,16 @@ class TypingQuery(EntityQuery):
     by_doc: list[list[Span]]
 
 
-class TypingSettings(ClassifierSettings):
-    multi_label: bool
-    ancestors: bool
-
-
 class LukeEntityTyping(EntityTask[TypingQuery]):
     """Predict the types of given entities."""
 
     architecture = "spacy-luke.EntityScorer.v1"
     node = EntityScorer.node
-    settings = TypingSettings
     layer = "types"
     out_of_reach = ("no entity", "too long")
+
+    multi_label: bool = setting()
+    ancestors: bool = setting()
 
     def __init__(
         self,
@@ -125,17 +121,17 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         **cfg: Any,
     ) -> None:
         super().__init__(vocab, model, name, scorer, **cfg)
-        install_types()
+        require("types")
 
     def _classes(self) -> list[Any]:
         return list(self.labels)
 
     def _labels_of(self, doc: Doc) -> Iterable[str]:
-        spans = spans_of(doc, self.cfg["spans_key"])
-        return {name for span in spans for name in self._learned(get_types(span))}
+        spans = spans_of(doc, self.spans_key)
+        return {name for span in spans for name in self._learned(get_types(span) or {})}
 
     def _query(self, docs: Sequence[Doc]) -> TypingQuery:
-        spans = [spans_of(doc, self.cfg["spans_key"]) for doc in docs]
+        spans = [spans_of(doc, self.spans_key) for doc in docs]
         return TypingQuery(docs, given_spans(spans), spans)
 
     def _part(self, query: TypingQuery, low: int, high: int) -> TypingQuery:
@@ -145,9 +141,9 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
     def _learned(self, types: dict[str, float]) -> dict[str, float]:
         """The gold types of a span that are learned: with ``ancestors`` also the implied ones or,
         if only one type is learned, the most specific."""
-        if not self.cfg["ancestors"]:
+        if not self.ancestors:
             return types
-        return with_ancestors(types) if self.cfg["multi_label"] else without_ancestors(types)
+        return with_ancestors(types) if self.multi_label else without_ancestors(types)
 
     # Prediction
 
@@ -160,7 +156,7 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         for span in all_spans:
             set_types(span, {})
         chosen = confidence.accepts(of_label, of_types)
-        if not self.cfg["multi_label"]:
+        if not self.multi_label:
             best = likeliest(self.model.ops.to_numpy(values.logits))
             chosen = of_label == best[:, None]
         for row, score, is_chosen in zip(values.rows.tolist(), of_types, chosen):
@@ -169,18 +165,22 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
 
     def _with_implied(self, types: dict[str, float]) -> dict[str, float]:
         """With ``ancestors``, the types and those that they imply, if these are written."""
-        if not self.cfg["ancestors"]:
+        if not self.ancestors:
             return types
-        least = self.cfg["thresholds"]
         return {
             x: score
             for x, score in with_ancestors(types).items()
-            if x in types or x not in least or (least[x] is not None and score >= least[x])
+            if x in types or self._is_written(x, score)
         }
+
+    def _is_written(self, implied: str, score: float) -> bool:
+        """Whether an implied type reaches its own threshold, if it has one."""
+        least = self.thresholds.get(implied, 0.0)
+        return least is not None and score >= least
 
     def _probabilities(self, values: ClassScores) -> Array:
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
-        if self.cfg["multi_label"]:
+        if self.multi_label:
             return sigmoid(logits)
         exp = np.exp(logits - logits.max(-1, keepdims=True, initial=-np.inf))
         return exp / exp.sum(-1, keepdims=True)
@@ -207,7 +207,7 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
                         raise self._unknown_labels([name])
                     targets[row, classes[name]] = 1.0
                 row += 1
-        if not self.cfg["multi_label"]:
+        if not self.multi_label:
             several = targets.sum(-1) > 1
             targets[several] = np.eye(max(len(classes), 1))[targets[several].argmax(-1)]
         return targets, known
@@ -218,9 +218,9 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
             return {}
         place_of = common_places(eg, eg.reference)
         return {
-            place_of((span.start_char, span.end_char)): self._learned(get_types(span))
-            for span in spans_of(eg.reference, self.cfg["spans_key"])
-            if has_types(span)
+            place_of((span.start_char, span.end_char)): self._learned(types)
+            for span in spans_of(eg.reference, self.spans_key)
+            if (types := get_types(span)) is not None
         }
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
@@ -236,7 +236,7 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
                 counts["gold"] += len(gold)
                 counts["no entity"] += len(set(gold) - set(place_fits))
                 counts["too long"] += sum(not place_fits.get(place, True) for place in gold)
-                if not self.cfg["multi_label"]:
+                if not self.multi_label:
                     counts["several types"] += sum(len(types) > 1 for types in gold.values())
         log_lost(
             sum(counts.values()) - counts["gold"],

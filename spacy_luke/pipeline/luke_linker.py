@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
-from ..annotations.candidates import install_candidates, set_candidates
-from ..annotations.types import install_types
+from ..annotations.attributes import require
+from ..annotations.candidates import set_candidates
 from ..errors import ConfigError
 from ..kb.entity import NIL
 from ..kb.knowledge_base import MappedKB
@@ -26,9 +27,8 @@ from ..layers.given_spans import ClassScores
 from ..layers.task_layer import encoder_below, fits, has_head
 from ..metrics.answers import Answer, Answers
 from ..metrics.links import link_answers, link_score
-from ..validation import Count, Name
+from ..validation import Count, Name, setting
 from .class_loss import Targets
-from .classifier_pipe import ClassifierSettings
 from .entity_task import EntityTask, given_spans
 from .entity_vectors import EntityVectors, Text
 from .link_candidates import (
@@ -156,18 +156,6 @@ def make_luke_linker(
     )
 
 
-class LinkerSettings(ClassifierSettings):
-    labels_discard: list[Name]
-    incl_prior: bool
-    entity_text: Text
-    max_vector_age: Count
-    nil_bias: float
-    overwrite: bool
-    candidates_batch_size: Count
-    nearest: Count
-    from_vocabulary: Count | None
-
-
 class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     """Link given entities to a knowledge base.
 
@@ -176,11 +164,25 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     architecture = "spacy-luke.CandidateScorer.v1"
     node = CandidateScorer.node
-    settings = LinkerSettings
     layer = "ents"
     classes = ("candidate",)  # beside them "none of the candidates", which has no row
     answer_label = LINK
     out_of_reach = ("no mention", "too long", "unknown id", "no candidate")
+
+    labels_discard: list[Name] = setting()
+    incl_prior: bool = setting()
+    entity_text: Text = setting()
+    max_vector_age: Count = setting()
+    nil_bias: float = setting()
+    overwrite: bool = setting()
+    candidates_batch_size: Count = setting()
+    nearest: Count = setting()
+    from_vocabulary: Count | None = setting()
+
+    kb: MappedKB
+    get_candidates: GetCandidates | None
+    get_candidates_batch: GetCandidatesBatch
+    generate_empty_kb: Callable[[Vocab, int], KnowledgeBase]
 
     def __init__(
         self,
@@ -197,10 +199,9 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         super().__init__(vocab, model, name, scorer, **{"from_vocabulary": None, **cfg})
         self.get_candidates, self.get_candidates_batch = get_candidates, get_candidates_batch
         self.generate_empty_kb = generate_empty_kb
-        self._vectors, self._vocab = EntityVectors(make_doc, self.cfg), VocabCandidates()
+        self._vectors, self._vocab = EntityVectors(make_doc, self), VocabCandidates()
         self.kb = self._checked(self._empty_kb())
-        install_candidates()
-        install_types()
+        require("candidates", "allowed_ids", "types")
 
     # The knowledge base
 
@@ -237,8 +238,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     def _mentions(self, docs: Sequence[Doc], learning: bool) -> LinkQuery:
         """The mentions and their candidates, without what the encoder says of these."""
-        kb, discarded = self._filled_kb(), set(self.cfg["labels_discard"])
-        found = [spans_to_link(doc, self.cfg["spans_key"], discarded) for doc in docs]
+        kb, discarded = self._filled_kb(), set(self.labels_discard)
+        found = [spans_to_link(doc, self.spans_key, discarded) for doc in docs]
         by_doc = [spans for spans, _ in found]
         mentions = [span for spans in by_doc for span in spans]
         labels = [names for _, of_spans in found for names in of_spans]
@@ -247,21 +248,21 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             mentions,
             self.get_candidates,
             self.get_candidates_batch,
-            self.cfg["candidates_batch_size"],
+            self.candidates_batch_size,
             lambda texts: self._vectors.nearest(
-                kb, encoder_below(self.model), texts, self.cfg["nearest"], learning
+                kb, encoder_below(self.model), texts, self.nearest, learning
             ),
-            self._predicted if self.cfg["from_vocabulary"] else None,
+            partial(self._predicted, k=self.from_vocabulary) if self.from_vocabulary else None,
         )
-        rows, features = candidate_arrays(kb, mentions, labels, candidates, self.cfg["incl_prior"])
+        rows, features = candidate_arrays(kb, mentions, labels, candidates, self.incl_prior)
         empty = np.zeros(0)
-        spans, nil_bias = given_spans(by_doc), self.cfg["nil_bias"]
+        spans, nil_bias = given_spans(by_doc), self.nil_bias
         return LinkQuery(
             docs, spans, rows, features, empty, empty, by_doc, rows, kb, nil_bias=nil_bias
         )
 
-    def _predicted(self, mentions: Sequence[Span]) -> list[list[int]]:
-        return self._vocab.find(self.kb, self.model, mentions, self.cfg["from_vocabulary"])
+    def _predicted(self, mentions: Sequence[Span], k: int) -> list[list[int]]:
+        return self._vocab.find(self.kb, self.model, mentions, k)
 
     def _part(self, query: LinkQuery, low: int, high: int) -> LinkQuery:
         by_doc, own = query.by_doc[low:high], (query.of_doc >= low) & (query.of_doc < high)
@@ -286,7 +287,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             query.rows[values.rows],
             query.kb.tables.ids,
             self._confidence,
-            self.cfg["nil_bias"],
+            self.nil_bias,
         )
         found = dict(zip(values.rows.tolist(), scored))
         row = 0
@@ -295,7 +296,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             for span in mentions:
                 is_link, candidates = found.get(row, (False, []))
                 row += 1
-                if self.cfg["overwrite"] or not span.kb_id:
+                if self.overwrite or not span.kb_id:
                     ids[span.start, span.end] = candidates[0][0] if is_link else NIL
                     set_candidates(span, candidates)
             write_links(doc, ids, self.cfg)
@@ -311,7 +312,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     # Training
 
     def _targets(self, examples: Sequence[Example], query: LinkQuery) -> Targets:
-        gold = gold_ids(examples, query.by_doc, self.cfg["spans_key"])
+        gold = gold_ids(examples, query.by_doc, self.spans_key)
         return link_targets(gold, query.rows, query.kb.tables.ids, not only_rows(self.model))
 
     def initialize(  # type: ignore[override]  # spaCy passes each component its own settings
@@ -344,7 +345,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold links that cannot be predicted, and the recall of candidates."""
         counts = dict.fromkeys(("mentions", "NIL", "gold", *self.out_of_reach), 0)
-        key, ids = self.cfg["spans_key"], self.kb.tables.ids
+        key, ids = self.spans_key, self.kb.tables.ids
         for batch in minibatch(examples, 64):
             examples = list(batch)
             query = self._mentions([eg.predicted for eg in examples], learning=False)

@@ -18,10 +18,10 @@ from ..layers.task_layer import head_of
 from ..metrics.answers import Answers
 from ..metrics.ner import luke_ner_score, ner_answers
 from ..report import LOGGER
-from ..validation import Name
+from ..validation import Name, Probability, setting
 from .as_in_training import as_in_training
 from .class_loss import Targets
-from .classifier_pipe import ClassifierPipe, ClassifierSettings
+from .classifier_pipe import ClassifierPipe
 from .decoding import decode
 from .ents import entity_tokens, set_doc_ents
 from .gold import gold_spans, match_gold, touches_missing
@@ -35,7 +35,7 @@ Array = np.ndarray
 DEFAULT_CONFIG = Config().from_str(
     """
 [luke_ner]
-spans_key = "luke_ner"
+spans_key = null
 nested = false
 threshold = 0.0
 nil_bias = 0.0
@@ -74,7 +74,7 @@ def make_luke_ner(
     name: str,
     model: Model,
     suggester: Callable[..., Ragged],
-    spans_key: str,
+    spans_key: str | None,
     nested: bool,
     threshold: float,
     nil_bias: float,
@@ -86,7 +86,8 @@ def make_luke_ner(
 
     model: ``spacy-luke.SpanScorer.v1``.
     suggester: proposes candidate spans; any registered spaCy suggester.
-    spans_key: the spans group that is written and, in nested mode, read as gold.
+    spans_key: the spans group that is written and, in nested mode, read as gold; by default it has
+        the component's name.
     nested: write only the spans group, in which spans may overlap; else also ``Doc.ents``.
     threshold: least score of a written span.
     nil_bias: subtracted from the logit of "no entity"; ``spacy luke tune`` chooses it.
@@ -109,22 +110,22 @@ def make_luke_ner(
     )
 
 
-class NERSettings(ClassifierSettings):
-    spans_key: Name  # type: ignore[misc]
-    nested: bool
-    nil_bias: float
-    overwrite: bool
-    known: Name | None
-
-
 class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     """Find entities by scoring candidate spans."""
 
     architecture = "spacy-luke.SpanScorer.v1"
     node = NODE
-    settings = NERSettings
     out_of_reach = ("misaligned", "unsuggested", "too long")
     published_nil = NIL
+
+    spans_key: Name | None = setting()
+    nested: bool = setting()
+    threshold: Probability = setting()
+    nil_bias: float = setting()
+    overwrite: bool = setting()
+    known: Name | None = setting()
+
+    suggester: Callable[..., Ragged]
 
     def __init__(
         self,
@@ -139,6 +140,11 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         self.suggester = suggester
         self._warned_of_group = False
 
+    @property
+    def key(self) -> str:
+        """The name of its spans group, as of ``span_ruler``."""
+        return self.spans_key or self.name
+
     # Classes and candidates
 
     @property
@@ -148,7 +154,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
 
     @property
     def _gold_key(self) -> str | None:
-        return self.cfg["spans_key"] if self.cfg["nested"] else None
+        return self.key if self.nested else None
 
     def _classes(self) -> list[Any]:
         return [*self.labels, NIL]
@@ -161,10 +167,10 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     def _query(self, docs: Sequence[Doc], hide: bool = False) -> SpanQuery:
         # Candidates are read on the host alone, so they are not made on the device.
         query = SpanQuery(docs, self.suggester(docs, ops=NumpyOps()))
-        if self.cfg["known"] is None:
+        if self.known is None:
             return query
         labels = self._known_labels
-        known = read_known(docs, self.cfg["known"], labels)
+        known = read_known(docs, self.known, labels)
         return with_known(query, hide_some(known) if hide else known, len(labels))
 
     @property
@@ -188,10 +194,10 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
             in_batch[:, 0],
             in_batch[:, 1],
             of_doc,
-            float(self.cfg["nil_bias"]),
+            self.nil_bias,
             self._confidence,
-            flat=not self.cfg["nested"],
-            blocked=None if self.cfg["nested"] else self._blocked(docs),
+            flat=not self.nested,
+            blocked=None if self.nested else self._blocked(docs),
         )
         # Rows are in document order: of_doc[rows] [0, 0, 2] -> ends [2, 2, 3].
         ends = np.searchsorted(of_doc[rows], np.arange(len(docs)), side="right")
@@ -207,7 +213,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
 
     def _warn_without_group(self, docs: Sequence[Doc]) -> None:
         """Log once that the group of known spans is missing, which is not an empty one."""
-        key = self.cfg["known"]
+        key = self.known
         if key and docs and not self._warned_of_group and all(key not in x.spans for x in docs):
             self._warned_of_group = True
             LOGGER.warning(
@@ -221,20 +227,22 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         by_doc = [np.zeros(0, dtype=bool)]  # there may be no documents
         for doc in docs:
             inside, blocked = entity_tokens(doc)
-            by_doc.append(blocked if self.cfg["overwrite"] else inside)
+            by_doc.append(blocked if self.overwrite else inside)
         return np.concatenate(by_doc)
 
     def _annotate(self, doc: Doc, spans: list[Span], scores: Array) -> None:
-        group = SpanGroup(doc, name=self.cfg["spans_key"], spans=spans)
+        group = SpanGroup(doc, name=self.key, spans=spans)
         group.attrs["scores"] = scores.astype("float32")
-        doc.spans[self.cfg["spans_key"]] = group
-        if not self.cfg["nested"]:
-            kept = [] if self.cfg["overwrite"] else list(doc.ents)
+        doc.spans[self.key] = group
+        if not self.nested:
+            kept = [] if self.overwrite else list(doc.ents)
             set_doc_ents(doc, [*kept, *spans])
 
     def answers(self, examples: Iterable[Example]) -> Answers:
-        key, nested = self.cfg["spans_key"], self.cfg["nested"]
-        return ner_answers(examples, spans_key=key, nested=nested)
+        return ner_answers(examples, spans_key=self.key, nested=self.nested)
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        return super().score(examples, **{"spans_key": self.key, **kwargs})
 
     # Training
 
@@ -273,18 +281,18 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     def _head_config(
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
     ) -> dict[str, Any]:
-        if self.cfg["known"] is None:
+        if self.known is None:
             return {}
         examples = self._as_in_training(nlp, get_examples)
-        return {"known_labels": labels_of((eg.predicted for eg in examples), self.cfg["known"])}
+        return {"known_labels": labels_of((eg.predicted for eg in examples), self.known)}
 
-    def _count_known(self, examples: Iterable[Example]) -> None:
+    def _count_known(self, examples: Iterable[Example], key: str) -> None:
         """Count what the list is worth on the data: the model begins with that."""
         counts = KnownCounts(self._known_labels, self._classes())
         for batch in minibatch(examples, 64):
             query = self._query([eg.predicted for eg in batch])
             counts.add(query, self._targets(batch, query))
-        counts.report(self.name, self.cfg["known"])
+        counts.report(self.name, key)
         if self._known_labels:
             set_prior(self.model, counts.prior())
 
@@ -292,8 +300,8 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
     ) -> dict[str, int]:
         self._check_score_weights(nlp)
-        if self.cfg["known"] is not None:
-            self._count_known(self._as_in_training(nlp, get_examples))
+        if self.known is not None:
+            self._count_known(self._as_in_training(nlp, get_examples), self.known)
         examples = self._as_in_training(nlp, get_examples)
         return report_limits(self.name, examples, self._gold_key, self._query, self.model)
 
@@ -305,9 +313,9 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     def _check_score_weights(self, nlp: Language | None) -> None:
         """Log a warning in nested mode if the score of the spans group has no weight: the default
         weights are those of ``Doc.ents``, whose scores are all 0 then."""
-        score = f"spans_{self.cfg['spans_key']}_f"
+        score = f"spans_{self.key}_f"
         weights = nlp.config["training"]["score_weights"] if nlp is not None else {score: 1.0}
-        if self.cfg["nested"] and not weights.get(score):
+        if self.nested and not weights.get(score):
             LOGGER.warning(
                 "%s is in nested mode, but [training.score_weights] has no weight for %s: training "
                 "could not select a best model. Set %s = 1.0 and ents_f = null.",

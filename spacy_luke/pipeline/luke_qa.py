@@ -1,7 +1,7 @@
 """``luke_qa``: answers to questions about documents, as spans with scores."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
@@ -11,20 +11,19 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
+from ..annotations.attributes import require
 from ..annotations.questions import (
     Answers,
     Question,
     get_questions,
-    install_questions,
     list_of,
     set_answers,
 )
-from ..calibration import CalibrationTable
 from ..checkpoint.classes import QUESTIONS
 from ..layers.answer_scorer import AnswerScorer, AnswerScores, QuestionQuery
 from ..metrics.answers import Answers as ScoredAnswers
 from ..metrics.questions import ANSWER, best_least_score, question_answers, question_score
-from ..validation import Count, Name, Probability
+from ..validation import Count, Probability, setting
 from .answer_decoding import Choice, better, find_answers, scored
 from .answer_limits import count_limits
 from .answer_targets import answer_loss, answer_targets, is_asked
@@ -85,21 +84,19 @@ def make_luke_qa(
     entities: finds the entity inputs of documents and questions, for example
         ``spacy-luke.linked_mentions.v1``; by default they are ``Doc.ents``.
     """
-    settings = {
-        name: value for name, value in locals().items() if name in QASettings.__annotations__
-    }
-    return LukeQA(nlp.vocab, model, name, nlp.tokenizer, entities, scorer, **settings)
-
-
-class QASettings(TypedDict):
-    labels: list[Name]
-    top_k: Count
-    no_answer: bool
-    score_threshold: Probability
-    overlap_threshold: Probability
-    max_answer_length: Count
-    thresholds: dict[Name, Probability | None]
-    calibration: CalibrationTable | None
+    return LukeQA(
+        nlp.vocab,
+        model,
+        name,
+        nlp.tokenizer,
+        entities,
+        scorer,
+        top_k=top_k,
+        no_answer=no_answer,
+        score_threshold=score_threshold,
+        overlap_threshold=overlap_threshold,
+        max_answer_length=max_answer_length,
+    )
 
 
 class LukeQA(
@@ -109,11 +106,18 @@ class LukeQA(
 
     architecture = "spacy-luke.AnswerScorer.v1"
     node = AnswerScorer.node
-    settings = QASettings
     least_score = "score_threshold"
     out_of_reach = ("not asked", "without pieces")
     classes = QUESTIONS.classes
     answer_label = ANSWER
+
+    top_k: Count = setting()
+    no_answer: bool = setting()
+    score_threshold: Probability = setting()
+    overlap_threshold: Probability = setting()
+    max_answer_length: Count = setting()
+
+    make_doc: Callable[[str], Doc]
 
     def __init__(
         self,
@@ -127,7 +131,7 @@ class LukeQA(
     ) -> None:
         super().__init__(vocab, model, name, scorer, **cfg)
         self.make_doc, self.entity_source = make_doc, entities or DocEnts()
-        install_questions()
+        require("questions", "answers")
 
     def answer(
         self, questions: Iterable[Question], docs: Iterable[Doc], batch_size: int = 32
@@ -145,7 +149,7 @@ class LukeQA(
                 list(batch), questions, self.make_doc, self.entity_source
             ):
                 for i, answers in zip(numbers, self._answers(query, self._scores(query))):
-                    best[i] = better(best[i], answers, self.cfg["top_k"])
+                    best[i] = better(best[i], answers, self.top_k)
         return best
 
     # Queries
@@ -165,11 +169,11 @@ class LukeQA(
             set_answers(doc, [next(answers) for _ in get_questions(doc)])
 
     def _answers(self, query: QuestionQuery, scores: AnswerScores) -> list[Answers]:
-        cfg, docs = self.cfg, [query.docs[i] for i in query.of_doc]
-        choice = Choice(cfg["top_k"], cfg["max_answer_length"], cfg["overlap_threshold"])
+        docs = [query.docs[i] for i in query.of_doc]
+        choice = Choice(self.top_k, self.max_answer_length, self.overlap_threshold)
         found = find_answers(scores._replace(logits=self.model.ops.to_numpy(scores.logits)), choice)
         return [
-            scored(question.text, doc, answers, self._confidence, cfg["no_answer"])
+            scored(question.text, doc, answers, self._confidence, self.no_answer)
             for question, doc, answers in zip(query.questions, docs, found)
         ]
 

@@ -13,8 +13,9 @@ from spacy.util import minibatch
 from thinc.api import Config, Model
 
 from ..annotations.annotated import annotated_labels
+from ..annotations.attributes import require
 from ..annotations.mentions import entities_of, spans_of
-from ..annotations.relations import Offsets, Relation, install_relations, relation_offsets
+from ..annotations.relations import Offsets, Relation, relation_offsets
 from ..calibration import sigmoid
 from ..inputs.pairs import Candidates
 from ..layers.given_spans import ClassScores
@@ -24,9 +25,8 @@ from ..metrics.answers import Answers
 from ..metrics.relations import common_places, relation_answers, relation_score
 from ..report import LOGGER, log_lost
 from ..ties import likeliest
-from ..validation import Name
+from ..validation import Name, setting
 from .class_loss import Targets
-from .classifier_pipe import ClassifierSettings
 from .entity_task import EntityTask, given_spans
 from .relation_classes import RelationClasses
 from .relation_targets import LOST, UNKNOWN_LABEL, RelationTargets, across_texts
@@ -124,22 +124,21 @@ class RelationQuery(PairQuery):
         return np.cumsum([0, *map(len, self.by_doc)])
 
 
-class RelationSettings(ClassifierSettings):
-    multi_label: bool
-    pair_order: Literal["both", "text"]
-    symmetric: list[Name]
-    merge_entities: bool
-
-
 class LukeRelation(EntityTask[RelationQuery]):
     """Predict relations between given entities."""
 
     architecture = "spacy-luke.PairScorer.v1"
     node = PairScorer.node
-    settings = RelationSettings
     layer = "relations"
     out_of_reach = LOST
     published_nil = "no_relation"
+
+    multi_label: bool = setting()
+    pair_order: Literal["both", "text"] = setting()
+    symmetric: list[Name] = setting()
+    merge_entities: bool = setting()
+
+    candidates: Candidates
 
     def __init__(
         self,
@@ -152,14 +151,14 @@ class LukeRelation(EntityTask[RelationQuery]):
     ) -> None:
         super().__init__(vocab, model, name, scorer, **cfg)
         self.candidates = candidates
-        install_relations()
+        require("relations")
 
     # Classes and candidates
 
     @property
     def _relation_classes(self) -> RelationClasses:
-        nil = None if self.cfg["multi_label"] else self.published_nil
-        return RelationClasses(self.labels, self.cfg["symmetric"], self.cfg["pair_order"], nil)
+        nil = None if self.multi_label else self.published_nil
+        return RelationClasses(self.labels, self.symmetric, self.pair_order, nil)
 
     def _classes(self) -> list[Any]:
         return list(self._relation_classes.names)
@@ -178,7 +177,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         ]
 
     def _query(self, docs: Sequence[Doc]) -> RelationQuery:
-        key, merged = self.cfg["spans_key"], self.cfg["merge_entities"]
+        key, merged = self.spans_key, self.merge_entities
         entities = [entities_of(spans_of(doc, key), merged) for doc in docs]
         pairs, directions = [np.zeros((0, 2), dtype=np.int64)], [np.zeros((0, 2), dtype=bool)]
         n_entities = 0
@@ -205,7 +204,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         is_candidate[proposed[:, 0], proposed[:, 1]] = True
         np.fill_diagonal(is_candidate, False)
         scored = is_candidate
-        if self.cfg["pair_order"] == "text":
+        if self.pair_order == "text":
             scored = np.triu(is_candidate | is_candidate.T)
         pairs = np.argwhere(scored)
         first, second = pairs.T
@@ -236,7 +235,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         """
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
         confidence, of_label = self._confidence, self._relation_classes.of_label
-        if self.cfg["multi_label"]:
+        if self.multi_label:
             scores = confidence.scores(of_label, sigmoid(logits))
             rows, classes = np.nonzero(confidence.accepts(of_label, scores) & allowed)
             return rows, classes, scores[rows, classes]
@@ -277,10 +276,10 @@ class LukeRelation(EntityTask[RelationQuery]):
         gold relation has none of the known classes, but may have any of the others."""
         classes, _ = self._match(examples, query)
         known = np.stack([self._annotated_classes(eg.reference) for eg in examples])[query.of_doc]
-        related = classes if self.cfg["multi_label"] else classes[:, :-1]
+        related = classes if self.multi_label else classes[:, :-1]
         across = across_texts(examples, query.by_doc, query.pairs)
         known[across & ~related.any(1)] = False
-        if not self.cfg["multi_label"]:
+        if not self.multi_label:
             # Classes a, b, nil, of which b is not annotated: [0, 0, 1] -> [0, 1, 1], b or nil.
             unrelated = classes[:, -1] > 0
             classes[unrelated] = np.maximum(classes[unrelated], ~known[unrelated])
@@ -293,7 +292,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         labels = annotated_labels(doc, self.layer)
         names = [name if isinstance(name, str) else name[0] for name in self._classes()]
         annotated = [labels is None or name in labels for name in names]
-        if not self.cfg["multi_label"]:
+        if not self.multi_label:
             annotated[-1] = True
         return np.asarray(annotated, dtype=bool)
 
@@ -319,7 +318,7 @@ class LukeRelation(EntityTask[RelationQuery]):
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold relations that cannot be predicted, by reason."""
-        unused = [label for label in self.cfg["symmetric"] if label not in self.labels]
+        unused = [label for label in self.symmetric if label not in self.labels]
         if unused:
             LOGGER.warning(
                 "%s: symmetric contains %s, which are not labels of the data.", self.name, unused

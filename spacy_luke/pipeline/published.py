@@ -113,9 +113,9 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
     elif not _has_published_form(component):
         raise ConfigError(
             f"{component.name} has no published form: no published classifier has its mode, its "
-            "classes or known names. Only luke_qa, luke_ner in mode full, luke_relation, luke_entity_typing and "
-            "luke_cloze in mode markers, and luke_linker with rows = 'only' on a published "
-            "disambiguation model can be exported."
+            "classes or known names. Only luke_qa, luke_ner in mode full, luke_relation, "
+            "luke_entity_typing and luke_cloze in mode markers, and luke_linker with rows = 'only' "
+            "on a published disambiguation model can be exported."
         )
     elif isinstance(component, LukeLinker):
         architecture = DISAMBIGUATION.name

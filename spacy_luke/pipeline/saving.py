@@ -1,13 +1,15 @@
 """Components save their encoder in separate files, and only if the pipeline can be loaded."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import isclose
 from pathlib import Path
 from typing import Any
 
+import srsly
 from spacy.pipeline import TrainablePipe
-from thinc.api import Config
+from spacy.vocab import Vocab
+from thinc.api import Config, Model
 
 from ..errors import ConfigError
 from ..files import remove_folder, whole_file
@@ -15,20 +17,22 @@ from ..layers.encoder import ENCODER, module_of, shim_of
 from ..layers.encoder_files import FOLDER, apart
 from ..layers.listener import UpstreamLink, is_listener
 from ..report import LOGGER
+from ..validation import HasSettings
 
 CONFIG = "config.cfg"
 
 
-class SavesEncoderApart(TrainablePipe):
+class SavesEncoderApart(HasSettings, TrainablePipe):
     """A component that saves its encoder in the folder ``encoder``, from which weights and
     vocabularies are mapped into memory. Serialised to bytes it is one piece, as all components."""
 
-    cfg: dict[str, Any]
+    vocab: Vocab
+    model: Model
+    scorer: Callable | None
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the component to a directory. If it is a listener, an encoder from an earlier save
-        is removed. The config beside it, of the pipeline that is being saved, gets its present
-        settings.
+        is removed. Settings are written as by :func:`save_settings`.
 
         Raises ConfigError, before the component is written, if it is a listener and the pipeline
         that is being saved does not contain its upstream. (spaCy has written ``config.cfg`` and
@@ -44,20 +48,21 @@ class SavesEncoderApart(TrainablePipe):
                 module_of(node)  # applies settings that were overridden at loading
         folder = path / FOLDER
         with apart(folder):
-            super().to_disk(path, exclude=exclude)
+            super().to_disk(path, exclude=(*exclude, "cfg"))
         if not encoders and "model" not in exclude:
             with suppress(FileNotFoundError):  # another process may save to the same place
                 remove_folder(folder)
-        write_settings(path, self.cfg)
+        if "cfg" not in exclude:
+            save_settings(path, self.cfg)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SavesEncoderApart":
         """Read the component from a directory. Settings that were overridden at loading, that is
         those that differ from the config beside it, count more than the saved ones."""
         path, exclude = Path(path), tuple(exclude)
-        given = dict(self.cfg)
+        overridden = overridden_settings(path, self.cfg)
         with apart(path / FOLDER):
             super().from_disk(path, exclude=exclude)
-        self.cfg.update(overridden_settings(path, given, self.cfg))
+        self.cfg.update(overridden)
         return self
 
 
@@ -88,29 +93,33 @@ def check_upstream(path: Path, link: UpstreamLink) -> None:
         )
 
 
-def write_settings(path: Path, settings: Mapping[str, object]) -> None:
-    """Set a component's present settings in the config beside it: there is one place to look, and
-    an override at loading differs from it."""
+def save_settings(path: Path, settings: Mapping[str, object]) -> None:
+    """Save each setting of a component once: in its block of the config beside it, which spaCy has
+    written, or, if the block does not contain it, in the component's file ``cfg``.
+
+    So ``cfg`` contains what is learned or tuned, such as labels, and, if a component is saved
+    without a pipeline, all settings.
+    """
     present = _config_beside(path)
-    if present is None:
-        return
-    config = Config().from_disk(path.parent / CONFIG, interpolate=False)
-    block, interpolated = config["components"][path.name], present["components"][path.name]
+    interpolated = {} if present is None else present["components"][path.name]
+    rest = {name: value for name, value in settings.items() if name not in interpolated}
+    srsly.write_json(path / "cfg", rest)
     changed = {
         name: value
         for name, value in settings.items()
         if name in interpolated and not _equal(interpolated[name], value)
     }
     if changed:
-        block.update(changed)
+        config = Config().from_disk(path.parent / CONFIG, interpolate=False)
+        config["components"][path.name].update(changed)
         with whole_file(path.parent / CONFIG) as temporary:
             config.to_disk(temporary)
 
 
-def overridden_settings(
-    path: Path, given: Mapping[str, object], saved: Mapping[str, object]
-) -> dict[str, object]:
-    """The given settings that differ from the config beside a component that is being loaded."""
+def overridden_settings(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a component, before it is loaded, that differ from the config beside it: they
+    were overridden at loading. They count more than those in ``cfg``, which contained all settings
+    in earlier versions."""
     config = _config_beside(path)
     block = config["components"][path.name] if config is not None else {}
     overridden = {
@@ -119,14 +128,13 @@ def overridden_settings(
         if name in block and not _equal(block[name], value)
     }
     for name, value in overridden.items():
-        if not _equal(saved[name], value):
-            LOGGER.warning(
-                "%s.%s is %r, as this pipeline's config says; it was saved with %r.",
-                path.name,
-                name,
-                value,
-                saved[name],
-            )
+        LOGGER.warning(
+            "%s.%s is %r, as this pipeline's config says; it was saved with %r.",
+            path.name,
+            name,
+            value,
+            block[name],
+        )
     return overridden
 
 

@@ -61,10 +61,8 @@ class Trial:
         return k, threshold
 
     def set(self, **settings: Any) -> None:
-        """Set the component's settings, and those of its config that have them."""
+        """Set the component's settings."""
         self.pipe.cfg.update(settings)
-        config = self.nlp.get_pipe_config(self.name)
-        config.update({x: value for x, value in settings.items() if x in config})
 
     @contextmanager
     def kept_if_it_fails(self) -> Iterator[None]:

@@ -12,14 +12,10 @@ from spacy_luke.annotations.candidates import (
     clear_candidates,
     get_allowed_ids,
     get_candidates,
-    has_candidates,
-    install_candidates,
     set_allowed_ids,
     set_candidates,
 )
-from spacy_luke.errors import ConfigError, InputError
-
-install_candidates()
+from spacy_luke.errors import InputError
 
 CANDIDATES = [("Q90", 0.625), ("NIL", 0.25), ("Q167646", 0.125)]
 
@@ -38,8 +34,8 @@ def doc() -> Doc:
 def test_candidates_are_read_in_the_order_given(doc: Doc) -> None:
     paris, helen, city = doc.ents
     assert city._.candidates == get_candidates(city) == CANDIDATES
-    assert helen._.candidates == [] and has_candidates(helen)
-    assert paris._.candidates == [] and not has_candidates(paris)
+    assert helen._.candidates == [] and get_candidates(helen) is not None
+    assert paris._.candidates is get_candidates(paris) is None  # nobody was asked
     set_candidates(city, (x for x in CANDIDATES[::-1]))
     assert city._.candidates == CANDIDATES[::-1]
 
@@ -67,7 +63,7 @@ def test_spans_of_the_same_characters_share_both(doc: Doc) -> None:
 
 def test_candidates_are_cleared_and_allowed_ids_stay(doc: Doc) -> None:
     clear_candidates(doc)
-    assert not any(has_candidates(ent) for ent in doc.ents)
+    assert not any(get_candidates(ent) is not None for ent in doc.ents)
     assert [ent._.allowed_ids for ent in doc.ents] == [None, [], ["Q90", "Q167646"]]
 
 
@@ -79,14 +75,14 @@ def test_bytes_pickle_docbin_and_copies_keep_both(doc: Doc) -> None:
         doc.copy(),
         next(DocBin().from_bytes(stored).get_docs(spacy.blank("en").vocab)),
     ):
-        assert [ent._.candidates for ent in other.ents] == [[], [], CANDIDATES]
-        assert [has_candidates(ent) for ent in other.ents] == [False, True, True]
+        assert [ent._.candidates for ent in other.ents] == [None, [], CANDIDATES]
+        assert [get_candidates(ent) is not None for ent in other.ents] == [False, True, True]
         assert [ent._.allowed_ids for ent in other.ents] == [None, [], ["Q90", "Q167646"]]
 
 
 def test_joined_and_cut_documents_carry_both_to_their_new_place(doc: Doc) -> None:
     joined = Doc.from_docs([doc, doc])
-    assert [ent._.candidates for ent in joined.ents] == [[], [], CANDIDATES] * 2
+    assert [ent._.candidates for ent in joined.ents] == [None, [], CANDIDATES] * 2
     part = doc[3:6].as_doc(copy_user_data=True)
     assert part.ents[0]._.candidates == CANDIDATES
     assert part.ents[0]._.allowed_ids == ["Q90", "Q167646"]
@@ -133,15 +129,3 @@ def test_allowed_ids_that_make_no_sense_are_refused(doc: Doc, ids, message) -> N
     with pytest.raises(InputError, match=message):
         doc.ents[2]._.allowed_ids = ids
     assert doc.ents[2]._.allowed_ids == ["Q90", "Q167646"]
-
-
-@pytest.mark.parametrize("name", ["candidates", "allowed_ids"])
-def test_an_attribute_of_that_name_from_elsewhere_is_refused(name: str) -> None:
-    getter, setter = Span.remove_extension(name)[2:]
-    Span.set_extension(name, default=None)
-    try:
-        with pytest.raises(ConfigError, match=f"Span._.{name} is set by another"):
-            install_candidates()
-    finally:
-        Span.remove_extension(name)
-        Span.set_extension(name, getter=getter, setter=setter)

@@ -15,13 +15,11 @@ from spacy_luke.annotations.queries import (
     copy_queries,
     get_queries,
     has_completions,
-    install_queries,
     merge_mentions,
     set_completion_offsets,
 )
 from spacy_luke.errors import InputError
 
-install_queries()
 NLP = spacy.blank("en")
 GAP = "@placeholder wrote the first program."
 

@@ -10,12 +10,10 @@ from spacy_luke.annotations.questions import (
     answer_offsets,
     clear_answers,
     has_answers,
-    install_questions,
     set_answer_offsets,
 )
 from spacy_luke.errors import InputError
 
-install_questions()
 NLP = spacy.blank("en")
 
 

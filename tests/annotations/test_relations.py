@@ -8,15 +8,11 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_luke.annotations.relations import (
     Relation,
-    install_relations,
     relation_offsets,
     relations_as_dict,
 )
-from spacy_luke.annotations.types import clear_types, has_types, install_types
+from spacy_luke.annotations.types import clear_types, get_types
 from spacy_luke.errors import InputError
-
-install_relations()
-install_types()
 
 
 @pytest.fixture
@@ -51,9 +47,11 @@ def test_relations_are_read_in_text_order_with_the_documents_own_spans(doc: Doc)
 
 def test_types_are_read_with_the_likeliest_first(doc: Doc) -> None:
     assert list(doc.ents[0]._.types.items()) == [("/person/scientist", 0.875), ("/person", 0.75)]
-    assert doc.ents[1]._.types == {} and not has_types(doc.ents[1])
+    assert doc.ents[1]._.types is None  # nobody was asked
+    doc.ents[1]._.types = {}
+    assert doc.ents[1]._.types == {}  # it has none
     clear_types(doc)
-    assert not has_types(doc.ents[0])
+    assert get_types(doc.ents[0]) is None
 
 
 def test_bytes_pickle_docbin_and_copies_keep_both(doc: Doc) -> None:

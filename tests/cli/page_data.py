@@ -7,13 +7,7 @@ from html.parser import HTMLParser
 import spacy
 from spacy.tokens import Doc, Span
 
-from spacy_luke.annotations.relations import install_relations
-from spacy_luke.annotations.types import install_types
-
 VOID = {"meta", "line", "rect"}
-
-install_relations()
-install_types()
 
 
 class Reader(HTMLParser):

@@ -197,7 +197,7 @@ def test_the_form_of_one_component_is_changed(full, bert_dir, tmp_path):
 
 def test_ids_are_looked_up_in_the_components_table(full, tmp_path):
     nlp = spacy.load(full)
-    nlp.get_pipe("luke").cfg["titles"] = {"Q1490": "Tokyo"}
+    nlp.get_pipe("luke").titles = {"Q1490": "Tokyo"}
     nlp.to_disk(tmp_path / "ids")
     (tmp_path / "names.txt").write_text("\ufeffQ1490 \n", "utf8")
     assert "5 entities" in run(tmp_path / "ids", tmp_path / "k", "--keep", tmp_path / "names.txt")

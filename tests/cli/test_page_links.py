@@ -17,7 +17,7 @@ def plain_examples(nlp):
 
 def linker(bert_dir, tmp_path):
     nlp = make_linker(bert_dir, tmp_path / "kb")
-    nlp.get_pipe("luke_linker").cfg["nil_bias"] = 1000.0
+    nlp.get_pipe("luke_linker").nil_bias = 1000.0
     return nlp
 
 
@@ -48,7 +48,7 @@ def test_kinds_of_links(bert_dir, tmp_path):
     assert shown[0][1].name == shown[0][1].description == ""
     assert [(x.kind, x.gold) for x in shown[1]] == [("spurious", "NIL")]
     assert shown[2][1].kind == "plain"  # Japan is not annotated
-    nlp.get_pipe("luke_linker").cfg["nil_bias"] = -1000.0
+    nlp.get_pipe("luke_linker").nil_bias = -1000.0
     (doc,) = nlp.pipe([make_doc(nlp, TEXTS[2], False)])
     assert [(x.kind, x.gold) for x in show_links(doc, gold[0], kb)] == [
         ("missed", "Ada Lovelace"),

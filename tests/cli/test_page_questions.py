@@ -12,7 +12,6 @@ from spacy_luke.annotations.questions import (
     Answer,
     Answers,
     copy_questions,
-    install_questions,
 )
 from spacy_luke.cli.page import make_page, render
 from spacy_luke.cli.page_questions import MAX_ANSWERS, show_questions
@@ -24,7 +23,6 @@ from tests.pipeline.test_luke_qa import make, make_examples
 
 TEXT = "Ada King wrote it in 1843 or 1844 in London ."
 WORDS = TEXT.split(" ")
-install_questions()
 
 
 def answered(questions, predicted, golds=None, words=WORDS):
@@ -322,7 +320,7 @@ def test_empty_questions_and_repeated_ones_of_luke_qa(bert_dir):
     nlp = make(bert_dir)
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
-    nlp.get_pipe("luke_qa").cfg["score_threshold"] = 0.0
+    nlp.get_pipe("luke_qa").score_threshold = 0.0
     questions = ["Who was born ?", "", "Who was born ?", "   "]
     for example in examples:
         for doc in (example.reference, example.predicted):

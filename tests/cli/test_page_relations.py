@@ -6,7 +6,6 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from spacy_luke.annotations.relations import install_relations
 from spacy_luke.cli.page import Entity, cut_text
 from spacy_luke.cli.page_arcs import Arc, Word, draw
 from spacy_luke.cli.page_relations import CONTEXT, MAX_WORDS, draw_relations, links
@@ -27,7 +26,6 @@ def test_relations_that_agree_are_missed_or_spurious_are_told_apart():
 
 
 def test_mentions_of_one_entity_are_one_side():
-    install_relations()
     words = ["Tokyo", "is", "old", ";", "Tokyo", "lies", "in", "Japan"]
 
     def doc(first: bool, head: int) -> Doc:

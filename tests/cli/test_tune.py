@@ -77,13 +77,13 @@ def test_what_is_chosen_is_shown_reported_and_kept(run, trained, tmp_path):
     assert code == 0 and "F 0.00 100.00" in output
     nlp = spacy.load(tmp_path / "tuned")
     (chosen,) = json.loads(report.read_text())
-    bias = nlp.get_pipe("luke_ner").cfg["nil_bias"]
+    bias = nlp.get_pipe("luke_ner").nil_bias
     assert (
         chosen["settings"]["nil_bias"] == bias == nlp.config["components"]["luke_ner"]["nil_bias"]
     )
     assert f"nil_bias {bias:.4g}" in output
     assert nlp.evaluate(data(trained))["ents_f"] == 1.0
-    assert spacy.load(trained / "model").get_pipe("luke_ner").cfg["nil_bias"] == -20.0
+    assert spacy.load(trained / "model").get_pipe("luke_ner").nil_bias == -20.0
 
 
 def test_relations_and_types_of_given_entities_are_tuned_too(run, trained, tmp_path):
@@ -126,7 +126,7 @@ def test_what_is_not_of_the_pipeline_stays_and_links_stay_links(run, trained, tm
     assert code == 0 and (tmp_path / "best").is_symlink()
     assert set(contents(tmp_path / "model")) == before
     assert (tmp_path / "model" / "notes" / "one.txt").read_text() == "mine too"
-    assert spacy.load(tmp_path / "best").get_pipe("luke_ner").cfg["nil_bias"] != -20.0
+    assert spacy.load(tmp_path / "best").get_pipe("luke_ner").nil_bias != -20.0
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,9 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from spacy_luke.annotations.relations import install_relations
-from spacy_luke.annotations.types import install_types
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.formats import get_format
 from spacy_luke.corpora.options import ConvertOptions
-
-install_relations()
-install_types()
 
 
 class Result(NamedTuple):

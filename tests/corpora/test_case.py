@@ -13,18 +13,14 @@ from spacy.training.batchers import minibatch_by_words
 from spacy.util import registry
 
 from spacy_luke.annotations.annotated import annotated_labels, joined_starts, set_annotated
-from spacy_luke.annotations.queries import install_queries
-from spacy_luke.annotations.questions import install_questions
 from spacy_luke.annotations.relations import get_relations, set_relations
-from spacy_luke.annotations.types import get_types, has_types, set_types
+from spacy_luke.annotations.types import get_types, set_types
 from spacy_luke.corpora.case import change_doc, change_example, change_text, vary_case
 from spacy_luke.corpora.contexts import join_examples, mix_contexts
 from spacy_luke.corpora.joined import joined_corpora
 from spacy_luke.corpora.preset import preset_ents_corpus
 from spacy_luke.errors import ConfigError
 
-install_questions()
-install_queries()
 NLP = spacy.blank("en")
 by_words = partial(minibatch_by_words, size=50, get_length=len)
 
@@ -76,7 +72,7 @@ def content(doc: Doc) -> dict:
         "spans": spans,
         "user_data": doc.user_data,
         "relations": [(r.head.start, r.tail.start, r.label, r.score) for r in get_relations(doc)],
-        "types": [(has_types(ent), get_types(ent)) for ent in doc.ents],
+        "types": [(get_types(ent) is not None, get_types(ent)) for ent in doc.ents],
         "annotated": [annotated_labels(doc, layer) for layer in ("ents", "relations", "types")],
         "joined": joined_starts(doc),
     }

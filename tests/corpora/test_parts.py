@@ -7,14 +7,12 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_luke.annotations.annotated import joined_starts
-from spacy_luke.annotations.queries import install_queries
-from spacy_luke.annotations.questions import has_answers, install_questions
+from spacy_luke.annotations.questions import has_answers
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.annotations.types import get_types, set_types
 from spacy_luke.corpora.parts import cut, join
 
 NLP = spacy.blank("en")
-install_questions()
 
 
 def make(name: str, place: str) -> Doc:
@@ -124,7 +122,6 @@ def test_a_relation_that_was_cut_does_not_come_back_in_other_text():
 
 def test_queries_stay_with_whole_documents():
     doc = make("Ada", "London")
-    install_queries()
     doc._.queries = [("@placeholder lived", [doc[0:1], doc[3:4]])]
     parts, lost = cut(doc, [0, 2])
     assert lost["questions"] == 1 and not any(part._.queries for part in parts)

@@ -10,21 +10,19 @@ from spacy.training import Corpus
 from spacy.util import registry
 
 import spacy_luke.corpora.preset  # noqa: F401  (registers the reader)
-from spacy_luke.annotations.queries import has_completions, install_queries
+from spacy_luke.annotations.queries import has_completions
 from spacy_luke.annotations.questions import (
     answer_offsets,
     has_answers,
-    install_questions,
     n_questions,
     set_answers,
     set_questions,
 )
 from spacy_luke.annotations.relations import get_relations, set_relations
-from spacy_luke.annotations.types import get_types, has_types, set_types
+from spacy_luke.annotations.types import get_types, set_types
 from spacy_luke.errors import ConfigError
 
 NAME = "spacy-luke.PresetEntsCorpus.v1"
-install_questions()
 
 
 def ids(doc):
@@ -170,10 +168,10 @@ def test_types_and_relations_stay_on_the_reference_side(annotated_path, nlp, gol
     settings = {"types_from_labels": True, "spans_key": "all", "gold_preproc": gold_preproc}
     (example,) = reader(annotated_path, **settings)(nlp)
     assert [r.label for r in get_relations(example.reference)] == ["lived_in"]
-    assert has_types(example.reference.ents[0])
+    assert get_types(example.reference.ents[0]) is not None
     assert get_relations(example.predicted) == []
     spans = [*example.predicted.ents, *example.predicted.spans["all"]]
-    assert len(spans) == 5 and not any(has_types(span) for span in spans)
+    assert len(spans) == 5 and not any(get_types(span) is not None for span in spans)
     assert not example.predicted.user_data
 
 
@@ -210,7 +208,7 @@ def test_sentences_of_a_document_that_is_cut_keep_what_lies_within(
     assert [(r.head.text, r.tail.text, r.label) for r in get_relations(second)] == [
         ("Cy", "Bo", "met")
     ]
-    assert [get_types(ent) for ent in second.ents] == [{"/place": 1.0}, {}, {}]
+    assert [get_types(ent) for ent in second.ents] == [{"/place": 1.0}, None, None]
     for doc in (second, examples[1].predicted):
         found = [(span.text, span.kb_id_, span.id_) for span in doc.spans["all"]]
         assert found == [("Rome", "Q4", "s4"), ("Bo", "Q5", "s5"), ("Cy", "Q7", "s7")]
@@ -290,7 +288,7 @@ def test_labels_become_types_where_there_are_none(annotated_path, nlp):
         {"/place/city": 1.0},
     ]
     (nested, *_) = example.reference.spans["all"]
-    assert nested.text == "Lovelace" and not has_types(nested)
+    assert nested.text == "Lovelace" and get_types(nested) is None
 
 
 def test_labels_of_a_groups_spans_become_types_too(annotated_path, nlp):
@@ -317,7 +315,7 @@ def test_labels_of_spans_of_the_same_place_are_all_types(tmp_path, nlp):
 
 def test_without_the_setting_labels_are_no_types(annotated_path, nlp):
     (example,) = reader(annotated_path)(nlp)
-    assert [has_types(ent) for ent in example.reference.ents] == [False, True]
+    assert [get_types(ent) is not None for ent in example.reference.ents] == [False, True]
 
 
 class Consumer:
@@ -400,7 +398,6 @@ def test_questions_are_not_preset_if_switched_off(asked_path, nlp):
 
 
 def test_queries_are_preset_and_completions_are_not(tmp_path, nlp):
-    install_queries()
     doc = nlp("Ada Lovelace lived in London.")
     doc._.queries = [("@placeholder is a city.", [doc[4:5]])]
     doc._.completions = [[("London", [doc[4:5]])]]

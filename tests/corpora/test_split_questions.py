@@ -8,11 +8,10 @@ import spacy
 from spacy.training import Example
 from spacy.util import registry
 
-from spacy_luke.annotations.questions import install_questions, n_questions, question_texts
+from spacy_luke.annotations.questions import n_questions, question_texts
 from spacy_luke.corpora.questions import split_questions
 from spacy_luke.errors import ConfigError
 
-install_questions()
 NLP = spacy.blank("en")
 
 

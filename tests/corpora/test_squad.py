@@ -5,11 +5,10 @@ import re
 
 import pytest
 
-from spacy_luke.annotations.questions import answer_offsets, has_answers, install_questions
+from spacy_luke.annotations.questions import answer_offsets, has_answers
 from spacy_luke.corpora.squad import read_squad
 from spacy_luke.errors import ConfigError, CorpusError
 
-install_questions()
 TEXT = "Ada King wrote it in mid-1843. Ada was 27."
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_luke.annotations.types import has_types
+from spacy_luke.annotations.types import get_types
 from spacy_luke.errors import CorpusError
 
 UFET = {
@@ -52,7 +52,7 @@ def test_the_words_of_a_file_are_kept(convert):
 @pytest.mark.parametrize("name, key", [("ufet", "y_str"), ("openentity", "labels")])
 def test_a_mention_without_types_is_asked_and_has_none(convert, name, key):
     (doc,), report = convert(name, [{**RECORDS[name], key: []}])
-    assert doc.ents[0]._.types == {} and has_types(doc.ents[0])
+    assert doc.ents[0]._.types == {} and get_types(doc.ents[0]) is not None
     assert report.typed_spans == 1 and not report.types
 
 
@@ -92,7 +92,7 @@ def test_types_that_are_not_asked_for_are_left_out(convert, name, kept):
     (doc,), report = convert(name, [RECORDS[name]], types=(kept, "other"))
     assert doc.ents[0]._.types == {kept: 1.0} and set(report.types) == {kept}
     (doc,), report = convert(name, [RECORDS[name]], types=("other",))
-    assert doc.ents[0]._.types == {} and has_types(doc.ents[0])
+    assert doc.ents[0]._.types == {} and get_types(doc.ents[0]) is not None
 
 
 def test_a_mention_that_cuts_a_token_splits_it(convert):

@@ -4,11 +4,10 @@ import pytest
 import spacy
 from spacy.training import Example
 
-from spacy_luke.annotations.queries import Offsets, install_queries, set_completion_offsets
+from spacy_luke.annotations.queries import Offsets, set_completion_offsets
 from spacy_luke.errors import InputError
 from spacy_luke.metrics.cloze import cloze_answers, cloze_score
 
-install_queries()
 NLP = spacy.blank("en")
 QUERY = "@placeholder won."
 

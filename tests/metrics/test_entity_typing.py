@@ -5,14 +5,12 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_luke.annotations.types import install_types
 from spacy_luke.metrics.entity_typing import (
     make_luke_entity_typing_scorer,
     typing_answers,
     typing_score,
 )
 
-install_types()
 NLP = spacy.blank("en")
 WORDS = ["Ada", "met", "Charles", "Babbage", "in", "London", "."]
 ADA, CHARLES, BABBAGE, LONDON = (0, 1), (2, 4), (3, 4), (5, 6)

@@ -12,11 +12,9 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_luke.annotations.annotated import set_annotated
-from spacy_luke.annotations.candidates import install_candidates
 from spacy_luke.metrics.answers import Answer
 from spacy_luke.metrics.links import link_answers, link_score, make_luke_linker_scorer
 
-install_candidates()
 NLP = spacy.blank("en")
 WORDS = ["Ada", "met", "Charles", "Babbage", "in", "London", "and", "Ada", "in", "Paris", "."]
 ADA, CHARLES, BABBAGE, LONDON, ADA2, PARIS = (0, 1), (2, 4), (3, 4), (5, 6), (7, 8), (9, 10)

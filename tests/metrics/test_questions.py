@@ -10,14 +10,12 @@ from spacy.util import registry
 from spacy_luke.annotations.questions import (
     Offsets,
     clear_answers,
-    install_questions,
     set_answer_offsets,
 )
 from spacy_luke.errors import InputError
 from spacy_luke.metrics.answers import Answer
 from spacy_luke.metrics.questions import question_answers, question_score
 
-install_questions()
 NLP = spacy.blank("en")
 TEXT = "The engine was built in London by Ada King in 1843."
 QUESTIONS = ["Where?", "By whom?", "Why?", "When?"]

@@ -8,7 +8,6 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_luke.annotations.relations import install_relations
 from spacy_luke.errors import InputError
 from spacy_luke.metrics.relations import (
     make_luke_relation_scorer,
@@ -17,7 +16,6 @@ from spacy_luke.metrics.relations import (
     semeval_score,
 )
 
-install_relations()
 NLP = spacy.blank("en")
 WORDS = ["Ada", "Lovelace", "met", "Charles", "Babbage", "in", "London", "."]
 ADA, LOVELACE, CHARLES, LONDON = (0, 2), (1, 2), (3, 5), (6, 7)

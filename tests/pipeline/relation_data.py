@@ -10,9 +10,6 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
-from spacy_luke.annotations.relations import install_relations
-from spacy_luke.annotations.types import install_types
-
 # words; entities (start, end, label, types); relations (head, tail, label) by entity number
 SENTENCES: list[tuple[str, list[tuple], list[tuple]]] = [
     (
@@ -46,8 +43,6 @@ SENTENCES: list[tuple[str, list[tuple], list[tuple]]] = [
 
 
 def annotate(doc: Doc, ents: list[tuple], relations: list[tuple] = (), types: bool = True) -> Doc:  # type: ignore[assignment]
-    install_relations()
-    install_types()
     spans = [Span(doc, a, b, label=label) for a, b, label, _ in ents]
     doc.set_ents(spans, default="outside")
     if types:

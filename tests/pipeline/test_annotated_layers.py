@@ -95,7 +95,7 @@ def test_only_labels_that_were_judged_are_known(relation):
     positive = classes[:, 0] > 0
     assert positive.any() and known[:, 0].all() and not known[:, 1].any()
     assert {item.label for eg in examples for item in pipe._gold(eg.reference)} == {label}
-    if pipe.cfg["multi_label"]:
+    if pipe.multi_label:
         return
     rest = ~classes[:, : len(pipe.labels)].any(1) | (classes[:, -1] > 0)
     # In none of the judged labels, but maybe in another.
@@ -108,14 +108,14 @@ def test_pairs_of_different_texts_of_a_joined_document_are_not_known(relation):
     together = join_examples(apart)
     query = pipe._query([together.predicted])
     classes, known = pipe._targets([together], query)
-    labelled = classes.any(1) if pipe.cfg["multi_label"] else classes[:, :-1].any(1)
+    labelled = classes.any(1) if pipe.multi_label else classes[:, :-1].any(1)
     assert labelled.sum() == sum(len(get_relations(eg.reference)) for eg in apart) > 0
     entities = [len(eg.predicted.ents) for eg in apart]
     text = np.repeat(np.arange(len(apart)), entities)
     across = text[query.pairs[:, 0]] != text[query.pairs[:, 1]]
     assert across.any() and not across.all()
     assert not known[across].any() and known[~across].all()
-    if not pipe.cfg["multi_label"]:
+    if not pipe.multi_label:
         assert not classes[across].any() and classes[~across].any(1).all()
     scores = pipe.model.predict(query)
     _, gradient = pipe._loss(query, scores, (classes, known))

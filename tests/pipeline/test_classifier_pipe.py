@@ -59,7 +59,7 @@ def test_bytes_are_checked_too(saved):
     pipe = nlp.get_pipe(name)
     data = pipe.to_bytes()
     pipe.from_bytes(data)
-    pipe.cfg["labels"].append("OTHER")
+    pipe.cfg["labels"] = [*pipe.labels, "OTHER"]
     with pytest.raises(ConfigError, match="other classes"):
         pipe.from_bytes(pipe.to_bytes())
     pipe.from_bytes(pipe.to_bytes(), exclude=["cfg"])
@@ -80,7 +80,7 @@ def test_labels_that_are_added_are_saved_with_their_names(saved, tmp_path):
 
 def threshold_of(path, name, **overrides):
     config = {f"components.{name}.{key}": value for key, value in overrides.items()}
-    return spacy.load(path, exclude=WITHOUT, config=config).get_pipe(name).cfg["threshold"]
+    return spacy.load(path, exclude=WITHOUT, config=config).get_pipe(name).threshold
 
 
 # Of which some change in JSON: 0.3 is read as 0.30000000000000004.
@@ -91,8 +91,8 @@ THRESHOLDS = [0.0, 0.25, 0.3, 0.57, 0.9]
 def test_a_setting_overridden_at_loading_counts_more_than_a_saved_one(saved, tmp_path, configured):
     name, path = saved
     nlp = spacy.load(path, exclude=WITHOUT, config={f"components.{name}.threshold": configured})
-    assert nlp.get_pipe(name).cfg["threshold"] == pytest.approx(configured)
-    nlp.get_pipe(name).cfg["threshold"] = 0.7
+    assert nlp.get_pipe(name).threshold == pytest.approx(configured)
+    nlp.get_pipe(name).threshold = 0.7
     changed = tmp_path / "changed"
     nlp.to_disk(changed, exclude=WITHOUT)
     assert threshold_of(changed, name) == pytest.approx(0.7)
@@ -108,9 +108,9 @@ def test_a_setting_overridden_at_loading_counts_more_than_a_saved_one(saved, tmp
 def test_settings_of_a_pipeline_saved_by_an_older_revision_can_be_overridden():
     folder = FOLDER / SAVED["luke_ner"]
     bias = json.loads((folder / "luke_ner" / "cfg").read_text("utf8"))["nil_bias"]
-    assert load(folder).get_pipe("luke_ner").cfg["nil_bias"] == bias != 1.0
+    assert load(folder).get_pipe("luke_ner").nil_bias == bias != 1.0
     nlp = spacy.load(folder, exclude=WITHOUT, config={"components.luke_ner.nil_bias": 1.0})
-    assert nlp.get_pipe("luke_ner").cfg["nil_bias"] == 1.0
+    assert nlp.get_pipe("luke_ner").nil_bias == 1.0
 
 
 def test_find_threshold_uses_the_thresholds_that_it_shows(saved, tmp_path, monkeypatch):
@@ -119,7 +119,7 @@ def test_find_threshold_uses_the_thresholds_that_it_shows(saved, tmp_path, monke
 
     name, path = saved
     nlp = load(path)
-    nlp.get_pipe(name).cfg["threshold"] = 1.0
+    nlp.get_pipe(name).threshold = 1.0
     nlp.tokenizer = spacy.blank("en").tokenizer
     nlp.to_disk(tmp_path / "whole")
     DocBin(docs=documents(nlp, gold=True), store_user_data=True).to_disk(tmp_path / "dev.spacy")
@@ -127,7 +127,7 @@ def test_find_threshold_uses_the_thresholds_that_it_shows(saved, tmp_path, monke
     real = type(nlp).evaluate
 
     def evaluate(self, *args, **kwargs):
-        used.append(self.get_pipe(name).cfg["threshold"])
+        used.append(self.get_pipe(name).threshold)
         return real(self, *args, **kwargs)
 
     monkeypatch.setattr(type(nlp), "evaluate", evaluate)
@@ -141,9 +141,9 @@ def test_find_threshold_uses_the_thresholds_that_it_shows(saved, tmp_path, monke
 def test_bytes_keep_settings_in_a_pipeline_made_with_others(saved):
     name, path = saved
     nlp = load(path)
-    nlp.get_pipe(name).cfg["threshold"] = 0.3
+    nlp.get_pipe(name).threshold = 0.3
     other = load(path).from_bytes(nlp.to_bytes(exclude=WITHOUT), exclude=WITHOUT)
-    assert other.get_pipe(name).cfg["threshold"] == pytest.approx(0.3)
+    assert other.get_pipe(name).threshold == pytest.approx(0.3)
 
 
 def test_settings_that_a_pipeline_was_made_with_count_more_than_those_in_a_folder(saved, caplog):
@@ -152,7 +152,7 @@ def test_settings_that_a_pipeline_was_made_with_count_more_than_those_in_a_folde
     nlp = spacy.load(path, exclude=WITHOUT, config={f"components.{name}.threshold": 0.4})
     caplog.clear()
     nlp.from_disk(path, exclude=WITHOUT)
-    assert nlp.get_pipe(name).cfg["threshold"] == pytest.approx(0.4)
+    assert nlp.get_pipe(name).threshold == pytest.approx(0.4)
     assert f"{name}.threshold is 0.4" in caplog.text and "was saved with" in caplog.text
 
 
@@ -160,7 +160,7 @@ def test_settings_are_validated_from_everywhere(saved):
     name, path = saved
     pipe = load(path).get_pipe(name)
     with pytest.raises(ConfigError, match=f"{name}.threshold is 7"):
-        pipe.cfg["threshold"] = 7
+        pipe.threshold = 7
     with pytest.raises(ConfigError, match="no setting 'treshold'"):
         pipe.cfg["treshold"] = 0.5
     with pytest.raises(ConfigError, match=f"{name}.threshold is 7"):
@@ -172,7 +172,7 @@ def test_settings_are_validated_from_everywhere(saved):
 
 def test_a_setting_that_says_which_classes_there_are_cannot_be_overridden(tmp_path):
     load(FOLDER / SAVED["luke_relation"]).to_disk(tmp_path, exclude=WITHOUT)
-    order = json.loads((tmp_path / "luke_relation" / "cfg").read_text("utf8"))["pair_order"]
+    order = spacy.load(tmp_path, exclude=WITHOUT).get_pipe("luke_relation").pair_order
     other = {"both": "text", "text": "both"}[order]
     with pytest.raises(ConfigError, match="has learned other classes"):
         spacy.load(tmp_path, exclude=WITHOUT, config={"components.luke_relation.pair_order": other})

@@ -368,7 +368,7 @@ def test_gold_entities_reach_neither_entity_prediction_nor_the_words_served_to_o
     pytest.importorskip("spacy_transformers", reason="stock listeners need spacy-transformers")
     nlp, examples = initialized(bert_dir)
     fit(nlp, examples, 20)
-    nlp.get_pipe("luke").cfg["attention"] = "probe"
+    nlp.get_pipe("luke").attention = "probe"
     words = [token.text for token in examples[3].reference]
     results = []
     for ents in ([], [(0, 1, "LOC")], [(1, 4, "PER"), (7, 8, "PER")]):

@@ -78,7 +78,7 @@ def test_where_no_name_matches_answers_are_those_without_the_setting(bert_dir, m
         ("known", [words(nlp, x) for x in texts]),
         (None, [words(nlp, x) for x in texts]),
     ):
-        pipe.cfg["known"] = known
+        pipe.known = known
         found.append(pipe.predict(docs)[1])
     for other in found[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(found[0], other))

@@ -142,7 +142,7 @@ def test_settings_are_validated():
             make(**settings)
     pipe = make().get_pipe("known_names")
     with pytest.raises(ConfigError, match=r"known_names\.match is 'all'"):
-        pipe.cfg["match"] = "all"
+        pipe.match = "all"
 
 
 def test_initialize_reads_the_list_and_tells_what_is_lost(tmp_path, caplog):
@@ -163,7 +163,7 @@ def test_initialize_reads_the_list_and_tells_what_is_lost(tmp_path, caplog):
 
 def test_a_saved_pipeline_has_its_names(tmp_path):
     nlp = make(annotate_ents=True)
-    nlp.get_pipe("known_names").cfg["match"] = "exact"
+    nlp.get_pipe("known_names").match = "exact"
     nlp.to_disk(tmp_path / "a")
     loaded = spacy.load(tmp_path / "a")
     assert loaded.config["components"]["known_names"]["match"] == "exact"

@@ -13,8 +13,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
+from spacy_luke.annotations.vectors import vectors_of
 from spacy_luke.errors import InputError
-from spacy_luke.pipeline.doc_data import vectors_of
 from tests.pipeline.conftest import ANNOTATED, WORDS
 
 
@@ -68,7 +68,7 @@ def test_an_entity_in_the_vocabulary_enters_as_itself(luke_dir):
     doc = with_entities(nlp, (0, 2, "PER", "Ada_Lovelace"), (5, 6, "LOC", "Q84"))
     assert luke.entity_id(doc.ents[0]) == names["Ada Lovelace"]
     assert luke.entity_id(doc.ents[1]) == names["[MASK]"]
-    luke.cfg["titles"] = {"Q84": "London"}
+    luke.titles = {"Q84": "London"}
     assert luke.entity_id(doc.ents[1]) == names["London"]
 
 
@@ -98,7 +98,7 @@ def test_what_an_unknown_entity_enters_as_is_a_setting(luke_dir):
     luke = nlp.get_pipe("luke")
     doc = with_entities(nlp, (5, 6, "LOC", ""))
     assert luke.entity_id(doc.ents[0]) == luke.model.shims[0].module.entities.names["[UNK]"]
-    luke.cfg["link_by_text"] = True
+    luke.link_by_text = True
     assert luke.entity_id(doc.ents[0]) == luke.model.shims[0].module.entities.names["London"]
     another = with_entities(nlp, (5, 6, "LOC", "Q92561"))  # London, Ontario
     assert luke.entity_id(another.ents[0]) == luke.model.shims[0].module.entities.names["[UNK]"]
@@ -109,7 +109,7 @@ def test_an_entity_linked_to_nil_is_unknown_and_its_text_is_not_looked_up(luke_d
     nlp = make_luke(luke_dir, unknown_entity=unknown, link_by_text=True)
     luke = nlp.get_pipe("luke")
     names = luke.model.shims[0].module.entities.names
-    luke.cfg["titles"] = {"NIL": "Tokyo"}
+    luke.titles = {"NIL": "Tokyo"}
     doc = with_entities(nlp, (0, 2, "PER", "London"), (5, 6, "LOC", "NIL"))
     assert [luke.entity_id(ent) for ent in doc.ents] == [names["London"], names[unknown]]
     doc = with_entities(nlp, (5, 6, "LOC", ""))
@@ -118,7 +118,7 @@ def test_an_entity_linked_to_nil_is_unknown_and_its_text_is_not_looked_up(luke_d
 
 def test_links_that_are_not_in_the_vocabulary_are_counted_once(luke_dir, caplog):
     nlp = make_luke(luke_dir, eager=True)
-    nlp.get_pipe("luke").cfg["titles"] = {"Q84": "London"}
+    nlp.get_pipe("luke").titles = {"Q84": "London"}
     spacy.util.logger.propagate = True
     linked = [(0, 2, "PER", "Ada_Lovelace"), (5, 6, "LOC", "Q84")]
     not_linked = [(0, 2, "PER", "NIL"), (5, 6, "LOC", "")]

@@ -10,7 +10,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
-from spacy_luke.annotations.queries import get_completions, has_completions, install_queries
+from spacy_luke.annotations.queries import get_completions, has_completions
 from spacy_luke.calibration import sigmoid
 from spacy_luke.cli.evaluate import evaluate
 from spacy_luke.cli.loading import load_examples
@@ -23,7 +23,6 @@ from spacy_luke.pipeline.published import export_component, import_checkpoint
 from tests.pipeline.conftest import LISTENER, fit
 from tests.pipeline.published_data import same, tensors
 
-install_queries()
 PASSAGE = "Ada lived in London . Tokyo is the capital of Japan . Ada met Babbage ."
 ENTS = [(0, 1), (3, 4), (5, 6), (10, 11), (12, 13), (14, 15)]
 ANSWERS = {
@@ -152,12 +151,12 @@ def test_scores_are_those_of_the_best_mention(untrained):
 
 def test_the_threshold_leaves_completions_out(trained):
     pipe = trained.get_pipe("luke_cloze")
-    pipe.cfg["threshold"] = 0.5
+    pipe.threshold = 0.5
     try:
         doc = trained(asked(trained, *ANSWERS))
         assert all(len(x.candidates) == 1 for x in get_completions(doc))
     finally:
-        pipe.cfg["threshold"] = 0.0
+        pipe.threshold = 0.0
 
 
 def test_candidates_of_a_query_or_of_a_group(trained):
@@ -170,12 +169,12 @@ def test_candidates_of_a_query_or_of_a_group(trained):
     }
     doc = asked(trained, "@placeholder lived there .", ents=[])
     doc.spans["all"] = [doc[0:1], doc[0:3], doc[5:6], doc[0:1]]  # nested, and one twice
-    trained.get_pipe("luke_cloze").cfg["spans_key"] = "all"
+    trained.get_pipe("luke_cloze").spans_key = "all"
     try:
         (item,) = get_completions(trained(doc))
         assert {x.text for x in item.candidates} == {"Ada", "Ada lived in", "Tokyo"}
     finally:
-        trained.get_pipe("luke_cloze").cfg["spans_key"] = None
+        trained.get_pipe("luke_cloze").spans_key = None
 
 
 # Defined behaviour for odd input

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import ConfigValidationError
 
-from spacy_luke.annotations.types import get_types, has_types, set_types
+from spacy_luke.annotations.types import get_types, set_types
 from spacy_luke.errors import ConfigError
 from spacy_luke.pipeline import entity_task
 from tests.pipeline.conftest import fit
@@ -118,7 +118,7 @@ def test_a_span_of_unknown_types_stays_out_of_the_loss(bert_dir, multi_label):
     reference = annotate(Doc(nlp.vocab, words=words), SENTENCES[1][1], types=False)
     predicted = reference.copy()
     set_types(reference.ents[0], {"/place": 1.0})
-    assert not has_types(reference.ents[1])
+    assert get_types(reference.ents[1]) is None
     gradient = gradient_of(nlp, [Example(predicted, reference)])
     assert gradient[0].any() and not gradient[1].any()
     set_types(reference.ents[1], {})
@@ -203,7 +203,7 @@ def test_the_threshold_can_be_changed_afterwards(bert_dir):
     pipe = nlp.get_pipe("luke_entity_typing")
     sizes = []
     for threshold in (0.0, 0.5, 1.0):
-        pipe.cfg["threshold"] = threshold
+        pipe.threshold = threshold
         sizes.append(sum(len(types) for doc in types_of(nlp) for types in doc))
     assert sizes[0] == 3 * 12 and sizes[0] > sizes[1] > sizes[2] == 0
 
@@ -284,7 +284,7 @@ def test_an_entity_longer_than_a_window_is_asked_and_has_no_type_and_that_is_sai
     for _ in range(2):
         nlp(doc)
         long, short = doc.ents
-        assert has_types(long) and long._.types == {} and set(short._.types) == PATHS
+        assert get_types(long) is not None and long._.types == {} and set(short._.types) == PATHS
     assert caplog.text.count("1 of 2 rows are not scored") == 1
 
 

@@ -102,27 +102,27 @@ def test_settings(bert_dir, tmp_path):
     assert "city" in sum(map(links, linked(nlp)), [])
     _, scores = pipe.predict(make_docs(nlp, TEXTS[:1]))
     nil, *others = scores.logits[0].tolist()
-    pipe.cfg["nil_bias"] = nil - max(others) + 1  # the best candidate is a little more probable
+    pipe.nil_bias = nil - max(others) + 1  # the best candidate is a little more probable
     (doc,) = linked(nlp, TEXTS[:1])
     score = doc.ents[0]._.candidates[0][1]
     for threshold, expected in ((score - 0.01, ent_id(doc)), (score + 0.01, "NIL")):
-        pipe.cfg["threshold"] = threshold
+        pipe.threshold = threshold
         assert ent_id(linked(nlp, TEXTS[:1])[0]) == expected
-    pipe.cfg["threshold"] = 0.0
-    pipe.cfg["nil_bias"] = -1000.0
+    pipe.threshold = 0.0
+    pipe.nil_bias = -1000.0
     assert set(sum(map(links, linked(nlp)), [])) == {"NIL"}
-    pipe.cfg["nil_bias"] = 1000.0
+    pipe.nil_bias = 1000.0
     (doc,) = linked(nlp, [("Tokyo grew .", [(0, 1, "")])])
     assert links(doc) != ["NIL"]
-    pipe.cfg["labels_discard"] = ["X"]
+    pipe.labels_discard = ["X"]
     (doc,) = linked(nlp, TEXTS[:1])
-    assert links(doc) == ["", ""] and doc.ents[0]._.candidates == []
-    pipe.cfg["labels_discard"] = []
-    pipe.cfg["overwrite"] = False
+    assert links(doc) == ["", ""] and doc.ents[0]._.candidates is None
+    pipe.labels_discard = []
+    pipe.overwrite = False
     doc = make_docs(nlp, TEXTS[:1])[0]
     doc.ents = [Span(doc, 0, 1, "X", kb_id="mine"), Span(doc, 5, 6, "X")]
     assert links(nlp(doc)) == ["mine", "NIL"]
-    pipe.cfg["overwrite"] = True
+    pipe.overwrite = True
     assert links(nlp(doc))[0] in ("city", "band")
 
 
@@ -150,7 +150,7 @@ def test_a_list_of_allowed_ids_replaces_aliases(nlp, caplog):
     doc = make_docs(nlp, TEXTS[:1])[0]
     doc.ents[0]._.allowed_ids = ["band"]
     doc.ents[1]._.allowed_ids = ["kyoto", "city", "unheard"]
-    nlp.get_pipe("luke_linker").cfg["nil_bias"] = 1000.0
+    nlp.get_pipe("luke_linker").nil_bias = 1000.0
     doc = nlp(doc)
     assert doc.ents[0]._.candidates[0][0] == "band" and len(doc.ents[0]._.candidates) == 1
     assert {x for x, _ in doc.ents[1]._.candidates} == {"kyoto", "city"}  # Japan: no alias
@@ -210,7 +210,7 @@ def test_two_ids_of_one_entity_and_long_aliases(bert_dir, tmp_path):
     alias = "Tokyo " * 40 + "sang"
     records = [*twins, {"id": "duke", "name": "Duke", "aliases": [alias]}]
     nlp = make_linker(bert_dir, tmp_path / "kb", records, texts=())
-    nlp.get_pipe("luke_linker").cfg["nil_bias"] = 1000.0
+    nlp.get_pipe("luke_linker").nil_bias = 1000.0
     texts = [("Tokyo grew", [(0, 1, "")]), (f"the {alias} sang", [(1, 42, "")])]
     for _ in range(3):
         docs = linked(nlp, texts)
@@ -281,7 +281,7 @@ def test_names_that_are_written_differently_are_found_by_their_vectors(nlp):
     make_name_vectors(nlp, pipe.kb, component="luke_linker")
     doc = linked(nlp, [text])[0]
     assert {x for x, _ in doc.ents[0]._.candidates} == {"city", "band", "ada", "kyoto"}
-    pipe.cfg["nearest"] = 1
+    pipe.nearest = 1
     nearest = linked(nlp, [text])[0].ents[0]._.candidates
     assert len(nearest) == 1
     # Mentions that equal an alias have its entities alone.
@@ -330,7 +330,7 @@ def test_spans_with_equal_tokens_are_one_mention_with_all_labels(bert_dir, tmp_p
 
 
 def test_a_mention_that_keeps_its_link_keeps_its_candidates(nlp):
-    nlp.get_pipe("luke_linker").cfg["overwrite"] = False
+    nlp.get_pipe("luke_linker").overwrite = False
     doc = make_docs(nlp, TEXTS[:1])[0]
     doc.ents = [Span(doc, 0, 1, "X", kb_id="mine")]
     doc.ents[0]._.candidates = [("mine", 1.0)]
@@ -340,7 +340,7 @@ def test_a_mention_that_keeps_its_link_keeps_its_candidates(nlp):
 
 def test_the_text_of_entities_can_be_changed(nlp, bert_dir, tmp_path):
     before = [x._.candidates for x in linked(nlp)[0].ents]
-    nlp.get_pipe("luke_linker").cfg["entity_text"] = "name"
+    nlp.get_pipe("luke_linker").entity_text = "name"
     after = [x._.candidates for x in linked(nlp)[0].ents]
     other = make_linker(bert_dir, tmp_path / "other", entity_text="name")
     assert after == [x._.candidates for x in linked(other)[0].ents] != before

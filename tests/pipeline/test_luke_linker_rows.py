@@ -210,7 +210,7 @@ def test_global_inference_shows_resolved_entities(masked_dir, tmp_path):
     found = {}
     for inference in ("local", "global"):
         nlp = make_linker(masked_dir, tmp_path / "kb", model={**FULL, "inference": inference})
-        linker_of(nlp).cfg["nil_bias"] = 1000.0
+        linker_of(nlp).nil_bias = 1000.0
         docs = make_docs(nlp, [("Kyoto met Tokyo and Kyoto", [(0, 1, ""), (2, 3, ""), (4, 5, "")])])
         for ent in docs[0].ents:
             ent._.allowed_ids = ["city", "kyoto", "ada"]
@@ -222,7 +222,7 @@ def test_global_inference_shows_resolved_entities(masked_dir, tmp_path):
 
 def test_global_inference_does_not_depend_on_the_batch(masked_dir, tmp_path):
     nlp = make_linker(masked_dir, tmp_path / "kb", model={**FULL, "inference": "global"})
-    linker_of(nlp).cfg["nil_bias"] = 1000.0
+    linker_of(nlp).nil_bias = 1000.0
     together = list(nlp.pipe(make_docs(nlp, TEXTS * 2)))
     for text, doc in zip(TEXTS * 2, together):
         (alone,) = nlp.pipe(make_docs(nlp, [text]))

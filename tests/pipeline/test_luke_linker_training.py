@@ -162,7 +162,7 @@ def test_files_of_the_knowledge_base_are_linked_at_every_save(nlp, tmp_path):
 
 def test_entities_are_added_and_removed_without_training(nlp, tmp_path):
     pipe = with_vectors(nlp)
-    pipe.cfg["nil_bias"] = 1000.0
+    pipe.nil_bias = 1000.0
     japan = Entity("japan", "Japan", {"Japan": 1.0}, "a government")
     pipe.set_kb(lambda vocab: pipe.kb.edited(add=[japan], remove=["kyoto"]))
     assert links(nlp(make_docs(nlp)[0]))[1] == "japan"
@@ -175,14 +175,14 @@ def test_entities_are_added_and_removed_without_training(nlp, tmp_path):
 def test_tuning_chooses_the_nil_bias_and_calibrates(nlp):
     learn(nlp)
     pipe = linker_of(nlp)
-    pipe.cfg["nil_bias"] = -1000.0
+    pipe.nil_bias = -1000.0
     examples = make_examples(nlp, TEXTS * 10)
     (tuned,) = tune(nlp, examples, Goal())
     assert tuned.before.f == 0.0 and tuned.after.f == 1.0
-    assert pipe.cfg["nil_bias"] != -1000.0 and pipe.cfg["calibration"] is not None
+    assert pipe.nil_bias != -1000.0 and pipe.calibration is not None
     assert predicted(nlp) == expected()
     pipe.update(examples)
-    assert pipe.cfg["calibration"] is None
+    assert pipe.calibration is None
 
 
 def test_two_linkers_share_an_encoder(bert_dir, tmp_path):

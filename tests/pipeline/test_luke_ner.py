@@ -33,6 +33,7 @@ def test_flat_mode_writes_entities_and_the_spans_group_with_probabilities(ner):
     assert [(s.start, s.end, s.label_) for s in group] == entities(doc) == ANNOTATED[0][1]
     scores = group.attrs["scores"]
     assert scores.shape == (2,) and ((scores > 0.5) & (scores <= 1.0)).all()
+    assert [ent._.score for ent in doc.ents] == scores.tolist()
 
 
 def test_labels_are_needed_and_labels_of_the_data_must_be_known(ner):

@@ -50,7 +50,7 @@ def test_existing_entities_are_overwritten_unless_told_otherwise(ner):
         return doc
 
     assert entities(nlp(with_entity())) == ANNOTATED[0][1]
-    nlp.get_pipe("luke_ner").cfg["overwrite"] = False
+    nlp.get_pipe("luke_ner").overwrite = False
     assert entities(nlp(with_entity())) == [(1, 4, "OLD"), (5, 6, "LOC")]
 
 
@@ -166,7 +166,7 @@ def test_ids_of_what_is_overwritten_do_not_stay(ner):
     nlp(doc)
     assert entities(doc) == ANNOTATED[0][1]
     assert not any(ent.id_ or ent.kb_id_ for ent in doc.ents)
-    nlp.get_pipe("luke_ner").cfg["overwrite"] = False
+    nlp.get_pipe("luke_ner").overwrite = False
     doc.ents = [Span(doc, 0, 1, "OLD", span_id="subj")]
     nlp(doc)
     assert doc.ents[0].id_ == "subj" and not any(ent.id_ for ent in doc.ents[1:])

@@ -9,7 +9,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
-from spacy_luke.annotations.questions import Answers, install_questions
+from spacy_luke.annotations.questions import Answers
 from spacy_luke.calibration import sigmoid
 from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.kb.link_table import LinkedText, write_link_table
@@ -23,7 +23,6 @@ from spacy_luke.pipeline.tuning import tune
 from tests.pipeline.conftest import LISTENER, fit
 from tests.pipeline.published_data import same, tensors
 
-install_questions()
 TEXTS = {
     "Ada Lovelace was born in London .": {"Who was born ?": "Ada Lovelace", "Where ?": "London"},
     "Tokyo is the capital of Japan .": {"What is the capital ?": "Tokyo", "Where ?": "Japan"},
@@ -102,7 +101,7 @@ def test_it_learns_answers_and_that_there_are_none(trained):
 
 
 def test_scores_are_independent_and_in_order(trained):
-    trained.get_pipe("luke_qa").cfg["score_threshold"] = 0.0
+    trained.get_pipe("luke_qa").score_threshold = 0.0
     try:
         (found,) = trained(asked(trained, "Ada Lovelace was born in London .", "Where ?"))._.answers
         first, second = found.answers
@@ -115,19 +114,19 @@ def test_scores_are_independent_and_in_order(trained):
         assert first.score == pytest.approx(sigmoid(np.asarray([odds]))[0])
         assert not {x.i for x in first.span} & {x.i for x in second.span}
     finally:
-        trained.get_pipe("luke_qa").cfg["score_threshold"] = 0.5
+        trained.get_pipe("luke_qa").score_threshold = 0.5
 
 
 def test_answers_are_given_although_unlikely_if_there_must_be_one(trained):
     pipe = trained.get_pipe("luke_qa")
     doc = asked(trained, "She said : of course !", "Where ?")
     assert texts_of(trained(doc.copy())._.answers) == [None]
-    pipe.cfg["no_answer"] = False
+    pipe.no_answer = False
     try:
         (found,) = trained(doc.copy())._.answers
         assert found.best is not None and found.no_answer == 0.0
     finally:
-        pipe.cfg["no_answer"] = True
+        pipe.no_answer = True
 
 
 def test_many_questions_of_many_documents(trained, monkeypatch):
@@ -244,16 +243,16 @@ def test_long_answers_need_no_more_memory_than_a_window(trained):
     pipe = trained.get_pipe("luke_qa")
     doc = asked(trained, "Ada Lovelace was born in London .", "Who was born ?")
     wanted = scores_of([trained(doc.copy())])
-    pipe.cfg["max_answer_length"] = 10**12
+    pipe.max_answer_length = 10**12
     try:
         assert scores_of([trained(doc)]) == wanted
     finally:
-        pipe.cfg["max_answer_length"] = 30
+        pipe.max_answer_length = 30
 
 
 def test_what_cannot_be_asked_has_no_answer_also_if_there_must_be_one(trained):
     pipe = trained.get_pipe("luke_qa")
-    pipe.cfg["no_answer"] = False
+    pipe.no_answer = False
     try:
         empty, question = trained(asked(trained, "Ada sang .", " ", "Who sang ?"))._.answers
         assert (empty.answers, empty.no_answer) == ([], 1.0)
@@ -261,7 +260,7 @@ def test_what_cannot_be_asked_has_no_answer_also_if_there_must_be_one(trained):
         (of_text,) = pipe.answer(["Who sang ?"], [asked(trained, "")])
         assert of_text.no_answer == 1.0
     finally:
-        pipe.cfg["no_answer"] = True
+        pipe.no_answer = True
 
 
 def test_one_question_and_texts_are_not_asked(trained):
@@ -281,7 +280,7 @@ def test_no_threshold_is_tuned_if_there_must_be_an_answer(bert_dir):
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
     (tuned,) = tune(nlp, examples, Goal())
-    assert tuned.thresholds is None and nlp.get_pipe("luke_qa").cfg["score_threshold"] == 0.5
+    assert tuned.thresholds is None and nlp.get_pipe("luke_qa").score_threshold == 0.5
     with pytest.raises(ConfigError, match="an answer to every question"):
         list(tune(nlp, examples, Goal(precision=0.6)))
 
@@ -508,7 +507,7 @@ def test_the_least_score_is_tuned_by_the_official_metric(bert_dir):
     (tuned,) = tune(nlp, examples, Goal())
 
     def f1(least):
-        nlp.get_pipe("luke_qa").cfg["score_threshold"] = least
+        nlp.get_pipe("luke_qa").score_threshold = least
         docs = list(nlp.pipe([eg.predicted.copy() for eg in examples]))
         found = [Example(doc, eg.reference) for doc, eg in zip(docs, examples)]
         return question_score(found)["qa_f1"]

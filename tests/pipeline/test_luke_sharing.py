@@ -150,7 +150,7 @@ def test_replaced_listeners_own_an_equal_encoder(bert_dir, tmp_path):
     assert shims[0].id != shims[1].id
     after = nlp(Doc(nlp.vocab, words=WORDS))
     assert np.allclose(
-        doc.spans["luke_ner"].attrs["scores"], after.spans["luke_ner"].attrs["scores"], atol=1e-6
+        doc.spans["ner0"].attrs["scores"], after.spans["ner0"].attrs["scores"], atol=1e-6
     )
     nlp.to_disk(tmp_path)
     loaded = spacy.load(tmp_path, exclude=["luke"])
@@ -277,10 +277,10 @@ upstream = ${{vars.upstream}}
 """
     nlp = English.from_config(Config().from_str(config, interpolate=False))
     nlp.initialize(lambda: make_examples(nlp))
-    nlp.get_pipe("luke_ner").cfg["threshold"] = 0.3
+    nlp.get_pipe("luke_ner").threshold = 0.3
     nlp.to_disk(tmp_path)
     assert "${vars.upstream}" in (tmp_path / "config.cfg").read_text("utf8")
-    assert spacy.load(tmp_path).get_pipe("luke_ner").cfg["threshold"] == pytest.approx(0.3)
+    assert spacy.load(tmp_path).get_pipe("luke_ner").threshold == pytest.approx(0.3)
 
 
 def test_an_empty_batch_leaves_nothing_owed(bert_dir):
@@ -360,7 +360,7 @@ def test_checkpointing_bears_a_prediction_between_forward_and_backward(bert_dir)
     pytest.importorskip("spacy_transformers", reason="stock listeners need spacy-transformers")
     nlp, examples = shared(bert_dir, n_ner=0, tagger=True)
     nlp.get_pipe("luke").model.shims[0].module.network.gradient_checkpointing = True
-    nlp.get_pipe("luke").cfg["eager"] = True
+    nlp.get_pipe("luke").eager = True
     for _ in range(2):
         nlp.update(examples, sgd=Adam(1e-3), drop=0.5, annotates=["luke"])
 

@@ -60,12 +60,12 @@ def test_a_tuned_pipeline_has_the_best_f_and_keeps_its_settings_when_saved(nlp, 
     text = [[span.text for span in doc.ents] for doc in nlp.pipe(["Ada was born in London ."])]
     assert text == [[span.text for span in loaded("Ada was born in London .").ents]]
     copy = loaded.from_bytes(nlp.to_bytes())
-    assert copy.get_pipe("luke_ner").cfg["calibration"].keys() == cfg["calibration"].keys()
+    assert copy.get_pipe("luke_ner").calibration.keys() == cfg["calibration"].keys()
 
 
 def test_the_cheapest_filter_without_loss_is_chosen_and_decodes_as_predicted_with_it(nlp):
     pipe = nlp.get_pipe("luke_ner")
-    pipe.cfg["nil_bias"] = 0.0
+    pipe.nil_bias = 0.0
 
     def asked() -> float:
         trial = Trial(nlp, "luke_ner", many(nlp, 2))
@@ -100,7 +100,7 @@ def test_trials_change_nothing_in_documents_or_settings_that_later_ones_see(nlp)
 
 
 def test_answers_are_those_that_the_scorer_counts(nlp):
-    nlp.get_pipe("luke_ner").cfg["nil_bias"] = 1.0
+    nlp.get_pipe("luke_ner").nil_bias = 1.0
     scores = nlp.evaluate(make_examples(nlp))
     p, r, f = Trial(nlp, "luke_ner", make_examples(nlp)).answers().prf()
     assert (p, r, f) == tuple(scores[f"ents_{x}"] for x in "prf")
@@ -162,7 +162,7 @@ def test_the_callback_tunes_a_copy_that_training_saves(nlp, tmp_path):
     saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
     assert saved is not nlp
     assert saved.evaluate(make_examples(saved))["ents_f"] == 1.0
-    assert saved.get_pipe("luke_ner").cfg["calibration"] is not None
+    assert saved.get_pipe("luke_ner").calibration is not None
     assert saved.meta["performance"] == {}
     assert dict(nlp.get_pipe("luke_ner").cfg) == before and vars(scorer) == settings
     saved.to_disk(tmp_path / "saved")
@@ -217,7 +217,7 @@ def test_other_weights_have_no_old_calibration(nlp, saved, caplog):
     assert cfg["calibration"] is None and "tune again after training" in caplog.text
     list(tune(nlp, many(nlp), Goal()))
     nlp.from_disk(saved)  # was saved before tuning
-    assert nlp.get_pipe("luke_ner").cfg["calibration"] is None
+    assert nlp.get_pipe("luke_ner").calibration is None
 
 
 @pytest.mark.parametrize(

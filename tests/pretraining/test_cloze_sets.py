@@ -6,7 +6,7 @@ import srsly
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
-from spacy_luke.annotations.queries import get_completions, install_queries
+from spacy_luke.annotations.queries import get_completions
 from spacy_luke.cli import app
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.options import ConvertOptions
@@ -18,7 +18,6 @@ from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.settings import ClozeSettings
 from tests.pretraining.articles import article, make_articles
 
-install_queries()
 FERRY = "The old ferry goes from Selm to Brae."
 ISLAND = "Nobody on the islands has ever lived on Selm in winter."
 TEXT = f"{FERRY} It is red.\n\n{ISLAND}"

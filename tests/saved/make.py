@@ -21,9 +21,6 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 
-from spacy_luke.annotations.relations import install_relations
-from spacy_luke.annotations.types import install_types
-
 TINY = {
     "hidden_size": 16,
     "num_hidden_layers": 2,
@@ -137,8 +134,6 @@ def configs(encoder: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 def documents(nlp: Language, gold: bool = True) -> list[Doc]:
     """The texts with their entities and, as gold, with all that is learned from."""
-    install_relations()
-    install_types()
     docs = []
     for text, entities, relations in TEXTS:
         words = text.split()
@@ -212,7 +207,7 @@ def _written(doc: Doc) -> dict[str, Any]:
     written["relations"] = [
         [place(x.head), place(x.tail), x.label, float(x.score)] for x in doc._.relations
     ]
-    written["types"] = [dict(span._.types) for span in doc.ents]
+    written["types"] = [dict(span._.types or {}) for span in doc.ents]
     if doc.has_extension("luke") and doc._.luke is not None:
         written["token_vectors"] = doc._.luke.token_vectors.tolist()
         written["entity_vectors"] = [span._.luke_vector.tolist() for span in doc.ents]

@@ -89,16 +89,9 @@ def attach(doc: Doc, source: VectorSource) -> None:
     _SOURCES[doc] = source
 
 
-def install_extensions() -> None:
-    """Register the extensions; called when a ``luke`` component is constructed."""
-    if not Doc.has_extension("luke"):
-        Doc.set_extension("luke", getter=_doc_data)
-    if not Span.has_extension("luke_vector"):
-        Span.set_extension("luke_vector", getter=_span_vector)
-
-
-def _doc_data(doc: Doc) -> LukeDocData | None:
-    """None if no luke component has processed the document and it has no stored vectors."""
+def get_luke(doc: Doc) -> LukeDocData | None:
+    """The vectors of a document; None if no ``luke`` component has processed it in this process and
+    it has no stored vectors."""
     source = _SOURCES.get(doc)
     if source is not None:
         return source.data(doc)
@@ -110,7 +103,7 @@ def _doc_data(doc: Doc) -> LukeDocData | None:
 
 def vectors_of(doc: Doc) -> LukeDocData:
     """The vectors of a document. Raises InputError if it has none."""
-    data = _doc_data(doc)
+    data = get_luke(doc)
     if data is None:
         raise InputError(
             "No luke component has processed this document in this process; vectors are saved "
@@ -128,7 +121,9 @@ def keep(doc: Doc, data: LukeDocData, to_numpy: Callable[[Any], Any]) -> None:
     }
 
 
-def _span_vector(span: Span) -> Any:
+def get_luke_vector(span: Span) -> Any:
+    """The vector of a span: an entity's, or that of another span as an additional entity. Raises
+    InputError if the document has no vectors."""
     doc = span.doc
     data = vectors_of(doc)
     for i, ent in enumerate(doc.ents):
