@@ -328,6 +328,7 @@ def _meta(nlp: Language) -> list[tuple[str, str]]:
     ]
     settings: dict[str, Callable[[Any], str]] = {
         "nil_bias": "{:g}".format,
+        "known_bias": "{:g}".format,
         "threshold": "{:g}".format,
         "score_threshold": "{:g}".format,
     }

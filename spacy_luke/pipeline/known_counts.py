@@ -59,7 +59,7 @@ class KnownCounts:
         rows, features = owner[used], query.known.features[used]
         np.add.at(self.found, (*np.divmod(features, max(n_labels, 1)), classes[rows]), 1)
         self.n_named += int((gold & query.keep).sum())
-        for i in np.unique(rows[features < n_labels]):
+        for i in np.flatnonzero(query.known.is_known & annotated):
             doc, (start, end) = query.docs[query.of_doc[i]], query.table[i]
             (self.wrong if classes[i] == nil else self.right)[doc[start:end].text] += 1
 

@@ -41,6 +41,7 @@ threshold = 0.0
 nil_bias = 0.0
 overwrite = true
 known = null
+known_bias = 0.0
 scorer = {"@scorers":"spacy-luke.luke_ner_scorer.v1"}
 
 [luke_ner.suggester]
@@ -80,6 +81,7 @@ def make_luke_ner(
     nil_bias: float,
     overwrite: bool,
     known: str | None,
+    known_bias: float,
     scorer: Callable | None,
 ) -> "LukeNER":
     """Construct a named entity component.
@@ -94,6 +96,8 @@ def make_luke_ner(
     overwrite: replace existing entities; if false, they are kept, and new entities are added where
         they do not overlap. Blocked tokens (``Doc.set_ents``) never get an entity.
     known: a spans group with known names, such as ``known_names`` writes: an input of the model.
+    known_bias: added to the logits of labels of a known span that is not inside a longer one;
+        ``spacy luke tune`` chooses it.
     """
     return LukeNER(
         nlp.vocab,
@@ -107,6 +111,7 @@ def make_luke_ner(
         nil_bias=nil_bias,
         overwrite=overwrite,
         known=known,
+        known_bias=known_bias,
     )
 
 
@@ -124,6 +129,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     nil_bias: float = setting()
     overwrite: bool = setting()
     known: Name | None = setting()
+    known_bias: float = setting()
 
     suggester: Callable[..., Ragged]
 
@@ -136,7 +142,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         scorer: Callable | None = luke_ner_score,
         **cfg: Any,
     ) -> None:
-        super().__init__(vocab, model, name, scorer, **{"known": None, **cfg})
+        super().__init__(vocab, model, name, scorer, **{"known": None, "known_bias": 0.0, **cfg})
         self.suggester = suggester
         self._warned_of_group = False
 
@@ -190,7 +196,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         # Count tokens over the batch: [0, 2) of a document after one of 5 tokens becomes [5, 7).
         in_batch = table + offsets[of_doc, None]
         rows, classes, found_scores = decode(
-            self.model.ops.to_numpy(values.logits),
+            self._biased(query, values),
             in_batch[:, 0],
             in_batch[:, 1],
             of_doc,
@@ -210,6 +216,16 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
             ]
             self._annotate(doc, spans, found_scores[own])
             start = end
+
+    def _biased(self, query: SpanQuery, values: SpanScores) -> Array:
+        """(n_rows, n_classes) the logits, those of labels raised for known spans, which so come
+        before spans that overlap them, too."""
+        logits = self.model.ops.to_numpy(values.logits)
+        if query.known is None or not self.known_bias:
+            return logits
+        logits = np.array(logits)
+        logits[query.known.is_known[values.rows], :-1] += self.known_bias
+        return logits
 
     def _warn_without_group(self, docs: Sequence[Doc]) -> None:
         """Log once that the group of known spans is missing, which is not an empty one."""

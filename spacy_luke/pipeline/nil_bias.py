@@ -1,4 +1,4 @@
-"""Choose the NIL bias of ``luke_ner`` on development data."""
+"""Choose the biases of logits on development data: of "no entity" or "NIL", and of known spans."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,16 +22,19 @@ class Score(NamedTuple):
     f: float
 
 
-def choose_bias(trial: Trial, goal: Goal) -> None:
-    """Set the bias with the best F or, if a recall is wanted, the best F of those that reach it."""
+def choose_bias(trial: Trial, goal: Goal, setting: str = "nil_bias") -> None:
+    """Set a bias with the best F or, if a recall is wanted, the best F of those that reach it.
+
+    setting: its name in the component.
+    """
     scores: list[Score] = []
     low, high = -_WIDTH, _WIDTH
     while True:
         tried = {score.bias for score in scores}
         values = [i * _STEP for i in range(round(low / _STEP), round(high / _STEP) + 1)]
         new = [bias for bias in values if bias not in tried]
-        for bias in tqdm(new, f"{trial.name}: NIL bias", leave=False, disable=None):
-            trial.set(nil_bias=bias)
+        for bias in tqdm(new, f"{trial.name}: {setting}", leave=False, disable=None):
+            trial.set(**{setting: bias})
             _, r, f = trial.answers().prf()
             scores.append(Score(bias, r, f))
         scores.sort()
@@ -40,7 +43,7 @@ def choose_bias(trial: Trial, goal: Goal) -> None:
         if (best.f and best.bias not in (low, high)) or high >= _MOST:
             break
         low, high = 2 * low, 2 * high
-    trial.set(nil_bias=best.bias)
+    trial.set(**{setting: best.bias})
 
 
 def choose(scores: Sequence[Score]) -> Score:

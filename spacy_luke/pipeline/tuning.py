@@ -168,6 +168,8 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
     if "nil_bias" in cfg:
         open_filter(trial)
         choose_bias(trial, goal)
+        if cfg.get("known") is not None:
+            choose_bias(trial, goal, "known_bias")
         tuned.filter = choose_filter(trial, goal, before)
     _calibrate(trial, tuned)
     if has_threshold:
@@ -189,7 +191,7 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
     answers = trial.answers()
     tuned.after = Figures.of(answers)
     tuned.error_by_chance = error_by_chance(answers.scores) if answers.found else None
-    names = ("nil_bias", trial.pipe.least_score, "thresholds", "calibration")
+    names = ("nil_bias", "known_bias", trial.pipe.least_score, "thresholds", "calibration")
     tuned.settings = {name: cfg[name] for name in names if name in cfg}
     return tuned
 

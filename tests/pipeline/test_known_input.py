@@ -10,10 +10,12 @@ from thinc.api import fix_random_seed
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.layers.known_spans import Known
-from spacy_luke.layers.span_network import NamePrior
+from spacy_luke.layers.span_network import NamePrior, set_prior
 from spacy_luke.layers.task_layer import encoder_of, head_of
 from spacy_luke.pipeline.known_input import HIDDEN, hide_some
 from spacy_luke.pipeline.published import export_component
+from spacy_luke.pipeline.thresholds import Goal
+from spacy_luke.pipeline.tuning import tune
 from tests.pipeline.conftest import ANNOTATED, entities, fit, make_examples, make_ner
 
 MODES = ["two-stage", "probe", "full"]
@@ -273,3 +275,42 @@ def test_known_names_have_no_published_form(luke_dir, tmp_path):
     nlp, _ = make_known(luke_dir, mode="full")
     with pytest.raises(ConfigError, match="no published form"):
         export_component(nlp, tmp_path / "out", "luke_ner")
+
+
+def test_the_bias_is_trust_in_known_spans(trained_nlp):
+    nlp = spacy.blank("en").from_config(trained_nlp.config).from_bytes(trained_nlp.to_bytes())
+    pipe = nlp.get_pipe("luke_ner")
+    spans = [(0, 2, "place", ""), (1, 2, "place", ""), (4, 5, "place", "")]
+    found = {}
+    for bias in (-100.0, 0.0, 100.0):
+        pipe.known_bias = bias
+        doc = nlp(with_group(words(nlp, "She disagreed , of course !"), spans))
+        found[bias] = [(a, b) for a, b, _ in entities(doc)]
+    assert found[100.0] == [(0, 2), (4, 5)]  # the one inside another is not raised
+    assert not set(found[-100.0]) & {(0, 2), (4, 5)}
+    pipe.known_bias = 100.0
+    doc = with_group(words(nlp, ANNOTATED[0][0]), [])
+    assert entities(nlp(doc)) == ANNOTATED[0][1]
+
+
+def test_tuning_chooses_the_bias(bert_dir):
+    """The model has learned nothing: only the list can tell which names are entities."""
+    nlp = make_ner(bert_dir, known="known")
+    data = [(f"she saw {x} .", [(2, 3, "LOC")] * (i % 2)) for i, x in enumerate("abcdefghij")]
+    examples = make_examples(nlp, data)
+    for i, eg in enumerate(examples):
+        with_group(eg.predicted, [(2, 3, "place", "")] * (i % 2))
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_ner")
+    set_prior(pipe.model, np.zeros((5, 2)))
+    (tuned,) = tune(nlp, examples, Goal())
+    assert pipe.known_bias == tuned.settings["known_bias"] > 0
+    assert tuned.after.f > tuned.before.f and tuned.after.f > 0.9
+
+
+def test_without_known_names_no_bias_of_them_is_tuned(bert_dir):
+    nlp = make_ner(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    (tuned,) = tune(nlp, examples, Goal())
+    assert tuned.settings["known_bias"] == 0
