@@ -30,9 +30,13 @@ import spacy
 import srsly
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config
+
+from spacy_luke.pipeline.thresholds import Goal
+from spacy_luke.pipeline.tuning import tune
 
 from . import results, runtime
 from .bootstrap import Counts, count, paired_bootstrap
@@ -45,6 +49,7 @@ LISTS = ("full", "half", "shuffled", "ordinary", "annotations")
 BASELINES = ("model", "names alone", "names, model", "model, names")
 N_ORDINARY = 5_000
 DEV_DOCS = 4  # the last weights count
+DEV_SENTENCES = 800  # that models are tuned on
 
 Names = list[dict[str, str]]
 Items = list[list[Any]]
@@ -76,6 +81,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--sizes", nargs="+", type=int, default=[100, 300, 1000], help="0: all")
     p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     p.add_argument("--words", type=int, default=350_000, help="least words seen in training")
+    p.add_argument("--tune", action="store_true", help="also tune every model, on the same data")
     p.add_argument("--table", action="store_true", help="print what the results hold")
     return runtime.parsed(p, argv)
 
@@ -137,16 +143,27 @@ def fit(
     log = io.StringIO()
     with runtime.Clock() as clock:
         train(nlp, use_gpu=args.gpu_id, stdout=log, stderr=log)
-    steps = nlp.config["training"]["max_steps"]
-    return nlp, {"steps": steps, "train_cpu_seconds": clock.process}
+    found: results.Record = {
+        "steps": nlp.config["training"]["max_steps"],
+        "train_cpu_seconds": clock.process,
+    }
+    if args.tune:
+        golds = load(paths["dev"])[:DEV_SENTENCES]
+        examples = [Example(doc, gold) for doc, gold in zip(unannotated(nlp, golds), golds)]
+        (tuned,) = tune(nlp, examples, Goal())
+        found["tuned"] = tuned.settings
+    return nlp, found
 
 
 def predicted(nlp: Language, docs: Sequence[Doc]) -> Items:
     """(document, start, end, label) of every entity."""
-    bare = [
+    return items(list(nlp.pipe(unannotated(nlp, docs))))
+
+
+def unannotated(nlp: Language, docs: Sequence[Doc]) -> list[Doc]:
+    return [
         Doc(nlp.vocab, [x.text for x in doc], [bool(x.whitespace_) for x in doc]) for doc in docs
     ]
-    return items(list(nlp.pipe(bare)))
 
 
 def items(docs: Sequence[Doc]) -> Items:
@@ -217,14 +234,16 @@ def f1(record: results.Record, row: str) -> float:
 
 def table(records: Sequence[results.Record]) -> str:
     """F1 of every row, and how much the row with the list as input is above it."""
-    groups: dict[tuple[str, int], dict[tuple[str, str], dict[int, results.Record]]] = {}
+    groups: dict[tuple[str, int, bool], dict[tuple[str, str], dict[int, results.Record]]] = {}
     for record in records:
         rows = [x for x in record if x in BASELINES or x.startswith("known")]
         for row in rows:
-            of_row = groups.setdefault((record["data"], record["settings"]["size"]), {})
+            settings = record["settings"]
+            key = (record["data"], settings["size"], settings["tune"])
+            of_row = groups.setdefault(key, {})
             of_row.setdefault((row, record["row"]), {})[record["seed"]] = record
     lines = []
-    for (data, size), of_row in sorted(groups.items()):
+    for (data, size, tuned), of_row in sorted(groups.items()):
         ours = of_row.get(("known", "full"), {})
         for (row, which), runs in of_row.items():
             gain = "-"
@@ -237,6 +256,7 @@ def table(records: Sequence[results.Record]) -> str:
                 {
                     "data": data,
                     "sentences": f"{size:,}" if size else "all",
+                    "tuned": "yes" if tuned else "no",
                     "list": {"none": "full"}.get(which, which),
                     "row": row,
                     "seeds": len(runs),
@@ -265,7 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in args.sets:
             for size in args.sizes:
                 for which in ("none", *args.lists):
-                    settings = {"size": size, "words": args.words}
+                    settings = {"size": size, "words": args.words, "tune": args.tune}
                     record = {"data": name, "row": which, "seed": seed, "settings": settings}
                     if results.run_key(record) in done:
                         continue

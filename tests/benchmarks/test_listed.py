@@ -1,0 +1,54 @@
+"""``benchmarks.listed``: lists, and the table of results."""
+
+import argparse
+
+import pytest
+import spacy
+import srsly
+from spacy.tokens import Doc
+
+from benchmarks import listed
+
+
+@pytest.fixture
+def args(tmp_path):
+    folder = tmp_path / "disease-ontology"
+    folder.mkdir()
+    srsly.write_jsonl(
+        folder / "kb.jsonl", [{"name": "Ague", "aliases": ["Fever", "Ague"]}, {"name": "Gout"}]
+    )
+    return argparse.Namespace(data=tmp_path, work=tmp_path)
+
+
+def train_docs():
+    words = ["Gout", "and", "and", "Ada"]
+    return [Doc(spacy.blank("en").vocab, words=words, ents=["B-Disease", "O", "O", "B-PER"])]
+
+
+def test_lists(args):
+    docs = train_docs()
+
+    def names(which):
+        return [(x["name"], x["label"]) for x in listed.names_of(args, "diseases", which, docs)]
+
+    full = [(x, "Disease") for x in ("Ague", "Fever", "Gout")]
+    assert names("full") == names("half") == full  # of half, half is drawn for training
+    assert names("annotations") == [("Ada", "PER"), ("Gout", "Disease")]
+    assert names("ordinary") == [("and", "Disease")]
+    assert [x for x, _ in names("shuffled")] == ["Ague", "Fever", "Gout"]
+    assert {x for _, x in names("shuffled")} <= {"Disease", "PER"}
+
+
+def test_the_table_compares_runs_of_the_same_seeds():
+    def record(row, seed, **found):
+        settings = {"size": 100, "words": 1, "tune": False}
+        gold = [[0, 0, 1, "X"], [1, 0, 1, "X"]]
+        place = {"data": "diseases", "row": row, "seed": seed, "settings": settings}
+        return {**place, "gold": gold, "n_docs": 2, **found}
+
+    half, all_right = [[0, 0, 1, "X"]], [[0, 0, 1, "X"], [1, 0, 1, "X"]]
+    lines = listed.table(
+        [record("none", 0, model=half), record("full", 0, known=all_right)]
+    ).splitlines()
+    assert "| diseases | 100 | no | full | model | 1 | 66.7 | +33.3 [" in lines[2]
+    assert "| diseases | 100 | no | full | known | 1 | 100.0 | - |" in lines[3]
