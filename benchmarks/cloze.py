@@ -48,7 +48,7 @@ from spacy_luke.metrics.squad import score_answer
 from spacy_luke.pretraining.articles import read_dump
 from spacy_luke.pretraining.cloze_sets import make_cloze_set
 from spacy_luke.pretraining.engine import Engine
-from spacy_luke.pretraining.settings import ClozeSettings
+from spacy_luke.pretraining.settings import ClozeSettings, DumpSettings
 
 from . import results, runtime
 from .datasets import default_folder, store
@@ -83,7 +83,13 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def parts(args: argparse.Namespace, name: str) -> dict[str, list[Doc]]:
     """``train`` and ``test``."""
     if name == "wikipedia":
-        read_dump([args.data / args.dump], args.work / "articles", Engine(workers=1), "", 1, False)
+        read_dump(
+            [args.data / args.dump],
+            args.work / "articles",
+            Engine(workers=1),
+            DumpSettings(partition_size=1),
+            False,
+        )
         settings = ClozeSettings(args.number, args.max_words, test=TEST)
         made = make_cloze_set(args.work / "articles", spacy.blank("en"), settings)
         return {part: made.parts[part] for part in ("train", "test")}

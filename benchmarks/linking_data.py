@@ -126,11 +126,12 @@ def italian(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> 
 
     from spacy_luke.pretraining.articles import read_dump
     from spacy_luke.pretraining.engine import Engine
+    from spacy_luke.pretraining.settings import DumpSettings
 
     articles = work / "italian.articles"
     if not (articles / "manifest.json").exists():
         dump = folder / "wikipedia" / "itwiki-small-dump.xml.gz"
-        read_dump([dump], articles, Engine(workers=1), "it", show_progress=False)
+        read_dump([dump], articles, Engine(workers=1), DumpSettings("it"), show_progress=False)
     rows = [
         row
         for path in sorted(articles.rglob("articles.parquet"))

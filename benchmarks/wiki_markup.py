@@ -24,13 +24,14 @@ from typing import Any
 
 import pandas as pd
 
-from spacy_luke.pretraining.wiki.balance import without_blocks, without_side_links
+from spacy_luke.pretraining.wiki.balance import Blocks, without_blocks, without_side_links
 from spacy_luke.pretraining.wiki.export import Page, partitions, read_pages
 from spacy_luke.pretraining.wiki.html_tags import without_tags
 from spacy_luke.pretraining.wiki.links import resolve
 from spacy_luke.pretraining.wiki.markup import Parsed, parse
-from spacy_luke.pretraining.wiki.pages import is_disambiguation
+from spacy_luke.pretraining.wiki.pages import disambiguation_mark
 from spacy_luke.pretraining.wiki.sites import Site
+from spacy_luke.pretraining.wiki.templates import Rules
 
 from . import results
 from .markdown import markdown
@@ -67,7 +68,7 @@ def articles(path: Path, counts: Counter[str]) -> Iterator[tuple[Page, Site]]:
             elif page.namespace != 0 or page.model != "wikitext":
                 counts["other namespaces"] += 1
             else:
-                kind = "disambiguations" if is_disambiguation(page) else "articles"
+                kind = "disambiguations" if disambiguation_mark(page, part.site) else "articles"
                 counts[kind] += 1
                 yield page, part.site
 
@@ -220,7 +221,7 @@ def _classify(
     """By the place in the page where links to such a title stand."""
     dropped: Counter[str] = Counter()
     bare = without_tags(page.text, dropped)
-    blockless = without_blocks(bare, dropped, [])
+    blockless = without_blocks(bare, Blocks(dropped), Rules(site.language))
     sideless = without_side_links(blockless, site, dropped, [])
     headings = "\n".join(_HEADING.findall(sideless))
     stages = [_targets(text, site) for text in (page.text, bare, blockless, sideless)]

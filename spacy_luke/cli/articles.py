@@ -9,7 +9,7 @@ from wasabi import Printer
 
 from ..errors import ConfigError, CorpusError
 from ..pretraining.engine import Engine
-from ..pretraining.wiki.export import PARTITION_SIZE
+from ..pretraining.settings import DumpSettings
 from . import app, exit_on_error
 from .stages import (
     EngineOption,
@@ -31,8 +31,8 @@ def articles_cli(
         list[Path],
         typer.Argument(
             metavar="IN...",
-            help="MediaWiki exports (.xml, .bz2, .gz; a multistream dump beside its index is read "
-            "in parts), or .spacy files whose entities have a kb_id; or folders of them.",
+            help="MediaWiki exports (.xml, .bz2, .gz; multistream dumps are read in parts), or "
+            ".spacy files whose entities have a kb_id; or folders of them.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the stage.")],
@@ -41,7 +41,30 @@ def articles_cli(
     ] = "",
     partition_size: Annotated[
         int, typer.Option(help="Minimum compressed bytes per part of a multistream dump.")
-    ] = PARTITION_SIZE,
+    ] = DumpSettings.partition_size,
+    namespaces: Annotated[
+        str,
+        typer.Option(
+            help="Further namespaces whose pages are articles: names or numbers with commas, for "
+            "example Handbook,3002."
+        ),
+    ] = "",
+    interwiki: Annotated[
+        str,
+        typer.Option(help="Prefixes of other wikis, with commas, for example jira,fr."),
+    ] = "",
+    templates: Annotated[
+        str,
+        typer.Option(
+            help="Templates whose text is kept, with commas: names, or NAME=ARGUMENT (default: "
+            "the first argument)."
+        ),
+    ] = "",
+    tables: Annotated[bool, typer.Option("--tables", help="Keep the text of tables.")] = False,
+    incomplete: Annotated[
+        bool,
+        typer.Option("--incomplete", help="Use the complete pages of a file that ends too early."),
+    ] = False,
     engine: EngineOption = Engine.name,
     workers: WorkersOption = Engine.workers,
     scheduler: SchedulerOption = Engine.scheduler,
@@ -67,12 +90,25 @@ def articles_cli(
         if docs:
             manifest = read_docs(sources, out, workers_engine, language, progress)
         else:
-            manifest = read_dump(sources, out, workers_engine, language, partition_size, progress)
+            settings = DumpSettings(
+                language,
+                partition_size,
+                _names(namespaces),
+                _names(interwiki),
+                _names(templates),
+                tables,
+                incomplete,
+            )
+            manifest = read_dump(sources, out, workers_engine, settings, progress)
     print_counts(manifest, msg)
     if not manifest.counts.get("links"):
         msg.warn(
             "No link was found: without links there is no vocabulary and no entity can be trained."
         )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for x in text.split(",") if (name := x.strip()))
 
 
 def _files(path: Path, msg: Printer) -> list[Path]:

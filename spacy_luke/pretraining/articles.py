@@ -3,89 +3,121 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import srsly
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from ..annotations.mentions import UNLINKED
 from ..errors import ConfigError, CorpusError
+from ..files import remove_folder
+from ..report import LOGGER
 from ..vocab.entity_vocab import SPECIALS
-from .disk import write_json
+from .dump_pages import PageTable, hidden_folders, read_page_tables
 from .engine import Engine
-from .manifest import Manifest, files_of_input
-from .stage import Stage, begin
-from .tables import ARTICLES, CATEGORIES, FACTS, PAGES, TableWriter
-from .wiki.export import PARTITION_SIZE, Page, Partition, partitions, read_pages
-from .wiki.languages import DISAMBIGUATION_TEMPLATES
+from .manifest import Manifest, files_of_input, read_manifest
+from .settings import DumpSettings
+from .stage import begin
+from .tables import ARTICLES, CATEGORIES, EXCLUDED, FACTS, LEFT_OUT, PAGES, TableWriter
+from .wiki.export import Page, Partition, partitions
+from .wiki.languages import CANONICAL_NAMESPACES
 from .wiki.links import resolve
-from .wiki.markup import Parsed, parse
-from .wiki.pages import disambiguation_templates, is_disambiguation
-from .wiki.sites import Site
+from .wiki.markup import MarkupSettings, Parsed, parse
+from .wiki.pages import disambiguation_mark
+from .wiki.sites import MAIN, Site
+from .wiki.templates import template_key
 
-STAGE, TEMPLATES = "articles", "templates"
-_NAMES = "templates.json"
+STAGE = "articles"
 
 
 def read_dump(
     paths: Sequence[Path],
     folder: Path,
     engine: Engine,
-    language: str = "",
-    partition_size: int = PARTITION_SIZE,
+    settings: DumpSettings | None = None,
     show_progress: bool = True,
 ) -> Manifest:
     """Read the articles of a MediaWiki export of one or several files.
 
-    language: defaults to that of the export. Pages of other namespaces, and pages that are not
-    wikitext, are only counted. Raises CorpusError if a file is truncated or not an export.
+    Pages of other namespaces, repeated ones, and pages that are not wikitext are left out, counted
+    and listed in ``excluded.parquet``. Raises CorpusError if a file is truncated or not an export.
     """
-    if partition_size < 1:
-        raise ConfigError(f"--partition-size is {partition_size}; use 1 byte or more.")
-    paths = [path.absolute() for path in paths]  # workers may run in another folder
-    parts = partitions(paths, partition_size)
+    settings = DumpSettings() if settings is None else settings
+    paths = without_twins([path.absolute() for path in paths])  # workers may run in another folder
+    parts = partitions(paths, settings.partition_size, settings.incomplete)
     if not parts:
         raise CorpusError(
             f"None of these files is an export: {', '.join(map(str, paths)) or 'no files given'}."
         )
+    language = settings.language or _language(parts)
+    check_language(language)
+    parts = [replace(part, site=_site(part.site, language, settings)) for part in parts]
+    recorded = {**asdict(settings), "language": language, "source": "dump"}
+    read = {part.path for part in parts}
+    inputs = files_of_input([path for path in paths if path in read])  # index files are not read
+    markup = MarkupSettings(settings.tables, _templates(settings.templates))
+    with begin(STAGE, folder, recorded, inputs, len(parts)) as stage:
+        if not stage.finished:
+            tables, skipped = read_page_tables(stage, parts, engine, show_progress)
+            work = partial(_read_partition, settings=markup)
+            stage.run(tables, work, engine, show_progress, more=skipped)
+        for hidden in hidden_folders(stage):
+            remove_folder(hidden)
+    return read_manifest(folder, STAGE)
+
+
+def without_twins(paths: Sequence[Path]) -> list[Path]:
+    """Dumps are published twice, plain and multistream: leave out the plain one of two."""
+    names = {path: path.with_name(path.name.replace("-multistream", "", 1)) for path in paths}
+    twins = {names[path] for path in paths if names[path] != path} & set(paths)
+    for path in sorted(twins):
+        LOGGER.warning("%s is not read: its multistream file has the same pages.", path)
+    return [path for path in paths if path not in twins]
+
+
+def _language(parts: Sequence[Partition]) -> str:
     languages = sorted({part.site.language for part in parts})
-    if not language and len(languages) > 1:
+    if len(languages) > 1:
         names = ", ".join(name or "unknown" for name in languages)
         raise CorpusError(
             f"The exports are in several languages ({names}): read each into its own folder, or "
             "set --language."
         )
-    language = language or languages[0]
-    if not language:
+    if not languages[0]:
         raise ConfigError(f"{parts[0].path} does not contain its language; set --language.")
-    _check_language(language)
-    settings = {"language": language, "source": "dump", "partition_size": partition_size}
-    read = {part.path for part in parts}
-    inputs = files_of_input([path for path in paths if path in read])  # index files are not read
-    with begin(STAGE, folder, settings, inputs, len(parts)) as stage:
-        templates = _templates(stage, parts, engine, show_progress)
-        work = partial(_read_partition, templates=templates)
-        return stage.run(parts, work, engine, show_progress)
+    return languages[0]
 
 
-def _templates(
-    articles: Stage, parts: Sequence[Partition], engine: Engine, show_progress: bool
-) -> frozenset[str]:
-    """Names of the templates of disambiguation pages: a fixed list, and those found in the dump."""
-    folder = articles.folder / f".{TEMPLATES}"
-    with begin(TEMPLATES, folder, articles.settings, articles.inputs, len(parts)) as stage:
-        manifest = stage.run(parts, _read_templates, engine, show_progress)
-    names = (srsly.read_json(path) for path in manifest.paths(_NAMES))
-    return DISAMBIGUATION_TEMPLATES.union(*names)
+def _site(site: Site, language: str, settings: DumpSettings) -> Site:
+    """A site with what the user says about it. Raises ConfigError."""
+    numbers = {
+        name.casefold(): n for n, name in {**CANONICAL_NAMESPACES, **site.namespaces}.items()
+    }
+    content = {MAIN}
+    for name in settings.namespaces:
+        number = int(name) if re.fullmatch("-?[0-9]+", name) else numbers.get(name.casefold())
+        if number is None or (site.namespaces and number not in site.namespaces):
+            known = ", ".join(f"{n} {x}".strip() for n, x in sorted(site.namespaces.items()))
+            raise ConfigError(f"--namespaces {name}: this wiki has {known or 'no list of them'}.")
+        content.add(number)
+    prefixes = (prefix.strip(" :").casefold() for prefix in settings.interwikis)
+    return replace(
+        site, language=language, content=frozenset(content), interwikis=frozenset(prefixes)
+    )
 
 
-def _read_templates(partition: Partition, folder: Path) -> dict[str, int]:
-    names = sorted(disambiguation_templates(read_pages(partition)))
-    write_json(folder / _NAMES, names)
-    return {"disambiguation templates": len(names)}
+def _templates(texts: Sequence[str]) -> dict[str, str]:
+    """Casefolded name -> argument."""
+    found = {}
+    for text in texts:
+        name, _, key = text.partition("=")
+        if not name.strip():
+            raise ConfigError(f"--templates {text}: use NAME or NAME=ARGUMENT.")
+        found[name.strip().replace("_", " ").casefold()] = key.strip() or "1"
+    return found
 
 
 def read_docs(
@@ -100,56 +132,75 @@ def read_docs(
     dropped and counted."""
     if not language:
         raise ConfigError("Annotated documents do not contain their language; set --language.")
-    _check_language(language)
+    check_language(language)
     paths = [path.absolute() for path in paths]
     settings = {"language": language, "source": "docs"}
     with begin(STAGE, folder, settings, files_of_input(paths), len(paths)) as stage:
         return stage.run(paths, _read_docbin, engine, show_progress)
 
 
-def _check_language(language: str) -> None:
+def check_language(language: str) -> None:
     if not re.fullmatch(r"[a-z0-9]+([-_][a-z0-9]+)*", language, re.IGNORECASE):
         raise ConfigError(f"The language is {language!r}; use a code such as en or zh-yue.")
 
 
-def _read_partition(
-    partition: Partition, folder: Path, templates: frozenset[str]
-) -> dict[str, int]:
+def _read_partition(partition: PageTable, folder: Path, settings: MarkupSettings) -> dict[str, int]:
     counts: Counter[str] = Counter()
+    left_out: dict[str, list[int]] = {}
+    site = partition.site
     with (
         TableWriter(folder / "pages.parquet", PAGES) as pages,
         TableWriter(folder / "articles.parquet", ARTICLES) as articles,
         TableWriter(folder / "facts.parquet", FACTS) as facts,
         TableWriter(folder / "categories.parquet", CATEGORIES) as categories,
+        TableWriter(folder / "excluded.parquet", EXCLUDED) as excluded,
     ):
-        for page in read_pages(partition, counts):
+        for page, is_repeated in partition.pages():
             counts["pages"] += 1
-            kind = _kind(page, templates)
+            kind, reason = ("repeated page", "") if is_repeated else _kind(page, site)
             counts[kind] += 1
             if kind in ("article", "redirect", "disambiguation"):
-                pages.add((page.title, kind, _redirect_target(page, partition.site)))
-            if kind == "article":
-                parsed = parse(page.text, partition.site)
-                counts.update(_counts(parsed, page))
-                for fact in parsed.facts:
-                    facts.add((page.page_id, page.title, *fact))
-                for category in parsed.categories:
-                    categories.add((page.page_id, page.title, category))
-                if parsed.text:
-                    articles.add(_row(page.page_id, page.title, parsed))
-                else:
-                    counts["article without text"] += 1
+                pages.add((page.title, kind, _redirect_target(page, site)))
+            if kind not in ("article", "redirect"):
+                excluded.add((page.title, f"{kind}: {reason}" if reason else kind))
+            if kind != "article":
+                continue
+            if page.namespace != MAIN:
+                counts[f"article of {_namespace(page, site)}"] += 1
+            parsed = parse(page.text, site, page.title, settings)
+            counts.update(_counts(parsed, page))
+            for name, *numbers in parsed.left_out:
+                sums = left_out.setdefault(template_key(name), [0, 0, 0])
+                sums[:] = (x + y for x, y in zip(sums, (1, *numbers)))
+            for fact in parsed.facts:
+                facts.add((page.page_id, page.title, *fact))
+            for category in parsed.categories:
+                categories.add((page.page_id, page.title, category))
+            if parsed.text:
+                articles.add(_row(page.page_id, page.title, parsed))
+            else:
+                counts["article without text"] += 1
+                excluded.add((page.title, "article without text"))
+    with TableWriter(folder / "left_out.parquet", LEFT_OUT) as table:
+        for name in sorted(left_out, key=lambda x: (-left_out[x][1], -left_out[x][0], x)):
+            table.add((name, *left_out[name]))
     return dict(counts)
 
 
-def _kind(page: Page, templates: set[str] | frozenset[str]) -> str:
-    if page.namespace != 0:
-        return "page of another namespace"
+def _kind(page: Page, site: Site) -> tuple[str, str]:
+    """The kind of a page, and what makes it one."""
+    if page.namespace not in site.content:
+        return f"page of {_namespace(page, site)}", ""
     if page.model != "wikitext":
-        return "page that is no wikitext"
+        return "page that is no wikitext", page.model
     if page.redirect is not None:
-        return "redirect"
-    return "disambiguation" if is_disambiguation(page, templates) else "article"
+        return "redirect", ""
+    mark = disambiguation_mark(page, site)
+    return ("disambiguation", mark) if mark else ("article", "")
+
+
+def _namespace(page: Page, site: Site) -> str:
+    return f"namespace {site.namespace_name(page.namespace) or page.namespace}"
 
 
 def _redirect_target(page: Page, site: Site) -> str | None:

@@ -39,9 +39,9 @@ def rows_of(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[Any, ..
         yield from rows
 
 
-def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, schema: pa.Schema) -> None:
-    """Write the rows of a query to a Parquet file."""
-    write_table(path, schema, pa.RecordBatchReader.from_stream(db.sql(query)))
+def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, schema: pa.Schema) -> int:
+    """Write the rows of a query to a Parquet file. Returns their number."""
+    return write_table(path, schema, pa.RecordBatchReader.from_stream(db.sql(query)))
 
 
 def quoted(text: str) -> str:

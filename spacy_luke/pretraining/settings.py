@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
+from .wiki.export import PARTITION_SIZE
 
 if TYPE_CHECKING:
     from ..model.network import AttentionPattern
@@ -28,6 +29,33 @@ _CHANGEABLE = {
     "peak",
 }
 """Training settings that may change when a training is resumed."""
+
+
+@dataclass(frozen=True)
+class DumpSettings:
+    """How a dump is read.
+
+    language: defaults to that of the export.
+    partition_size: minimum compressed bytes per part of a multistream dump.
+    namespaces: names or numbers of further namespaces whose pages are articles.
+    interwikis: prefixes of other wikis, for example ``jira``. An export does not contain them.
+    templates: names of templates whose text is kept, or ``NAME=ARGUMENT``; the argument defaults to
+        the first one.
+    tables: whether the text of tables is kept.
+    incomplete: whether the complete pages of a file are used that ends too early.
+    """
+
+    language: str = ""
+    partition_size: int = PARTITION_SIZE
+    namespaces: tuple[str, ...] = ()
+    interwikis: tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
+    tables: bool = False
+    incomplete: bool = False
+
+    def __post_init__(self) -> None:
+        if self.partition_size < 1:
+            raise ConfigError(f"--partition-size is {self.partition_size}; use 1 byte or more.")
 
 
 @dataclass(frozen=True)

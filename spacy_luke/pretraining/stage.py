@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from ..files import sha256_of, whole_folder
+from ..files import remove_unfinished, sha256_of, whole_folder
 from .disk import read_json, write_json
 from .engine import Engine
 from .manifest import MANIFEST, Counts, Manifest, part_of, read_manifest
@@ -48,11 +48,17 @@ class Stage:
         return True
 
     def run(
-        self, partitions: Sequence[P], work: Work, engine: Engine, show_progress: bool = True
+        self,
+        partitions: Sequence[P],
+        work: Work,
+        engine: Engine,
+        show_progress: bool = True,
+        more: Counts | None = None,
     ) -> Manifest:
         """Compute the unfinished partitions and write the manifest.
 
-        work, partitions: must be picklable. Raises StageError, and the exceptions of ``work``.
+        work, partitions: must be picklable. more: counts that are added to those of the partitions.
+        Raises StageError, and the exceptions of ``work``.
         """
         if len(partitions) != self.n_parts:
             raise ValueError(f"{len(partitions)} partitions for a stage of {self.n_parts}.")
@@ -73,12 +79,13 @@ class Stage:
             for _ in engine.map(partial(_run_part, work, owner), jobs, job_names):
                 bar.update()
         if not (folder / MANIFEST).exists():
-            self.conclude([read_json(folder / name / "part.json") for name in names])
+            self.conclude([read_json(folder / name / "part.json") for name in names], more)
+        remove_unfinished(folder)  # of workers that died; all parts are there
         return read_manifest(folder, self.name)
 
-    def conclude(self, parts: Sequence[Mapping[str, Any]]) -> None:
+    def conclude(self, parts: Sequence[Mapping[str, Any]], more: Counts | None = None) -> None:
         """Write the manifest. parts: the result of ``part_of`` for each partition."""
-        counts: Counter[str] = Counter()
+        counts: Counter[str] = Counter(more or {})
         for part in parts:
             counts.update(part["counts"])
         manifest = {

@@ -10,9 +10,41 @@ import pyarrow.parquet as pq
 ROWS = 2_000
 """Rows per row group, which readers load at once."""
 
+_CHARACTERS = 1 << 25
+"""Text per row group, if ROWS rows have more."""
+
+RAW_PAGES = pa.schema(
+    [
+        ("page_id", pa.int64()),
+        ("title", pa.string()),
+        ("namespace", pa.int32()),
+        ("redirect", pa.string()),
+        ("text", pa.large_string()),
+        ("model", pa.string()),
+        ("timestamp", pa.string()),
+    ]
+)
+"""Pages of all namespaces (``wiki.export.Page``). text: only of namespaces with articles."""
+
+REPEATED = pa.schema([("part", pa.int32()), ("row", pa.int64())])
+"""Rows of RAW_PAGES whose title has a newer page. part: of the dump, from 0."""
+
 PAGES = pa.schema([("title", pa.string()), ("kind", pa.string()), ("target", pa.string())])
-"""Pages of the main namespace. kind: ``article``, ``redirect`` or ``disambiguation``. target: of
-redirects."""
+"""Pages of namespaces with articles. kind: ``article``, ``redirect`` or ``disambiguation``. target:
+of redirects."""
+
+EXCLUDED = pa.schema([("title", pa.string()), ("reason", pa.string())])
+"""Pages that are neither articles with text nor redirects."""
+
+LEFT_OUT = pa.schema(
+    [
+        ("template", pa.string()),
+        ("uses", pa.int64()),
+        ("links", pa.int64()),
+        ("characters", pa.int64()),
+    ]
+)
+"""Templates whose text was left out, with the links and characters of markup in them."""
 
 ARTICLES = pa.schema(
     [
@@ -114,19 +146,21 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 
 
 class TableWriter:
-    """Writes a table row by row, with at most ROWS rows in memory."""
+    """Writes a table row by row, with a limited number of rows and characters in memory."""
 
     def __init__(self, path: Path, schema: pa.Schema):
         self.n_rows = 0
         self._schema = schema
         self._block: list[tuple] = []
+        self._n_characters = 0
         self._writer = pq.ParquetWriter(path, schema, compression="zstd")
 
     def add(self, row: tuple) -> None:
         """Add a row: a value, array or list per field."""
         self._block.append(row)
         self.n_rows += 1
-        if len(self._block) == ROWS:
+        self._n_characters += sum(len(x) for x in row if isinstance(x, str))
+        if len(self._block) == ROWS or self._n_characters > _CHARACTERS:
             self._flush()
 
     def __enter__(self) -> "TableWriter":
@@ -141,4 +175,4 @@ class TableWriter:
         columns = zip(zip(*self._block), self._schema)
         arrays = [pa.array(column, field.type) for column, field in columns]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
-        self._block = []
+        self._block, self._n_characters = [], 0

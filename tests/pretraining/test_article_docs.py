@@ -10,6 +10,7 @@ from spacy_luke.errors import StageError
 from spacy_luke.pretraining.article_docs import read_article_docs
 from spacy_luke.pretraining.articles import read_docs, read_dump
 from spacy_luke.pretraining.engine import Engine
+from spacy_luke.pretraining.settings import DumpSettings
 from tests.pretraining.articles import article, make_articles
 
 OTHERS = [
@@ -122,7 +123,9 @@ def test_a_published_export_keeps_every_link(data_dir, tmp_path):
     if not path.exists():
         pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
     engine = Engine(workers=1)
-    manifest = read_dump([path], tmp_path / "articles", engine, "de", show_progress=False)
+    manifest = read_dump(
+        [path], tmp_path / "articles", engine, DumpSettings("de"), show_progress=False
+    )
     docs, report, events = convert(tmp_path / "articles", "de")
     assert report.links == manifest.counts["links"] > 500
     with_text = manifest.counts["article"] - manifest.counts.get("article without text", 0)

@@ -14,7 +14,7 @@ from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.entities import build_vocabulary
 from spacy_luke.pretraining.link_probabilities import build_link_table
 from spacy_luke.pretraining.occurrences import count_occurrences
-from spacy_luke.pretraining.settings import LinkTableSettings, VocabSettings
+from spacy_luke.pretraining.settings import DumpSettings, LinkTableSettings, VocabSettings
 from tests.pretraining.articles import article, make_articles
 
 ENCYCLOPEDIA = Path(__file__).parents[2] / "project" / "corpus" / "encyclopedia.xml"
@@ -192,7 +192,7 @@ def test_counts_are_those_of_an_independent_count(data_dir, tmp_path, name, lang
     path = data_dir / "wikipedia" / name
     if not path.exists():
         pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
-    articles = read_dump([path], tmp_path / "articles", ALONE, language, show_progress=False)
+    articles = read_dump([path], tmp_path / "articles", ALONE, DumpSettings(language), False)
     manifest = count(tmp_path, articles)
     counted = {text: n for _, text, _, _, n in rows(manifest)}
     links: Counter[str] = Counter()
@@ -210,7 +210,7 @@ def test_texts_occur_anywhere_in_scripts_without_spaces(data_dir, tmp_path, lang
     path = data_dir / "wikipedia" / "minidumps" / f"{language}-wiki.xml.bz2"
     if not path.exists():
         pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
-    articles = read_dump([path], tmp_path / "articles", ALONE, language, show_progress=False)
+    articles = read_dump([path], tmp_path / "articles", ALONE, DumpSettings(language), False)
     counted = {text: n for _, text, _, _, n in rows(count(tmp_path, articles))}
     lines, _ = naive(articles)
     han = [text for text in counted if all("\u4e00" <= x <= "\u9fff" for x in text)]

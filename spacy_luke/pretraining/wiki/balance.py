@@ -7,12 +7,13 @@ brackets match and links do not nest. The time is linear in the text, also for b
 
 import re
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .html_tags import BREAK, HOLE
 from .links import OUTSIDE, resolve
 from .sites import Site
-from .templates import rule_of
+from .templates import Rules
 from .titles import normalize_title
 
 _DEEPEST = 20  # the tokenizer fails at a depth of 40, links included
@@ -35,11 +36,29 @@ class Hole(NamedTuple):
     kind: str
 
 
-def without_blocks(text: str, dropped: Counter[str], templates: list[str]) -> str:
-    """Replace tables, and templates without text, by HOLEs.
+class LeftOut(NamedTuple):
+    """A template whose text was left out. links, characters: in its markup."""
 
-    templates: the markup of those that start a line is added, for example of infoboxes; not of
-        templates in other templates or in tables.
+    template: str
+    links: int
+    characters: int
+
+
+@dataclass
+class Blocks:
+    """What ``without_blocks`` finds.
+
+    dropped: counts by kind. templates: the markup of those that start a line, for example of
+    infoboxes; not of templates in other templates or in tables. left_out: the outermost templates.
+    """
+
+    dropped: Counter[str] = field(default_factory=Counter)
+    templates: list[str] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+def without_blocks(text: str, found: Blocks, rules: Rules, keep_tables: bool = False) -> str:
+    """Replace tables, and templates without text, by HOLEs. keep_tables: see ``table_text``.
 
     A heading closes all open brackets, so an unclosed bracket affects at most its section. Of an
     unclosed template or table, the first line is removed; rows are recognised later by their first
@@ -51,11 +70,11 @@ def without_blocks(text: str, dropped: Counter[str], templates: list[str]) -> st
         text = _PARAMETER.sub(HOLE, text)
     if not any(mark in text for mark in ("{{", "}}", "{|", "|}")):
         return text
-    scan = _Blocks(text)
+    scan = _Blocks(text, rules, keep_tables)
     for match in _BRACES.finditer(text):
         scan.process(match)
     scan.give_up()
-    return scan.cut(dropped, templates)
+    return scan.cut(found)
 
 
 class _Blocks:
@@ -64,8 +83,8 @@ class _Blocks:
     holes, kept: ordered by their ends. Those within a later hole are removed.
     """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, rules: Rules, keep_tables: bool) -> None:
+        self.text, self.rules, self.keep_tables = text, rules, keep_tables
         self.opened: list[tuple[str, int]] = []
         self.depth = Counter({"{{": 0, "{|": 0})
         self.holes: list[Hole] = []
@@ -87,7 +106,9 @@ class _Blocks:
             self._open("{|", match.end() - 2)
         elif self.depth["{|"]:
             self.give_up("{|")
-            self._leave_out(Hole(self._pop(), match.end(), "table"))
+            start = self._pop()
+            if not self.keep_tables:
+                self._leave_out(Hole(start, match.end(), "table"))
 
     def give_up(self, until: str = "") -> None:
         """Close all open brackets, up to the innermost bracket ``until``, as unclosed."""
@@ -99,9 +120,9 @@ class _Blocks:
             below, end = start, end if line_end < 0 else line_end
             self.holes.append(Hole(start, end, kind))
 
-    def cut(self, dropped: Counter[str], templates: list[str]) -> str:
+    def cut(self, found: Blocks) -> str:
         """The text with holes removed. Counts holes and the links in them. Adds removed templates
-        that start a line."""
+        and, of those that start a line, the markup."""
         out: list[str] = []
         position = 0
         for start, end in self.kept:  # same length, so offsets of holes stay valid
@@ -115,11 +136,14 @@ class _Blocks:
             _, line_end, last_line = before.rpartition("\n")
             starts_line = not last_line.strip(f" \t{HOLE}") and (starts_line or bool(line_end))
             if starts_line and kind == "template":
-                templates.append(text[start:end])
+                found.templates.append(text[start:end])
             out += (before, HOLE)
             position = end
-            dropped[kind] += 1
-            dropped[f"link in {kind}"] += text.count("[[", start, end)
+            n_links = text.count("[[", start, end)
+            if kind == "template":
+                found.left_out.append(LeftOut(_template_name(text, start), n_links, end - start))
+            found.dropped[kind] += 1
+            found.dropped[f"link in {kind}"] += n_links
         out.append(text[position:])
         return "".join(out)
 
@@ -133,8 +157,8 @@ class _Blocks:
         return start
 
     def _close_template(self, start: int, end: int) -> None:
-        match = _NAME.match(self.text, start + 2)
-        name = match[1] if match is not None else ""
+        name = _template_name(self.text, start)
+        rule_of = self.rules.rule_of
         has_text = rule_of(name) or (":" in name and rule_of(name.partition(":")[0]))
         if has_text and len(self.opened) >= _DEEPEST:
             self._leave_out(Hole(start, end, "deep template"))
@@ -165,6 +189,11 @@ class _Blocks:
             elif hole.kind:
                 outermost.append(hole)
         return outermost
+
+
+def _template_name(text: str, start: int) -> str:
+    match = _NAME.match(text, start + 2)
+    return match[1].strip() if match is not None else ""
 
 
 class _Edit(NamedTuple):

@@ -1,10 +1,12 @@
 """Read MediaWiki XML exports (schema 0.3 to 0.11) in partitions, which can be read in parallel.
 
 A dump consists of one or several files (``pages1`` ... ``pagesN``); each is a partition. A
-multistream dump beside its index is cut further, into byte ranges of whole bz2 streams. Pages are
-read one at a time in file order, with bounded memory.
+multistream dump is cut further, into byte ranges of whole bz2 streams. Pages are read one at a time
+in file order, with bounded memory.
 """
 
+import base64
+import binascii
 import codecs
 import re
 from collections import Counter
@@ -19,7 +21,7 @@ from ...errors import CorpusError
 from ...report import LOGGER
 from .pages import redirect_target
 from .sites import Site
-from .streams import BZ2_MAGIC, decompressed
+from .streams import TruncatedError, compression, decompressed, next_stream
 from .titles import normalize_title
 
 PARTITION_SIZE = 32 << 20
@@ -29,11 +31,12 @@ _INDEX = re.compile(r"-index\d*\.txt")
 
 @dataclass(frozen=True)
 class Page:
-    """The last revision of a page in the export.
+    """The newest revision of a page in the export.
 
     title: with the prefix of its namespace, in Unicode NFC. namespace: 0 for articles.
     redirect: title of its redirect target, without section, or None.
     text: wikitext. model: ``wikitext``, or another value for scripts, styles and data.
+    timestamp: of the revision, as in the export (ISO 8601); empty if it has none.
     """
 
     page_id: int
@@ -42,6 +45,7 @@ class Page:
     redirect: str | None
     text: str
     model: str = "wikitext"
+    timestamp: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,15 @@ class Partition:
     """A part of a dump that one worker reads: a file, or a byte range of it.
 
     start, end: bounds of whole compressed streams; ``end`` is None for the end of the file. site:
-    from the file's head, which is only in the file's first partition.
+    from the file's head, which is only in the file's first partition. incomplete: whether the file
+    may end too early; its complete pages are read then.
     """
 
     path: Path
     site: Site
     start: int = 0
     end: int | None = None
+    incomplete: bool = False
 
     def __str__(self) -> str:
         whole = self.start == 0 and self.end is None
@@ -63,14 +69,17 @@ class Partition:
 
 
 def partitions(
-    paths: str | PathLike[str] | Iterable[str | PathLike[str]], size: int = PARTITION_SIZE
+    paths: str | PathLike[str] | Iterable[str | PathLike[str]],
+    size: int = PARTITION_SIZE,
+    incomplete: bool = False,
 ) -> list[Partition]:
     """The partitions of one or several files, in order.
 
     paths: exports. Index files among them are ignored.
     size: minimum compressed bytes per byte range of a multistream dump.
 
-    Raises CorpusError if a file is missing or not an export, or an index belongs to another dump.
+    Logs a warning for large compressed files that cannot be cut. Raises CorpusError if a file is
+    missing or not an export.
     """
     if isinstance(paths, str | PathLike):
         paths = [paths]
@@ -81,17 +90,15 @@ def partitions(
         if not path.is_file():
             raise CorpusError(f"{path}: no such file")
         site = read_site(path)
-        index = _index_beside(path)
-        if index is None and "multistream" in path.name and path.suffix == ".bz2":
-            LOGGER.warning("%s has no index beside it: it is read as one part.", path)
-        starts = [0] if index is None else _cuts(path, index, size)
+        starts = _cuts(path, size)
         for start, end in zip(starts, [*starts[1:], None]):
-            parts.append(Partition(path, site, start, end))
+            parts.append(Partition(path, site, start, end, incomplete))
     return parts
 
 
 MAX_PAGE_BYTES = 64 << 20
-"""Maximum bytes of text per page. MediaWiki's own limit is 2 MiB."""
+"""Maximum bytes per revision. MediaWiki's own limit is 2 MiB."""
+_TAG_BYTES = 64
 
 
 def read_site(path: Path) -> Site:
@@ -129,14 +136,19 @@ def read_pages(partition: Partition, skipped: Counter[str] | None = None) -> Ite
             return
         except CorpusError as error:
             after = f"after the page {title!r}" if title else "before the first page"
-            raise CorpusError(f"{error} ({after})") from error
+            if partition.incomplete and isinstance(error, TruncatedError):
+                LOGGER.warning("%s (%s): its complete pages are used.", error, after)
+                skipped["file that ends too early"] += 1
+                return
+            raise type(error)(f"{error} ({after})") from error
         tag = _local(element.tag)
         if event == "start":
             root = element if root is None else root
         elif tag == "revision":
-            if revision is not None:
-                revision.clear()  # an older one, if the export contains histories
-            revision = element
+            if revision is None or _timestamp(element) >= _timestamp(revision):
+                revision, element = element, revision
+            if element is not None:
+                element.clear()  # an older one, if the export contains histories
         elif tag == "page":
             page = _page(element, revision, partition, skipped)
             revision = None
@@ -153,7 +165,7 @@ def _page(
     parts = {_local(child.tag): child for child in reversed(element)}
     last = {_local(child.tag): child for child in revision} if revision is not None else {}
     raw_title = parts["title"].text if "title" in parts else None
-    text = last["text"].text if "text" in last else None
+    text = _text(last["text"], raw_title, partition) if "text" in last else None
     if not raw_title or not raw_title.strip():
         skipped["page without a title"] += 1
         return None
@@ -165,21 +177,39 @@ def _page(
         skipped["page without text"] += 1
         return None
     site = partition.site
+    number = _number(parts.get("ns"), title, partition)
+    namespace = site.namespace(title) if number is None else number
     redirect: str | None = None
     if "redirect" in parts and "title" in parts["redirect"].attrib:
         target = parts["redirect"].attrib["title"].partition("#")[0]
         redirect = normalize_title(target, site.case, site.language)
     if redirect is None:
         redirect = redirect_target(text, site)
-    namespace = _number(parts.get("ns"), title, partition)
     return Page(
         page_id=_number(parts.get("id"), title, partition) or 0,
         title=title,
-        namespace=site.namespace(title) if namespace is None else namespace,
+        namespace=namespace,
         redirect=redirect,
         text=text,
         model=(last["model"].text or "wikitext") if "model" in last else "wikitext",
+        timestamp=_timestamp(revision) if revision is not None else "",
     )
+
+
+def _timestamp(revision: Element) -> str:
+    """In UTC and of one length, so that texts compare as times do."""
+    found = (child.text or "" for child in revision if _local(child.tag) == "timestamp")
+    return next(found, "").strip()
+
+
+def _text(element: Element, title: str | None, partition: Partition) -> str | None:
+    if element.get("encoding") != "base64" or not element.text:
+        return element.text
+    try:
+        return base64.b64decode(element.text, validate=False).decode("utf8")
+    except (binascii.Error, UnicodeDecodeError) as error:
+        message = f"{partition}: the text of page {title!r} is not base64 of UTF-8: {error}"
+        raise CorpusError(message) from error
 
 
 def _number(element: Element | None, title: str, partition: Partition) -> int | None:
@@ -207,6 +237,7 @@ def _site(element: Element, language: str) -> Site:
         case=text("case") or "first-letter",
         language=language,
         namespaces={int(x.get("key", "0")): x.text or "" for x in names},
+        cases={int(x.get("key", "0")): case for x in names if (case := x.get("case", ""))},
     )
 
 
@@ -221,18 +252,21 @@ def _events(partition: Partition) -> Iterator[tuple[str, Element]]:
     if partition.start:
         parser.feed(b"<mediawiki>")
     is_export = False
-    n_untagged = 0  # bytes since the last tag
+    n_open = n_bytes = 0  # bytes, and memory of tags, since the last page or revision; all bytes
     try:
         for chunk in _decoded(partition):
             parser.feed(chunk)
-            n_untagged += len(chunk)
-            if n_untagged > MAX_PAGE_BYTES:
+            n_bytes += len(chunk)
+            n_open += len(chunk)
+            if n_open > MAX_PAGE_BYTES:
                 raise CorpusError(
-                    f"{partition}: more than {MAX_PAGE_BYTES >> 20} MiB of text without a tag: no "
+                    f"{partition}: more than {MAX_PAGE_BYTES >> 20} MiB in which no page ends: no "
                     "page of a wiki is that long. Is the file damaged?"
                 )
             for event, element in parser.read_events():
-                n_untagged = 0
+                n_open += _TAG_BYTES
+                if event == "end" and _local(element.tag) in ("page", "revision"):
+                    n_open = 0
                 if not is_export and _local(element.tag) != "mediawiki":
                     name = _local(element.tag)
                     raise CorpusError(
@@ -240,16 +274,24 @@ def _events(partition: Partition) -> Iterator[tuple[str, Element]]:
                     )
                 is_export = True
                 yield event, element
+        if not n_bytes:
+            raise CorpusError(f"{partition}: the file is empty when it is decompressed")
+        _close(parser, partition, is_export)
+        yield from parser.read_events()
+    except ParseError as error:
+        what = "broken XML" if is_export else "not a MediaWiki export, or not XML"
+        raise CorpusError(f"{partition}: {what}: {error}") from error
+
+
+def _close(parser: Any, partition: Partition, is_export: bool) -> None:
+    try:
         if partition.end is not None:
             parser.feed(b"</mediawiki>")
         parser.close()
-        yield from parser.read_events()
     except ParseError as error:
-        if is_export:
-            message = f"{partition}: broken XML, or the file is incomplete: {error}"
-        else:
-            message = f"{partition}: not a MediaWiki export, or not XML: {error}"
-        raise CorpusError(message) from error
+        if not is_export:
+            raise
+        raise TruncatedError(f"{partition}: the file is incomplete: {error}") from error
 
 
 def _decoded(partition: Partition) -> Iterator[bytes | str]:
@@ -265,47 +307,28 @@ def _decoded(partition: Partition) -> Iterator[bytes | str]:
         except UnicodeDecodeError as error:
             raise CorpusError(f"{partition}: broken UTF-16: {error}") from error
     if decoder is not None and decoder.getstate()[0]:
-        raise CorpusError(f"{partition}: the UTF-16 text ends within a character: truncated?")
+        raise TruncatedError(f"{partition}: the UTF-16 text ends within a character: truncated?")
 
 
-def _index_beside(path: Path) -> Path | None:
-    stem, _, rest = path.name.partition(".xml")
-    rest = rest.removesuffix(".bz2")
-    names = [re.sub(r"multistream(\d*)$", r"multistream-index\1", stem), f"{stem}-index"]
-    for name in names:
-        for end in (".bz2", ""):
-            index = path.with_name(f"{name}.txt{rest}{end}")
-            if index.is_file():
-                return index
-    return None
-
-
-def _cuts(path: Path, index: Path, size: int) -> list[int]:
-    """Starts of byte ranges. Lines of an index are ``offset of the stream:page id:title``."""
+def _cuts(path: Path, size: int) -> list[int]:
+    """Starts of byte ranges: streams of bz2 that begin with a page, as in multistream dumps."""
     length = path.stat().st_size
     starts = [0]
-    with path.open("rb") as file:
-        for number, line in enumerate(_lines(index), 1):
-            digits = line.partition(b":")[0]
-            if not digits.isdigit():
-                raise CorpusError(
-                    f"{index}: line {number} does not begin with an offset: {line[:40]!r}"
-                )
-            offset = int(digits)
-            if offset - starts[-1] < size:
-                continue
-            file.seek(offset)
-            if offset >= length or file.read(3) != BZ2_MAGIC:
-                message = f"{index}: line {number}: no stream at byte {offset} of {path}"
-                raise CorpusError(f"{message}: truncated, or the index of another dump?")
-            starts.append(offset)
+    while starts[-1] + size < length:
+        start = next_stream(path, starts[-1] + size, _is_page)
+        if start is None:
+            break
+        starts.append(start)
+    if length - starts[-1] > 2 * max(size, PARTITION_SIZE) and compression(path):
+        LOGGER.warning(
+            "%s cannot be divided from byte %d: one process reads its other %d MiB. Multistream "
+            "dumps (bz2) can be divided.",
+            path,
+            starts[-1],
+            (length - starts[-1]) >> 20,
+        )
     return starts
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    rest = b""
-    for chunk in decompressed(path):
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
-    if rest:
-        yield rest
+def _is_page(plain: bytes) -> bool:
+    return plain.lstrip().startswith(b"<page>")

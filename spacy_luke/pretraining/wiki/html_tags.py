@@ -21,7 +21,7 @@ _DROPPED = {
     "templatedata": "code", "inputbox": "code", "categorytree": "code", "includeonly": "code",
     "indicator": "code", "table": "table",
 }  # fmt: skip
-_KEPT = ("nowiki", "poem")
+_KEPT = ("nowiki", "poem", "tabber")
 _NAMES = "|".join((*_DROPPED, *_KEPT))
 _OPENING = re.compile(rf"<!--|<(/?)({_NAMES})(?=[\s/>])([^<>]*?)(/?)>", re.IGNORECASE)
 _CLOSING = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in (*_DROPPED, *_KEPT)}
@@ -33,29 +33,33 @@ _LINE_TAGS = frozenset({"br", "hr"})
 _BLOCK_TAGS = frozenset(
     words(
         "p div center blockquote dl ul ol dt dd li h1 h2 h3 h4 h5 h6 tr td th caption tbody thead "
-        "section article"
+        "section article tabs tab"
     )
 )
 _INLINE_TAGS = frozenset(
     words(
         "abbr b bdi bdo big cite code data del dfn em font i ins kbd mark noinclude "
         "onlyinclude q rb rp rt rtc ruby s samp small span strike strong sub sup time tt u var "
-        "wbr a img label link meta nobr langconvert templatestyles"
+        "wbr a img label link meta nobr langconvert templatestyles translate languages tvar"
     )
 ) | frozenset((*_DROPPED, *_KEPT))
 _MARKUP = {ord(char): f"&#{ord(char)};" for char in "[]{}'|<>=:;*#&_-"}
+_VARIABLE = re.compile(r"<tvar\|[^<>\n]*>|</>")
 _VARIANT = re.compile(r"-\{(?![{|])([^{}]*)\}-(?!\})")
 
 
-def without_tags(text: str, dropped: Counter[str]) -> str:
+def without_tags(text: str, dropped: Counter[str], keep_tables: bool = False) -> str:
     """Remove comments and tags. Content that is not text becomes a HOLE.
 
-    Markup in ``nowiki`` is kept as entities. ``br`` and line ends in ``poem`` become BREAKs. Any
-    other ``<`` becomes an entity. ``dropped`` counts removed content by kind, the links in it
-    (``link in KIND``), and unclosed tags.
+    Markup in ``nowiki`` is kept as entities. ``br`` and line ends in ``poem`` become BREAKs. Tabs
+    of ``tabber`` become paragraphs without their labels. Any other ``<`` becomes an entity.
+    ``dropped`` counts removed content by kind, the links in it (``link in KIND``), and unclosed
+    tags. keep_tables: cells of ``table`` become paragraphs.
     """
     if "<" in text:
-        text = _without_extensions(text, dropped)
+        text = _without_extensions(text, dropped, keep_tables)
+        if "<tvar|" in text:
+            text = _VARIABLE.sub("", text)
         text = _TAG.sub(_replace_tag, text)
         if "<ref" in text or "</ref" in text:
             text, count = _BROKEN_REFERENCE.subn(HOLE, text)
@@ -66,7 +70,7 @@ def without_tags(text: str, dropped: Counter[str]) -> str:
     return text
 
 
-def _without_extensions(text: str, dropped: Counter[str]) -> str:
+def _without_extensions(text: str, dropped: Counter[str], keep_tables: bool) -> str:
     out: list[str] = []
     position = 0
     closings: dict[str, int] = {}  # tag -> position of the next closing tag, or len(text)
@@ -77,6 +81,9 @@ def _without_extensions(text: str, dropped: Counter[str]) -> str:
             position = _skip_comment(text, match, out, dropped, closings)
             continue
         name = match[2].lower()
+        if name == "table" and keep_tables:
+            out.append("\n")
+            continue
         if match[1] or match[4]:  # an unmatched closing tag, or a tag without content
             if not match[1]:
                 dropped[_DROPPED.get(name, "tag")] += 1
@@ -97,7 +104,12 @@ def _without_extensions(text: str, dropped: Counter[str]) -> str:
             dropped["link in nowiki"] += inside.count("[[")
             out.append(inside.translate(_MARKUP))
         elif name == "poem":
-            out.append(_without_extensions(inside, dropped).strip("\n").replace("\n", BREAK))
+            inside = _without_extensions(inside, dropped, keep_tables)
+            out.append(inside.strip("\n").replace("\n", BREAK))
+        elif name == "tabber":
+            tabs = (tab.partition("=") for tab in inside.split("|-|"))
+            inside = "\n\n".join(content if mark else label for label, mark, content in tabs)
+            out.append(f"\n\n{_without_extensions(inside, dropped, keep_tables)}\n\n")
         else:
             kind = _DROPPED[name]
             dropped[kind] += 1

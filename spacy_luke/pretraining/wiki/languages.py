@@ -1,9 +1,10 @@
 """Words that differ between wikis and are not in their exports.
 
 An export's ``<siteinfo>`` names the namespaces, but not their aliases, the prefixes of other wikis,
-and the words for "redirect" and "disambiguation". All tables are unions over languages: a word of
-one language does not have another role in another language. So dumps with a missing or wrong
-siteinfo can be read. All comparisons are casefolded.
+and the words for "redirect" and "disambiguation". Where a name has one role in all languages, its
+table is a union over languages, so that dumps with a missing or wrong siteinfo can be read. The
+pages of a dump correct what is wrong for their wiki (``sites.Names``). All comparisons are
+casefolded.
 """
 
 import re
@@ -39,7 +40,8 @@ CATEGORY_NAMES = words("""
     კატეგორია կատեգորիա jamii زمرہ катэгорыя
 """)
 
-# Codes of Wikipedias. A link to one of them without a leading colon is not part of the text.
+# Codes of Wikipedias, prefixes in the wikis of the Wikimedia Foundation. A link to one of them
+# without a leading colon is not part of the text.
 WIKIPEDIA_CODES = frozenset(
     words("""
     aa ab ace ady af ak als alt am ami an ang ar arc ary arz as ast atj av avk awa ay az azb ba
@@ -59,14 +61,25 @@ WIKIPEDIA_CODES = frozenset(
     """)
 )
 
-# Other wikis. A link to them is part of the text.
+# Prefixes of other wikis in every installation of MediaWiki. A link to them is part of the text.
 INTERWIKI_PREFIXES = frozenset(
     words("""
-    w wikipedia wikt wiktionary s wikisource q wikiquote b wikibooks n wikinews v wikiversity
-    voy wikivoyage species wikispecies c commons m meta metawikipedia d wikidata mw
-    mediawikiwiki foundation wmf phab phabricator bugzilla incubator outreach oldwikisource
-    wikia imdbname imdbtitle doi rfc google wikitech quality nost nostalgia sep11 tools toollabs
-    toolforge gerrit irc mail ticket otrs
+    acronym advogato arxiv c2find cache commons dictionary doi drumcorpswiki dwjwiki elibre
+    emacswiki foldoc foxwiki freebsdman gentoo-wiki google googlegroups hammondwiki hrwiki imdb
+    kmwiki linuxwiki lojban lqwiki meatball mediawikiwiki mediazilla memoryalpha metawiki
+    metawikimedia mozillawiki mw oeis openwiki pmid pythoninfo rfc s23wiki seattlewireless
+    senseislibrary shoutwiki sqlite squeak theopedia tmbw tmnet twiki uncyclopedia unreal usemod
+    wikia wikibooks wikidata wikif1 wikihow wikimedia wikinews wikinfo wikipedia wikiquote
+    wikisource wikispecies wikiversity wikivoyage wikt wiktionary
+    """)
+)
+
+# Further ones in the wikis of the Wikimedia Foundation.
+WIKIMEDIA_PREFIXES = frozenset(
+    words("""
+    w s q b n v voy species c m meta metawikipedia d foundation wmf phab phabricator bugzilla
+    incubator outreach oldwikisource imdbname imdbtitle wikitech quality nost nostalgia sep11
+    tools toollabs toolforge gerrit irc mail ticket otrs
     """)
 )
 
@@ -82,27 +95,84 @@ REDIRECT_WORDS = words("""
     aanstuur
 """)
 
-# Templates of disambiguation pages. Those of a dump with templates are found by
-# ``pages.disambiguation_templates``.
-DISAMBIGUATION_TEMPLATES = frozenset(
-    words("""
-    dab disamb disambig disambiguation hndis geodis human_name_disambiguation mathdab schooldis
-    place_name_disambiguation airport_disambiguation numberdis
-    letter-number_combination_disambiguation roaddis shipindex hospitaldis
-    station_disambiguation disambiguation_cleanup callsigndis begriffsklärung bkl disambigua
-    homonymie homonymes toponymie patronymie paronymie internationalisation_homonymes
-    desambiguación desambigua des dp doorverwijspagina dpintro desambiguação desambig
-    ujednoznacznienie неоднозначность многозначность неоднозначно неоднозначність توضيح
-    ابهام‌زدایی 曖昧さ回避 aimai 人名の曖昧さ回避 地名の曖昧さ回避 消歧义 消歧義 disambig-cn 동음이의 동명이인 förgrening gren
-    flertydig peker täsmennyssivu rozcestník rozlišovacia_stránka egyért dezambiguizare
-    anlam_ayrımı disambiguasi nyahkekaburan trang_định_hướng định_hướng פירושונים αποσαφήνιση
-    вишезначна_одредница пояснение појаснување višeznačnost razdvojba razločitev čvor
-    desambiguació argipen aðgreining täpsustus täpsustuslehekülg nuorodinis nozīmju_atdalīšana
-    apartigilo неадназначнасць бірнеше_мағына айрық მრავალმნიშვნელოვანი բազմիմաստություն
-    dəqiqləşdirmə बहुविकल्पी_शब्द แก้กำกวม দ্ব্যর্থতা_নিরসন homónimos dubbelsinnig gwahaniaethu
-    idirdhealú discretiva kthjellim razvrstavanje paglilinaw maana
-    """)
-)
+# Templates of disambiguation pages by language, for dumps without templates (``pages.Templates``).
+_DISAMBIGUATION_TEMPLATES = {
+    "": "disambig disambiguation",
+    "af": "dubbelsinnig",
+    "ar": "توضيح",
+    "az": "dəqiqləşdirmə",
+    "be": "неадназначнасць",
+    "bg": "пояснение",
+    "bn": "দ্ব্যর্থতা_নিরসন",
+    "bs": "čvor višeznačnost",
+    "ca": "desambiguació",
+    "cs": "rozcestník",
+    "cy": "gwahaniaethu",
+    "da": "flertydig",
+    "de": "begriffsklärung bkl",
+    "el": "αποσαφήνιση",
+    "en": """
+        dab disamb hndis geodis human_name_disambiguation mathdab schooldis
+        place_name_disambiguation airport_disambiguation numberdis
+        letter-number_combination_disambiguation roaddis shipindex hospitaldis
+        station_disambiguation disambiguation_cleanup callsigndis
+    """,
+    "eo": "apartigilo",
+    "es": "desambiguación desambigua des",
+    "et": "täpsustus täpsustuslehekülg",
+    "eu": "argipen",
+    "fa": "ابهام‌زدایی",
+    "fi": "täsmennyssivu",
+    "fr": "homonymie homonymes toponymie patronymie paronymie internationalisation_homonymes",
+    "ga": "idirdhealú",
+    "gl": "homónimos",
+    "he": "פירושונים",
+    "hi": "बहुविकल्पी_शब्द",
+    "hr": "razdvojba",
+    "hu": "egyért",
+    "hy": "բազմիմաստություն",
+    "id": "disambiguasi",
+    "is": "aðgreining",
+    "it": "disambigua",
+    "ja": "曖昧さ回避 aimai 人名の曖昧さ回避 地名の曖昧さ回避",
+    "ka": "მრავალმნიშვნელოვანი",
+    "kk": "бірнеше_мағына айрық",
+    "ko": "동음이의 동명이인",
+    "la": "discretiva",
+    "lt": "nuorodinis",
+    "lv": "nozīmju_atdalīšana",
+    "mk": "појаснување",
+    "ms": "nyahkekaburan",
+    "nl": "dp doorverwijspagina dpintro",
+    "nn": "fleirtyding",
+    "no": "peker flertydig",
+    "pl": "ujednoznacznienie",
+    "pt": "desambiguação desambig",
+    "ro": "dezambiguizare",
+    "ru": "неоднозначность многозначность неоднозначно",
+    "sh": "višeznačnost razvrstavanje",
+    "simple": "dab disamb hndis geodis",
+    "sk": "rozlišovacia_stránka",
+    "sl": "razločitev",
+    "sq": "kthjellim",
+    "sr": "вишезначна_одредница",
+    "sv": "förgrening gren",
+    "sw": "maana",
+    "th": "แก้กำกวม",
+    "tl": "paglilinaw",
+    "tr": "anlam_ayrımı",
+    "uk": "неоднозначність багатозначність",
+    "vi": "trang_định_hướng định_hướng",
+    "zh": "消歧义 消歧義 disambig-cn",
+}
+
+
+def disambiguation_templates(language: str) -> frozenset[str]:
+    """Casefolded names of the templates that mark disambiguation pages in wikis of a language."""
+    names = _DISAMBIGUATION_TEMPLATES
+    own = names.get(language) or names.get(language.partition("-")[0], "")
+    return frozenset(words(f"{names['']} {own}"))
+
 
 DISAMBIGUATION_SUFFIXES = frozenset(
     words("""

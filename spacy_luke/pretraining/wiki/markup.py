@@ -12,22 +12,23 @@ formulas, galleries, code, and templates not listed in ``templates`` are left ou
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import unescape
-from typing import Any
+from typing import Any, NamedTuple
 
 from mwparserfromhell.parser import CTokenizer, ParserError, tokens, use_c
 from mwparserfromhell.parser.tokenizer import Tokenizer as PythonTokenizer
 
-from .balance import without_blocks, without_open_addresses, without_side_links
+from .balance import Blocks, LeftOut, without_blocks, without_open_addresses, without_side_links
 from .facts import Call, Fact, read_calls
 from .html_tags import BREAK, HOLE, without_tags
 from .languages import LINK_TRAIL
-from .links import ARTICLE, pipe_trick, resolve
+from .links import ARTICLE, pipe_trick, resolve, shown_target, split_property
 from .quotes import without_quotes
 from .sites import Site
-from .templates import ARGUMENT, rule_of
+from .table_text import table_text
+from .templates import ARGUMENT, Rules
 from .tidy import Link, tidy
 
 # Not ``mwparserfromhell.parse``, which builds a tree of the tokens: on a sample of the English dump
@@ -58,6 +59,7 @@ class Parsed:
     links: to articles, in text order, without overlap. The anchor of a link is ``text[start:end]``.
     facts: the fields of templates, in text order; see ``facts``.
     categories: names, in text order, each once. Those that templates add are unknown.
+    left_out: the outermost templates whose text was left out.
     dropped: counts by kind. ``link to KIND``: not an entity; its text is kept, except for files,
         categories and languages. ``link in KIND``: within something that was left out.
     """
@@ -66,51 +68,82 @@ class Parsed:
     links: list[Link] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-def parse(text: str, site: Site | None = None) -> Parsed:
+@dataclass(frozen=True)
+class MarkupSettings:
+    """What is kept beside sentences.
+
+    tables: whether the text of tables is kept. templates: casefolded name of a template -> its
+    argument that is text.
+    """
+
+    tables: bool = False
+    templates: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse(
+    text: str,
+    site: Site | None = None,
+    page: str = "",
+    settings: MarkupSettings = MarkupSettings(),
+) -> Parsed:
     """The plain text, the links, and the facts of a page.
 
-    text: wikitext of any length, valid or not. site: namespaces and case of titles; defaults to
-        those of all wikis.
+    text: wikitext of any length, valid or not. site: names of the wiki; defaults to those that all
+        wikis have. page: the title, which subpages are relative to.
     """
     site = Site() if site is None else site
     dropped: Counter[str] = Counter()
     text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\u00a0", " "))
-    text = without_tags(text, dropped)
+    text = without_tags(text, dropped, settings.tables)
     if "&" in text:
         text = _ENTITY.sub(_plain_character, text)
-    templates: list[str] = []
+    context = _Context(site, page, Rules(site.language, settings.templates), settings.tables)
+    found = Blocks(dropped)
     categories: list[str] = []
-    plain_text, links = _plain(text, site, dropped, templates, categories)
+    plain_text, links = _plain(text, context, found, categories)
     facts = [
-        _fact(call, name, value, site)
-        for call in read_calls(templates, site)
+        _fact(call, name, value, context)
+        for call in read_calls(found.templates, site)
         for name, value in call.fields.items()
     ]
-    return Parsed(plain_text, links, facts, list(dict.fromkeys(categories)), +dropped)
+    categories = list(dict.fromkeys(categories))
+    return Parsed(plain_text, links, facts, categories, found.left_out, +dropped)
 
 
-def _fact(call: Call, name: str, value: str, site: Site) -> Fact:
-    text, links = _plain(value, site, Counter(), [], [])
+class _Context(NamedTuple):
+    """What the text of a page depends on. page: its title."""
+
+    site: Site
+    page: str
+    rules: Rules
+    keep_tables: bool
+
+
+def _fact(call: Call, name: str, value: str, context: _Context) -> Fact:
+    text, links = _plain(value, context, Blocks(), [])
     targets = list(dict.fromkeys(link.target for link in links))
     markup = value.replace(HOLE, "").replace(BREAK, "\n").strip()
     return Fact(call.template, call.number, name, text, markup, targets)
 
 
 def _plain(
-    text: str, site: Site, dropped: Counter[str], templates: list[str], categories: list[str]
+    text: str, context: _Context, found: Blocks, categories: list[str]
 ) -> tuple[str, list[Link]]:
-    """The text and the links of markup without tags. templates, categories: see ``balance``."""
-    text = without_blocks(text, dropped, templates).replace("{{!}}", "|")
-    text = without_side_links(text, site, dropped, categories)
+    """The text and the links of markup without tags. categories: see ``balance``."""
+    text = without_blocks(text, found, context.rules, context.keep_tables).replace("{{!}}", "|")
+    text = without_side_links(text, context.site, found.dropped, categories)
+    if context.keep_tables and "{|" in text:
+        text = table_text(text)
     if "__" in text:
         text = _SWITCH.sub(_without_switch, text)
-    writer = _Writer(site, dropped)
+    writer = _Writer(context, found.dropped)
     paragraphs = _Paragraphs()
     for line in text.split("\n"):
-        _read_line(line, writer, paragraphs, dropped)
+        _read_line(line, writer, paragraphs, found.dropped)
     return paragraphs.finish()
 
 
@@ -235,8 +268,8 @@ class _Frame:
 class _Writer:
     """Converts a line of markup to text: a loop over tokens, with a stack of open brackets."""
 
-    def __init__(self, site: Site, dropped: Counter[str]) -> None:
-        self.site = site
+    def __init__(self, context: _Context, dropped: Counter[str]) -> None:
+        self.site, self.page, self.rules, _ = context
         self.dropped = dropped
         self.tokenizer: Any = Tokenizer()
         self.frames: list[_Frame] = []
@@ -310,10 +343,12 @@ class _Writer:
         raw = shown if frame.title is None else frame.title
         if raw not in self.targets:
             target = raw.replace(HOLE, "").replace(BREAK, " ")
-            self.targets[raw] = resolve(target, self.site)
+            self.targets[raw] = resolve(target, self.site, self.page)
         kind, title = self.targets[raw]
         if frame.title is None:
-            shown = shown.strip(" :").removeprefix("#").replace("_", " ")
+            shown = shown_target(shown, self.site, self.page)
+        elif not shown.strip() and split_property(raw, self.site)[0]:
+            shown = ""  # this is how a property is set without a text
         elif not shown.strip(f" {HOLE}{BREAK}"):
             shown = pipe_trick(raw.replace(HOLE, ""))
         outer = self.frames[-1]
@@ -350,10 +385,10 @@ class _Writer:
         self._template_bar()
         frame = self.frames.pop()
         name = (frame.title or "").replace(HOLE, "")
-        rule = rule_of(name)
+        rule = self.rules.rule_of(name)
         if rule is None and ":" in name:
             name, _, value = name.partition(":")
-            rule = rule_of(name)
+            rule = self.rules.rule_of(name)
             frame.given = {"1": (value, []), **frame.given}
         outer = self.frames[-1]
         given = {key: text for key, (text, _) in frame.given.items()}

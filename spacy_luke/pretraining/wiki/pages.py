@@ -1,15 +1,9 @@
 """Recognise redirects and disambiguation pages."""
 
 import re
-from collections.abc import Iterable, Set
 from typing import Protocol
 
-from .languages import (
-    DISAMBIGUATION_SUFFIXES,
-    DISAMBIGUATION_TEMPLATES,
-    REDIRECT_WORDS,
-    TEMPLATE,
-)
+from .languages import DISAMBIGUATION_SUFFIXES, REDIRECT_WORDS
 from .links import resolve
 from .sites import Site
 from .titles import normalize_title
@@ -19,16 +13,13 @@ _REDIRECT = re.compile(
     rf"\s*[#＃]\s*(?:{_WORDS})\s*:?\s*\[\[([^\[\]|\n]+)(?:\|[^\]\n]*)?\]\]", re.IGNORECASE
 )
 _TEMPLATE_NAME = re.compile(r"\{\{\s*([^{}|\[\]<>\n]+?)\s*(?=\||\}\}|\n|<!--)")
-_MAGIC_WORD = re.compile("__DISAMBIG__", re.IGNORECASE)
+MAGIC_WORD = re.compile("__DISAMBIG__", re.IGNORECASE)
 _SUFFIX = re.compile(r"[(（]([^()（）]+)[)）]$")
 
 
-class _Page(Protocol):
+class PageText(Protocol):
     @property
     def title(self) -> str: ...
-
-    @property
-    def namespace(self) -> int: ...
 
     @property
     def text(self) -> str: ...
@@ -48,33 +39,16 @@ def redirect_target(text: str, site: Site) -> str | None:
     return normalize_title(target, site.case, site.language)
 
 
-def is_disambiguation(page: _Page, templates: Set[str] = DISAMBIGUATION_TEMPLATES) -> bool:
-    """Whether a page is a disambiguation page, by a template, a magic word or its title.
-
-    templates: casefolded names without prefix, with spaces. Add those of
-        ``disambiguation_templates``.
-    """
+def disambiguation_mark(page: PageText, site: Site) -> str:
+    """What marks a disambiguation page: its title, a magic word or a template, in words. Empty for
+    other pages."""
     suffix = _SUFFIX.search(page.title)
     if suffix is not None and suffix[1].strip().casefold() in DISAMBIGUATION_SUFFIXES:
-        return True
-    if _MAGIC_WORD.search(page.text) is not None:
-        return True
-    return any(name in templates for name in _template_names(page.text))
-
-
-def disambiguation_templates(pages: Iterable[_Page]) -> set[str]:
-    """Names of a dump's templates for disambiguation pages.
-
-    These templates contain the magic word ``__DISAMBIG__``. Dumps named ``pages-articles`` contain
-    templates.
-    """
-    return {
-        page.title.partition(":")[2].strip().casefold()
-        for page in pages
-        if page.namespace == TEMPLATE and _MAGIC_WORD.search(page.text) is not None
-    }
-
-
-def _template_names(text: str) -> set[str]:
-    names = _TEMPLATE_NAME.findall(text)
-    return {name.rpartition(":")[2].strip().replace("_", " ").casefold() for name in names}
+        return f"title with ({suffix[1].strip()})"
+    if MAGIC_WORD.search(page.text) is not None:
+        return "__DISAMBIG__"
+    for name in _TEMPLATE_NAME.findall(page.text):
+        plain = name.rpartition(":")[2].strip().replace("_", " ")
+        if plain.casefold() in site.disambiguations:
+            return f"template {plain}"
+    return ""

@@ -1,8 +1,9 @@
-"""Decompress an export in chunks. A truncated file is an error."""
+"""Decompress an export in chunks, and find streams of bz2. A truncated file is an error."""
 
 import bz2
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -11,12 +12,22 @@ from ...errors import CorpusError
 CHUNK = 1 << 16
 MAX_PLAIN = 1 << 20
 BZ2_MAGIC, GZIP_MAGIC = b"BZh", b"\x1f\x8b"
+MAX_RATIO, MIN_EXPANDED = 1_000, 1 << 30
+"""A file may expand to so many times its size, and to MIN_EXPANDED in any case. Exports expand to
+some 5 to 50 times their size."""
+_STREAM = re.compile(rb"BZh[1-9]1AY&SY")
+_SEARCHED = 64 << 20
+"""Bytes in which the next stream is searched for: some hundred times as long as one."""
 _UNSUPPORTED = {
     b"\xfd7zXZ": "xz",
     b"7z\xbc\xaf": "7z",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
 }
+
+
+class TruncatedError(CorpusError):
+    """A file ends too early."""
 
 
 class _Decompressor(Protocol):
@@ -39,21 +50,75 @@ def decompressed(path: Path, start: int = 0, end: int | None = None) -> Iterator
     Raises CorpusError, with file and byte, if the file is empty, truncated, damaged or has another
     compression.
     """
+    kind = compression(path)
     with path.open("rb") as file:
-        magic = file.read(6)
-        if not magic:
-            raise CorpusError(f"{path}: the file is empty")
-        for prefix, name in _UNSUPPORTED.items():
-            if magic.startswith(prefix):
-                raise CorpusError(f"{path}: {name} is not supported; use bz2, gzip or plain XML")
         file.seek(start)
         chunks = _limited(file.read, path, start, end)
-        if magic.startswith(BZ2_MAGIC):
-            yield from _streams(path, chunks, "bz2", start)
-        elif magic.startswith(GZIP_MAGIC):
-            yield from _streams(path, chunks, "gzip", start)
+        if kind:
+            length = (path.stat().st_size if end is None else end) - start
+            yield from _bounded(_streams(path, chunks, kind, start), path, length)
         else:
             yield from chunks
+
+
+def compression(path: Path) -> str:
+    """``bz2``, ``gzip``, or empty for a plain file. Raises CorpusError if the file is empty or has
+    another compression."""
+    with path.open("rb") as file:
+        magic = file.read(6)
+    if not magic:
+        raise CorpusError(f"{path}: the file is empty")
+    for prefix, name in _UNSUPPORTED.items():
+        if magic.startswith(prefix):
+            raise CorpusError(f"{path}: {name} is not supported; use bz2, gzip or plain XML")
+    if magic.startswith(BZ2_MAGIC):
+        return "bz2"
+    return "gzip" if magic.startswith(GZIP_MAGIC) else ""
+
+
+def next_stream(path: Path, start: int, accepts: Callable[[bytes], bool]) -> int | None:
+    """The first byte, from ``start`` on, of a bz2 stream whose first plain bytes are accepted; None
+    if there is none near, or the file is not bz2."""
+    if compression(path) != "bz2":
+        return None
+    with path.open("rb") as file:
+        file.seek(start)
+        position, rest = start, b""
+        while position < start + _SEARCHED and (block := file.read(MAX_PLAIN)):
+            data = rest + block
+            for match in _STREAM.finditer(data):
+                offset = position - len(rest) + match.start()
+                if accepts(_beginning(path, offset)):
+                    return offset
+            position += len(block)
+            rest = data[-9:]  # a magic number may stand across two blocks
+    return None
+
+
+def _beginning(path: Path, start: int) -> bytes:
+    """The first plain bytes of the stream at a byte, if it is one."""
+    stream = bz2.BZ2Decompressor()
+    with path.open("rb") as file:
+        file.seek(start)
+        try:
+            while not stream.eof and (block := file.read(CHUNK)):
+                if plain := stream.decompress(block, CHUNK):
+                    return plain
+        except OSError:
+            pass  # the magic number was data
+    return b""
+
+
+def _bounded(chunks: Iterator[bytes], path: Path, length: int) -> Iterator[bytes]:
+    n_plain = 0
+    for chunk in chunks:
+        n_plain += len(chunk)
+        if n_plain > max(MAX_RATIO * length, MIN_EXPANDED):
+            raise CorpusError(
+                f"{path}: {length} bytes expand to more than {n_plain >> 20} MiB. This is not an "
+                "export of a wiki."
+            )
+        yield chunk
 
 
 def _limited(read: "_Read", path: Path, start: int, end: int | None) -> Iterator[bytes]:
@@ -62,7 +127,7 @@ def _limited(read: "_Read", path: Path, start: int, end: int | None) -> Iterator
         chunk = read(CHUNK if end is None else min(CHUNK, end - position))
         if not chunk:
             if end is not None:
-                raise CorpusError(
+                raise TruncatedError(
                     f"{path}: the file ends at byte {position}, expected {end}: truncated?"
                 )
             return
@@ -98,7 +163,9 @@ def _streams(path: Path, chunks: Iterator[bytes], kind: str, position: int) -> I
             data, stream, started = stream.unused_data, _new(kind), False
         position += len(chunk)
     if started:
-        raise CorpusError(f"{path}: the {kind} data ends at byte {position}: truncated download?")
+        raise TruncatedError(
+            f"{path}: the {kind} data ends at byte {position}: truncated download?"
+        )
 
 
 def _expanded(stream: _Decompressor, data: bytes) -> Iterator[bytes]:

@@ -1,11 +1,12 @@
 """Templates whose output is part of a sentence. All others are left out.
 
-One table for all languages: casefolded name of a template, with spaces -> rule for its arguments.
-Most wikis share the names of these templates.
+Tables by language: casefolded name of a template, with spaces -> rule for its arguments. Most wikis
+share the names of one table; other names mean different things in different languages.
 """
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from .languages import words
 
@@ -104,100 +105,191 @@ def _as_of(name: str, given: Mapping[str, str]) -> Shown:
     return [word if lower else word.capitalize(), " ", *date] if date else []
 
 
-def _quantity(name: str, given: Mapping[str, str]) -> Shown:
-    """``{{unité|5|km}}`` becomes "5 km"."""
-    return joined(" ", 1, 2)(name, given)
+def _value(name: str, given: Mapping[str, str]) -> Shown:
+    """``{{val|1.5|0.2|e=5|u=m}}`` becomes "1.5±0.2×105 m", as its superscript reads."""
+    shown = joined("±", 1, 2)(name, given)
+    if shown and given.get("e", "").strip():
+        shown += ["×10", ARGUMENT + "e"]
+    for key in ("u", "ul", "up", "upl"):
+        if shown and given.get(key, "").strip():
+            return [*shown, "/" if key.startswith("up") else " ", ARGUMENT + key]
+    return shown
 
 
-TEMPLATES: dict[str, Rule] = {}
+def _fraction(name: str, given: Mapping[str, str]) -> Shown:
+    """``{{frac|2}}``, ``{{frac|1|2}}`` and ``{{frac|3|1|2}}`` become "1/2", "1/2" and "3 1/2"."""
+    numbers = joined("/", 1, 2, 3)(name, given)
+    if len(numbers) == 1:
+        return ["1/", *numbers]
+    return [numbers[0], " ", *numbers[2:]] if len(numbers) == 5 else numbers
 
 
-def _add(rule: Rule, names: str) -> None:
+def _hour(name: str, given: Mapping[str, str]) -> Shown:
+    """``{{heure|17|30}}`` becomes "17 h 30", ``{{heure|17}}`` "17 h"."""
+    shown = joined(" h ", 1, 2)(name, given)
+    return [*shown, " h"] if len(shown) == 1 else shown
+
+
+def _ship(name: str, given: Mapping[str, str]) -> Shown:
+    """``{{ship|HMS|Hood|51}}`` becomes "HMS Hood (51)"."""
+    shown = joined(" ", 1, 2)(name, given)
+    return [*shown, " (", ARGUMENT + "3", ")"] if given.get("3", "").strip() else shown
+
+
+def _class(name: str, given: Mapping[str, str]) -> Shown:
+    """``{{sclass|Ohio|submarine}}`` becomes "Ohio-class submarine"."""
+    return [ARGUMENT + "1", "-class ", ARGUMENT + "2"] if "1" in given and "2" in given else []
+
+
+def _verse(name: str, given: Mapping[str, str]) -> Shown:
+    """``{{bibleverse|1|John|3:16|KJV}}`` becomes "1 John 3:16"."""
+    number = given.get("1", "").strip()
+    keys = (1, 2, 3) if not number or number.isdigit() else (1, 2)
+    return joined(" ", *keys)(name, given)
+
+
+COMMON = ""
+TEMPLATES: dict[str, dict[str, Rule]] = {COMMON: {}}
+"""Language -> name -> rule. The names of COMMON are valid in all languages."""
+
+
+def _add(rule: Rule, names: str, languages: str = COMMON) -> None:
     """names: separated by white space; an underscore means a space."""
-    TEMPLATES.update(dict.fromkeys(words(names), rule))
+    for language in languages.split() or [COMMON]:
+        TEMPLATES.setdefault(language, {}).update(dict.fromkeys(words(names), rule))
 
 
 # A word in another language or script, after its code.
-_add(argument(2, "text"), "lang langue lang-2 en_langue langx tls")
+_add(argument(2, "text"), "lang lang-2 langx")
+_add(argument(2), "langue en_langue", "fr")
+_add(argument("3", "2"), "wikt-lang")
+_add(argument("3", "2"), "m mention l", "en")
 _add(
     argument(1),
-    "latin grec grc_langue ألمانية إنجليزية فرنسية لاتينية إيطالية إسبانية روسية polytonic grek "
-    "ens japonais arabe hébreu hebreu chinois russe politonico linglese lingfr",
+    "latin grec grc_langue japonais arabe hébreu hebreu chinois russe",
+    "fr",
 )
+_add(argument(1), "ألمانية إنجليزية فرنسية لاتينية إيطالية إسبانية روسية", "ar")
+_add(argument(1), "politonico linglese lingfr", "it")
+_add(argument(1), "polytonic grek hebrew aut")
 _add(last, "transl transliteration translit xlit rtl-lang")
 _add(argument(1, 2), "nihongo nihongo2 nihongo3 zh_name")
-_add(argument("1"), "korean")
+_add(argument("1", "hangul"), "korean")
 _add(argument("c", "t", "s", "p", 1), "zh lang-zh")
 # Typography.
 _add(
     argument(1, "text"),
-    "nowrap nobr nbr small smaller big larger sc smallcaps maiuscoletto abbr abrév tooltip "
-    "vanchor visible_anchor anchor_text nobold noitalic em strong dfn angbr angle_bracket "
-    "vr keypress key_press kbd code mono tt typo sub sup su u underline strikethrough allcaps "
-    "nocaps capitalize lc uc ucfirst lcfirst formatnum num nombre val gaps citation_needed_span "
-    "cns fact_span nobreak mvar var math_inline bigmath script script/hebrew script/arabic "
-    "hebrew aut auteur petit pc clarify_span texte tex_inline sic_span "
-    "unicode versal sperrschrift kursiv fett normalfont 要出典範囲 by vari typeset hlist_item "
-    "unstrip sortname_text color_text resize font transclude bibleverse bibleref in_title_case",
+    "nowrap nobr nbr small smaller big larger sc smallcaps abbr tooltip vanchor visible_anchor "
+    "anchor_text nobold noitalic em strong dfn angbr angle_bracket keypress key_press kbd code "
+    "mono tt sub sup su u underline strikethrough allcaps nocaps capitalize lc uc ucfirst lcfirst "
+    "formatnum num citation_needed_span cns fact_span nobreak mvar var math_inline bigmath "
+    "script/hebrew script/arabic vr clarify_span sic_span unicode typeset hlist_item unstrip "
+    "sortname_text color_text transclude in_title_case",
 )
-_add(argument(2), "color colour font_color fontcolor couleur farbe hover_title background_color")
+_add(argument(2, 1), "resize font script")
+_add(argument(1, "text"), "abrév typo auteur petit pc texte tex_inline exp", "fr")
+_add(argument(1, "text"), "maiuscoletto", "it")
+_add(argument(1, "text"), "versal sperrschrift kursiv fett normalfont", "de")
+_add(argument(1), "要出典範囲 by vari", "ja")
+_add(argument(1), "by vari")
+_add(joined(" "), "gaps")
+_add(argument(2), "color colour hover_title background_color")
+_add(argument(3, 2), "font_color fontcolor")
+_add(argument(2), "couleur", "fr")
+_add(argument(2), "farbe", "de")
+_add(argument(1), "chiarire citazione_necessaria cn_testo senza_fonte_testo", "it")
+_add(argument(1), "cn")
 _add(
     argument(1),
-    "chiarire citazione_necessaria cn_testo senza_fonte_testo cn refnec référence_nécessaire "
-    "référence_souhaitée passage_non_neutre cita_requerida añadir_referencias demande_de_source "
-    "page_h' incise tiret",
+    "refnec référence_nécessaire référence_souhaitée passage_non_neutre demande_de_source page_h' "
+    "incise tiret",
+    "fr",
 )
-_add(argument("texte", "fr", 1), "lien")
-_add(
-    argument("lt", "label", 1), "ill interlanguage_link illm ill2 red_link 仮リンク link-interwiki"
-)
-_add(
-    argument(1),
-    "le link-en link-de link-fr link-ja internal_link_helper/en internal_link_helper/de",
-)
-_add(argument("3", "2", "1"), "tsl")
+_add(argument(1), "cita_requerida añadir_referencias", "es")
+_add(argument("texte", "fr", 1), "lien", "fr")
+_add(argument("lt", "label", 1), "ill interlanguage_link illm ill2 red_link link-interwiki")
+_add(argument("label", 1), "仮リンク", "ja")
+_add(argument(3, 1), "le internal_link_helper/en internal_link_helper/de", "zh")
+_add(argument(1), "link-en link-de link-fr link-ja", "zh")
+_add(argument("4", "3", "2", "1"), "tsl", "zh")
 _add(argument("label", 2, 1), "section_link_text jargon_term gli glossary_link gl")
 # Quotations and lists.
-_add(
-    argument(1, "text", "quote", "texte", "testo", "texto", "content", "zitat", "cita", "citaat"),
-    "quote quotation blockquote cquote bquote rquote quote_box citation_bloc début_citation "
-    "citazione cita citazione_bloc citaat quote_frame quote_text centered_pull_quote quotebox "
-    'poemquote verse_quote poem_quote zitat zitat-en zitat-la " zitation citat цитата '
-    "block_quote début_de_citation citation_étrangère",
+_quotation = argument(
+    1, "text", "quote", "texte", "testo", "texto", "content", "zitat", "cita", "citaat"
 )
-_add(around("« ", 1, " »"), "citation «")
+_add(
+    _quotation,
+    "quote quotation blockquote cquote bquote quote_box quote_frame quote_text "
+    'centered_pull_quote quotebox poemquote verse_quote poem_quote " block_quote',
+)
+_add(argument("2", "text"), "rquote")
+_add(
+    _quotation,
+    "citation_bloc début_citation début_de_citation citation_étrangère",
+    "fr",
+)
+_add(_quotation, "citazione citazione_bloc", "it")
+_add(_quotation, "cita citation", "es ca")
+_add(_quotation, "citaat", "nl")
+_add(_quotation, "zitat zitat-en zitat-la", "de")
+_add(_quotation, "citat", "sv da")
+_add(_quotation, "цитата", "ru uk bg")
+_add(around("« ", 1, " »"), "citation «", "fr")
 _add(around('"', 1, '"'), "q quotation_marks")
-_add(argument(1, "content"), "plainlist flatlist columns-list column-list div_col_content multicol")
+_add(argument(1, "content"), "plainlist flatlist div_col_content multicol")
+_add(argument(2, 1, "content"), "columns-list column-list")
 _add(joined("\x0b"), "unbulleted_list ubl ubli bulleted_list")
 _add(joined(", "), "hlist enum")
 # Numbers and dates.
 _add(convert, "convert cvt conversion")
-_add(_quantity, "unité unidad unidade m unità unit tmp eenheid euro exp")
-_add(_as_of, "as_of asof")
-_add(joined("–", 1, 2), "dash_year")
-_add(joined(" ", 1, 2, 3), "date date- date_de_naissance date_de_décès date_rép date_de_naissance-")
-_add(joined(" ", 1, 2, 3), "fecha data")
-_add(joined(" h ", 1, 2), "heure")
-_add(around("", 1, "e siècle"), "siècle")
-_add(_french_century, "s s- -s sav")
-_add(around("siglo ", 1), "siglo")
-_add(joined("/", 1, 2, 3), "frac fraction sfrac")
-_add(around("c. ", 1), "circa c. c")
-_add(around("fl. ", 1), "floruit fl.")
-_add(around("né ", 1), "né")
+_add(_value, "val")
+_quantity = joined(" ", 1, 2)
+_add(_quantity, "unité nombre", "fr")
+_add(_quantity, "unidad", "es")
+_add(_quantity, "unidade", "pt")
+_add(_quantity, "m unità", "it")
+_add(_quantity, "eenheid", "nl")
+_add(_quantity, "unit")
+_add(around("", 1, " °C"), "tmp", "fr")
+_add(around("", 1, " €"), "euro", "fr es it")
+_add(around("€", 1), "euro", "en nl")
+_add(_as_of, "as_of asof", "en")
+_add(joined("–", 1, 2), "dash_year", "en")
+_add(
+    joined(" ", 1, 2, 3),
+    "date date- date_de_naissance date_de_décès date_rép date_de_naissance-",
+    "fr",
+)
+_add(argument(1), "date", "en")
+_add(joined(" ", 1, 2, 3), "fecha", "es")
+_add(joined(" ", 1, 2, 3), "data", "it")
+_add(_hour, "heure", "fr")
+_add(around("", 1, "e siècle"), "siècle", "fr")
+_add(_french_century, "s s- -s sav", "fr")
+_add(around("siglo ", 1), "siglo", "es")
+_add(_fraction, "frac fraction sfrac")
+_add(around("c. ", 1), "circa")
+_add(around("c. ", 1), "c. c", "en")
+_add(around("fl. ", 1), "floruit fl.", "en")
+_add(around("né ", 1), "né", "fr")
 _add(around("née ", 1), "née nee")
 _add(around("$", 1), "us$ usd")
-_add(around("p. ", 1), "p. pp.")
+_add(around("p. ", 1), "p. pp.", "fr")
+_add(_ship, "ship")
 _add(around("USS ", 1), "uss")
 _add(around("HMS ", 1), "hms")
-_add(argument(1), "flag flagu flagcountry flag_country ship sclass")
-_add(literal("Ier"), "ier")
-_add(literal("Ire"), "ire")
-_add(literal("e"), "e ème")
-_add(literal("m s.l.m."), "m_s.l.m.")
+_add(_class, "sclass sclass2")
+_add(_verse, "bibleverse bibleref")
+_add(argument(1), "flag flagu flagcountry flag_country")
+_add(around("×10", 1), "e", "en it es de")
+_add(literal("Ier"), "ier", "fr")
+_add(literal("Ire"), "ire", "fr")
+_add(literal("e"), "e ème", "fr")
+_add(literal("e"), "e", "nl")
+_add(literal("m s.l.m."), "m_s.l.m.", "it")
 _add(literal("TeX"), "tex")
 _add(literal("LaTeX"), "latex")
-_add(literal("AD"), "ad_text")
+_add(literal("AD"), "ad_text", "en")
 # Single characters that have a special meaning in wikitext, or are hard to type.
 _add(literal("–"), "ndash en_dash –")
 _add(literal(" – "), "snd spnd spaced_ndash spaced_en_dash")
@@ -216,24 +308,49 @@ _add(literal("♯"), "music_sharp sharp")
 _add(literal("♭"), "flat")
 _add(literal("°"), "deg")
 
-_FAMILIES = re.compile(r"lang-[a-z]|lang_[a-z]|لغة-|lang1|wikt-lang")
+_FAMILIES = re.compile(r"lang-[a-z]|lang_[a-z]|لغة-|lang1")
 _ORDINAL_CENTURY = re.compile(r"([ivxlc]+)(er|e) siècle( av. j.-c.)?")
 _SEPARATOR = re.compile(r"[_\s]+")
 
 
-def rule_of(name: str) -> Rule | None:
-    """The rule of a template; None for templates that are left out.
+class Rules:
+    """The rules of a wiki.
 
-    name: the text between ``{{`` and the first ``|``, or its part before the colon of a parser
-        function (``formatnum``).
+    language: of the wiki; defaults to English. own: casefolded name of a template -> its argument
+    that is text.
     """
-    key = _SEPARATOR.sub(" ", name).strip().casefold().removeprefix("template:")
-    rule = TEMPLATES.get(key)
-    if rule is not None:
-        return rule
-    if _FAMILIES.match(key) is not None:
-        return argument(1)
-    century = _ORDINAL_CENTURY.fullmatch(key)
-    if century is not None:
-        return literal(f"{century[1].upper()}{century[2]} siècle{century[3] or ''}")
-    return None
+
+    def __init__(self, language: str = "", own: Mapping[str, str] | None = None) -> None:
+        self._own = own or {}
+        self._table = _table(language or "en")
+        self._is_french = language.startswith("fr")
+
+    def rule_of(self, name: str) -> Rule | None:
+        """The rule of a template; None for templates that are left out.
+
+        name: the text between ``{{`` and the first ``|``, or its part before the colon of a parser
+            function (``formatnum``).
+        """
+        key = template_key(name)
+        if key in self._own:
+            return argument(self._own[key])
+        rule = self._table.get(key)
+        if rule is not None:
+            return rule
+        if _FAMILIES.match(key) is not None:
+            return argument(1)
+        century = _ORDINAL_CENTURY.fullmatch(key) if self._is_french else None
+        if century is not None:
+            return literal(f"{century[1].upper()}{century[2]} siècle{century[3] or ''}")
+        return None
+
+
+def template_key(name: str) -> str:
+    """The casefolded name of a template, with spaces and without its namespace."""
+    return _SEPARATOR.sub(" ", name).strip().casefold().removeprefix("template:")
+
+
+@lru_cache(maxsize=64)
+def _table(language: str) -> dict[str, Rule]:
+    base = language.partition("-")[0].replace("simple", "en")
+    return {**TEMPLATES[COMMON], **TEMPLATES.get(base, {})}

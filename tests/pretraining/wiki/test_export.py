@@ -1,5 +1,6 @@
 """Exports of every age and encoding become pages; broken ones become one clear error."""
 
+import base64
 import bz2
 import codecs
 import gzip
@@ -13,9 +14,9 @@ import pytest
 from spacy_luke.errors import CorpusError
 from spacy_luke.pretraining.wiki.export import Page, Partition, partitions, read_pages
 from spacy_luke.pretraining.wiki.sites import Site
-from spacy_luke.pretraining.wiki.streams import MAX_PLAIN, decompressed
+from spacy_luke.pretraining.wiki.streams import MAX_PLAIN, decompressed, next_stream
 
-from .exports import export, head, multistream, page
+from .exports import TIME, export, head, multistream, page
 
 
 def write(folder: Path, xml: str, name: str = "wiki.xml", encoding: str = "utf-8") -> Path:
@@ -41,7 +42,7 @@ def test_every_schema_and_compression(tmp_path: Path, version: str, name: str) -
         "first-letter",
     )
     assert part.site.namespaces[6] == "Datei"
-    assert list(read_pages(part)) == [Page(7, "Möwe", 0, None, "Ein ''Vogel''.")]
+    assert list(read_pages(part)) == [Page(7, "Möwe", 0, None, "Ein ''Vogel''.", timestamp=TIME)]
 
 
 def test_old_exports_tell_namespace_and_redirect_by_title_and_text(tmp_path: Path) -> None:
@@ -66,7 +67,8 @@ def test_a_redirect_is_read_from_its_element(tmp_path: Path) -> None:
 def test_utf_16_with_a_mark(tmp_path: Path, encoding: str) -> None:
     text = "Straße 東京 𝔘" * 40_000  # longer than a chunk, which may end within a character
     xml = "\ufeff" + '<?xml version="1.0" encoding="UTF-8"?>' + export(page("東京", text))
-    assert pages_of(write(tmp_path, xml, encoding=encoding)) == [Page(1, "東京", 0, None, text)]
+    (found,) = pages_of(write(tmp_path, xml, encoding=encoding))
+    assert (found.title, found.text) == ("東京", text)
 
 
 def test_utf_8_with_a_mark(tmp_path: Path) -> None:
@@ -75,11 +77,33 @@ def test_utf_8_with_a_mark(tmp_path: Path) -> None:
     assert [x.title for x in pages_of(path)] == ["A"]
 
 
-def test_the_last_of_several_revisions_counts(tmp_path: Path) -> None:
-    xml = export(page("A", "new")).replace(
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_newest_of_several_revisions_counts(tmp_path: Path, order: tuple[int, ...]) -> None:
+    revisions = "".join(
+        f"<revision><id>{i}</id><timestamp>2023-0{i + 1}-01T00:00:00Z</timestamp>"
+        f"<text>text {i}</text></revision>"
+        for i in order
+    )
+    xml = export(page("A", "x"))
+    start, end = xml.index("<revision>"), xml.index("</page>")
+    (found,) = pages_of(write(tmp_path, xml[:start] + revisions + xml[end:]))
+    assert (found.text, found.timestamp) == ("text 2", "2023-03-01T00:00:00Z")
+
+
+def test_the_last_of_revisions_without_times_counts(tmp_path: Path) -> None:
+    xml = export(page("A", "new", time="")).replace(
         "<revision>", "<revision><id>1</id><text>old</text></revision><revision>"
     )
     assert [x.text for x in pages_of(write(tmp_path, xml))] == ["new"]
+
+
+def test_text_in_base64_is_decoded(tmp_path: Path) -> None:
+    encoded = base64.b64encode("Straße in [[Berlin]]".encode()).decode()
+    xml = export(page("A", encoded)).replace("<text ", '<text encoding="base64" ')
+    assert [x.text for x in pages_of(write(tmp_path, xml))] == ["Straße in [[Berlin]]"]
+    xml = xml.replace(encoded, "//8=")
+    with pytest.raises(CorpusError, match="the text of page 'A' is not base64 of UTF-8"):
+        pages_of(write(tmp_path, xml))
 
 
 def test_titles_come_in_one_spelling(tmp_path: Path) -> None:
@@ -114,8 +138,9 @@ def test_several_files_are_partitions_in_their_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size,n_parts", [(1, 5), (1 << 30, 1)])
 def test_a_multistream_dump_is_cut_at_its_streams(tmp_path: Path, size: int, n_parts: int) -> None:
-    dump, index = multistream(tmp_path, ["AB", "C", "DEF", "G"])
-    parts = partitions([dump, index], size)
+    dump = multistream(tmp_path, ["AB", "C", "DEF", "G"])
+    index = tmp_path / "dewiki-20240101-pages-articles-multistream-index.txt.bz2"
+    parts = partitions([dump, index], size)  # the index is not needed
     assert len(parts) == n_parts
     assert all(part.site.namespaces[14] == "Kategorie" for part in parts)
     revived = pickle.loads(pickle.dumps(parts))
@@ -124,28 +149,27 @@ def test_a_multistream_dump_is_cut_at_its_streams(tmp_path: Path, size: int, n_p
     assert size > 1 or titles == [[], ["A", "B"], ["C"], ["D", "E", "F"], ["G"]]
 
 
-def test_without_its_index_a_multistream_dump_is_read_in_one_go(tmp_path: Path) -> None:
-    dump, index = multistream(tmp_path, ["AB", "C"])
-    index.unlink()
-    (part,) = partitions(dump)
-    assert [x.title for x in read_pages(part)] == list("ABC")
+def test_streams_that_begin_within_a_page_are_no_place_to_cut(tmp_path: Path) -> None:
+    """As some compressors make them; and the magic number of a stream may be data."""
+    xml = export(page("A", "x"), page("B", "x")).encode()
+    path = tmp_path / "wiki.xml.bz2"
+    path.write_bytes(b"".join(bz2.compress(xml[i : i + 50]) for i in range(0, len(xml), 50)))
+    assert len(partitions(path, size=1)) == 1
+    assert [x.title for x in pages_of(path)] == ["A", "B"]
+    data = path.read_bytes()
+    path.write_bytes(data + b"BZh91AY&SY" * 3)
+    assert next_stream(path, len(data), lambda plain: True) is not None
+    assert next_stream(path, len(data), bool) is None
 
 
-def test_numbered_multistream_files_find_their_index(tmp_path: Path) -> None:
-    dump, index = multistream(tmp_path, ["AB", "C"])
-    renamed = dump.rename(tmp_path / "enwiki-latest-pages-articles-multistream12.xml-p1p9.bz2")
-    index.rename(tmp_path / "enwiki-latest-pages-articles-multistream-index12.txt-p1p9.bz2")
-    assert len(partitions(renamed, size=1)) == 3
-
-
-def test_the_index_of_another_dump_is_refused(tmp_path: Path) -> None:
-    dump, index = multistream(tmp_path, ["AB", "C"])
-    index.write_bytes(bz2.compress(b"17:1:A\n"))
-    with pytest.raises(CorpusError, match="line 1: no stream at byte 17 .*another dump"):
-        partitions(dump, size=1)
-    index.write_bytes(bz2.compress(b"17:1:A\nA\n"))
-    with pytest.raises(CorpusError, match="line 2 does not begin with an offset"):
-        partitions(dump, size=1 << 20)
+@pytest.mark.parametrize("name,says", [("w.xml.bz2", True), ("w.xml.gz", True), ("w.xml", False)])
+def test_a_large_compressed_file_that_cannot_be_cut_is_told(
+    tmp_path: Path, name: str, says: bool, caplog: pytest.LogCaptureFixture, monkeypatch
+) -> None:
+    monkeypatch.setattr("spacy_luke.pretraining.wiki.export.PARTITION_SIZE", 10)
+    path = write(tmp_path, export(page("A", "x")), name)
+    assert len(partitions(path, size=10)) == 1
+    assert (f"{name} cannot be divided from byte 0: one process" in caplog.text) == says
 
 
 @pytest.mark.parametrize("name,read", [("w.xml.bz2", ""), ("w.xml.gz", "AB"), ("w.xml", "AB")])
@@ -166,8 +190,30 @@ def test_a_truncated_file_is_an_error_after_the_pages_before(
     assert titles == read
 
 
+def test_the_complete_pages_of_a_cut_off_file_can_be_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    xml = export(page("A", "x"), page("B", "x"), page("C", "a longer text"))
+    data = gzip.compress(xml.encode())
+    cases = {"w.xml": xml[: xml.index("longer")].encode(), "w.xml.gz": data[:-9]}
+    for name, content in cases.items():
+        (tmp_path / name).write_bytes(content)
+        (part,) = partitions(tmp_path / name, incomplete=True)
+        skipped: Counter[str] = Counter()
+        assert [x.title for x in read_pages(part, skipped)][:2] == ["A", "B"]
+        assert skipped == {"file that ends too early": 1}
+        assert f"{name}: " in caplog.text and "its complete pages are used" in caplog.text
+
+
+def test_broken_xml_is_an_error_also_where_files_may_be_cut_off(tmp_path: Path) -> None:
+    path = write(tmp_path, export(page("A", "x"), "<page></title></page>", page("B", "x")))
+    (part,) = partitions(path, incomplete=True)
+    with pytest.raises(CorpusError, match="broken XML"):
+        list(read_pages(part))
+
+
 def test_a_file_cut_between_two_streams_is_an_error(tmp_path: Path) -> None:
-    dump, index = multistream(tmp_path, ["AB", "C"])
+    dump = multistream(tmp_path, ["AB", "C"])
     end = len(bz2.compress(b"</mediawiki>\n"))
     dump.write_bytes(dump.read_bytes()[:-end])
     with pytest.raises(CorpusError, match="incomplete"):
@@ -199,7 +245,8 @@ def test_broken_xml_names_its_line_and_the_page_before(tmp_path: Path) -> None:
         (b"<html><body/></html>", "begins with <html>"),
         (b"title,text\nA,b\n", "not a MediaWiki export"),
         (b"\xfd7zXZ\x00....", "xz is not supported"),
-        (bz2.compress(b""), "not a MediaWiki export"),
+        (bz2.compress(b""), "the file is empty when it is decompressed"),
+        (gzip.compress(b""), "the file is empty when it is decompressed"),
     ],
 )
 def test_what_is_no_export_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
@@ -215,7 +262,7 @@ def test_an_absent_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_byte_range_past_the_end_is_an_error(tmp_path: Path) -> None:
-    dump, _ = multistream(tmp_path, ["AB", "C"])
+    dump = multistream(tmp_path, ["AB", "C"])
     *_, part, last = partitions(dump, size=1)
     dump.write_bytes(dump.read_bytes()[: part.start + 20])
     with pytest.raises(CorpusError, match="truncated"):
@@ -242,7 +289,17 @@ def test_a_small_file_that_expands_to_gigabytes_is_an_error_in_little_memory(
     path.write_bytes(b"".join([*data, pack.flush()]))
     assert path.stat().st_size < 200_000
     assert all(len(piece) <= MAX_PLAIN for piece in decompressed(path))
-    with pytest.raises(CorpusError, match="more than 64 MiB of text without a tag"):
+    with pytest.raises(CorpusError, match="more than 64 MiB in which no page ends"):
+        list(read_pages(Partition(path, Site())))
+
+
+def test_neither_tags_nor_pages_expand_without_a_bound(tmp_path: Path, monkeypatch) -> None:
+    path = write(tmp_path, head() + "<page>" + "<a/>" * 1_100_000, "wiki.xml.bz2")
+    with pytest.raises(CorpusError, match="more than 64 MiB in which no page ends"):
+        list(read_pages(Partition(path, Site())))
+    monkeypatch.setattr("spacy_luke.pretraining.wiki.streams.MIN_EXPANDED", 1 << 20)
+    path = write(tmp_path, export(*[page("A", "x")] * 200_000), "wiki.xml.bz2")
+    with pytest.raises(CorpusError, match="wiki.xml.bz2: .* bytes expand to more than"):
         list(read_pages(Partition(path, Site())))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from spacy_luke.pretraining.articles import read_dump
 from spacy_luke.pretraining.engine import Engine
+from spacy_luke.pretraining.settings import DumpSettings
 from spacy_luke.pretraining.wiki.export import partitions, read_pages
 from spacy_luke.pretraining.wiki.markup import parse
 from spacy_luke.pretraining.wiki.sites import Site
@@ -155,7 +156,9 @@ def test_facts_of_real_articles(data_dir, tmp_path, name, language, title, expec
     if not path.exists():
         pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
     engine = Engine(workers=1)
-    manifest = read_dump([path], tmp_path / "articles", engine, language, show_progress=False)
+    manifest = read_dump(
+        [path], tmp_path / "articles", engine, DumpSettings(language), show_progress=False
+    )
     (facts_file,), (categories_file,) = (
         manifest.paths(x) for x in ("facts.parquet", "categories.parquet")
     )

@@ -2,11 +2,14 @@
 
 import pytest
 
-from spacy_luke.pretraining.wiki.links import pipe_trick, resolve
-from spacy_luke.pretraining.wiki.sites import Site
+from spacy_luke.pretraining.wiki.links import pipe_trick, resolve, shown_target
+from spacy_luke.pretraining.wiki.sites import Names, Site
 from spacy_luke.pretraining.wiki.titles import normalize_title
 
-GERMAN = Site(language="de", namespaces={0: "", 6: "Datei", 14: "Kategorie", 100: "Portal"})
+BASE = "https://de.wikipedia.org/wiki/A"
+GERMAN = Site(
+    base=BASE, language="de", namespaces={0: "", 6: "Datei", 14: "Kategorie", 100: "Portal"}
+)
 
 
 @pytest.mark.parametrize(
@@ -93,3 +96,108 @@ def test_normalising_twice_changes_nothing() -> None:
 )
 def test_the_pipe_trick(raw: str, shown: str) -> None:
     assert pipe_trick(raw) == shown
+
+
+OWN = Site(
+    base="https://wiki.example.com/index.php",
+    language="it",
+    namespaces={0: "", 4: "Acme", 6: "File", 14: "Category", 3000: "Handbook", 3002: "Team talk"},
+    cases={3002: "case-sensitive"},
+    content=frozenset({0, 12, 3000, 3002}),
+    interwikis=frozenset({"jira", "fr"}),
+    names=Names(
+        prefixes=frozenset({"doi", "bild"}),
+        double_colons=frozenset({"std"}),
+        slashes=frozenset({"/dev/null"}),
+        values=frozenset({"has population"}),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "raw,kind,title",
+    [
+        # Codes and prefixes of Wikipedias are ordinary words elsewhere.
+        ("IT:Laptop setup", "article", "IT:Laptop setup"),
+        ("HR:Vacation", "article", "HR:Vacation"),
+        ("Tools: Jenkins", "article", "Tools: Jenkins"),
+        ("s:t", "article", "S:t"),
+        # Prefixes of every MediaWiki, unless pages start with them.
+        ("wikipedia:Dog", "interwiki", ""),
+        ("doi:10.1000/1", "article", "Doi:10.1000/1"),
+        ("Bild: our newspaper", "article", "Bild: our newspaper"),
+        ("Image:A.jpg", "file", ""),
+        # Prefixes that the user names.
+        ("jira:RED-1", "interwiki", ""),
+        ("JIRA:RED-1", "interwiki", ""),
+        ("fr:Chien", "language", ""),
+        (":fr:Chien", "interwiki", ""),
+        # Namespaces of content.
+        ("Handbook:vacation_policy", "article", "Handbook:Vacation policy"),
+        (" handbook : vacation#Sick", "article", "Handbook:Vacation"),
+        (":Handbook:Vacation", "article", "Handbook:Vacation"),
+        ("Help:editing", "article", "Help:Editing"),
+        ("Team_talk:rota", "article", "Team talk:rota"),
+        ("Handbook:", "invalid", ""),
+        ("Acme:About", "namespace", ""),
+        ("Project:About", "namespace", ""),
+        # Subpages.
+        ("/Rota", "article", "Team/Plan/Rota"),
+        ("/Rota/", "article", "Team/Plan/Rota"),
+        ("/Rota#May", "article", "Team/Plan/Rota"),
+        ("../Rota", "article", "Team/Rota"),
+        ("../", "article", "Team"),
+        ("../../Rota", "article", "Rota"),
+        ("/dev/null", "article", "/dev/null"),
+        # Properties.
+        ("Has location::Berlin", "article", "Berlin"),
+        ("has location :: berlin", "article", "Berlin"),
+        ("Has office::Has location::Berlin", "article", "Berlin"),
+        ("Has handbook::Handbook:vacation", "article", "Handbook:Vacation"),
+        ("Has population::3,600,000", "property value", ""),
+        ("std::vector", "article", "Std::vector"),
+    ],
+)
+def test_names_of_a_wiki_of_ones_own(raw: str, kind: str, title: str) -> None:
+    assert resolve(raw, OWN, "Team/Plan") == (kind, title)
+
+
+@pytest.mark.parametrize(
+    "raw,shown",
+    [
+        ("Has location::Berlin", "Berlin"),
+        ("/Rota", "/Rota"),
+        ("/Rota/", "Rota"),
+        ("../Rota", "Team/Rota"),
+        ("../Rota/", "Rota"),
+        ("Handbook:Vacation_policy", "Handbook:Vacation policy"),
+        (":Handbook:Vacation", "Handbook:Vacation"),
+        ("std::vector", "std::vector"),
+        ("#Section_1", "Section 1"),
+    ],
+)
+def test_the_text_of_a_link_without_a_label(raw: str, shown: str) -> None:
+    assert shown_target(raw, OWN, "Team/Plan") == shown
+
+
+def test_a_wikipedia_has_neither_subpages_nor_properties() -> None:
+    assert resolve("/dev/null", GERMAN, "A").title == "/dev/null"
+    assert resolve("std::vector", GERMAN).title == "Std::vector"
+
+
+@pytest.mark.parametrize(
+    "base,is_wikimedia",
+    [
+        ("https://en.wikipedia.org/wiki/Main_Page", True),
+        ("http://it.wikipedia.org/wiki/Pagina_principale", True),
+        ("https://de.wiktionary.org/wiki/A", True),
+        ("https://commons.wikimedia.org/wiki/A", True),
+        ("https://www.mediawiki.org/wiki/MediaWiki", True),
+        ("https://wikipedia.org.example.com/", False),
+        ("https://mywikipedia.org/wiki", False),
+        ("http://www.freecadweb.org/wiki/index.php?title=Main_Page", False),
+        ("", False),
+    ],
+)
+def test_the_address_tells_a_wiki_of_the_foundation(base: str, is_wikimedia: bool) -> None:
+    assert Site(base=base).is_wikimedia is is_wikimedia

@@ -1,15 +1,14 @@
-"""Redirects and lists of meanings are told from articles."""
+"""Redirects and disambiguation pages are told from articles, by the names of their own wiki."""
 
 import pytest
 
 from spacy_luke.pretraining.wiki.export import Page
-from spacy_luke.pretraining.wiki.languages import DISAMBIGUATION_TEMPLATES
-from spacy_luke.pretraining.wiki.pages import (
-    disambiguation_templates,
-    is_disambiguation,
-    redirect_target,
-)
-from spacy_luke.pretraining.wiki.sites import Site
+from spacy_luke.pretraining.wiki.names import DumpNames, marks_disambiguations
+from spacy_luke.pretraining.wiki.pages import disambiguation_mark, redirect_target
+from spacy_luke.pretraining.wiki.sites import Names, Site
+
+WIKIPEDIA = Site(base="https://en.wikipedia.org/wiki/Main_Page", language="en")
+OWN = Site(base="https://wiki.example.com/", language="en", namespaces={0: "", 102: "Property"})
 
 
 @pytest.mark.parametrize(
@@ -35,42 +34,120 @@ from spacy_luke.pretraining.wiki.sites import Site
     ],
 )
 def test_redirects_of_many_languages(text: str, target: str | None) -> None:
-    assert redirect_target(text, Site()) == target
+    assert redirect_target(text, WIKIPEDIA) == target
 
 
-def article(title: str, text: str, namespace: int = 0) -> Page:
-    return Page(1, title, namespace, None, text)
+def article(title: str, text: str, namespace: int = 0, redirect: str | None = None) -> Page:
+    return Page(1, title, namespace, redirect, text)
 
 
 @pytest.mark.parametrize(
-    "title,text",
+    "language,title,text,mark",
     [
-        ("Mercury", "* [[A]]\n{{disambiguation}}"),
-        ("Mercury", "* [[A]]\n{{Disambig|geo}}"),
-        ("Mercurio", "{{Disambigua}}"),
-        ("Merkur", "x\n{{Begriffsklärung}}"),
-        ("Mercury", "{{ human_name disambiguation <!-- x -->}}"),
-        ("Mercury", "x __DISAMBIG__"),
-        ("Mercury (disambiguation)", "x"),
-        ("Merkur (Begriffsklärung)", "x"),
-        ("マーキュリー (曖昧さ回避)", "x"),
+        ("en", "Mercury", "* [[A]]\n{{disambiguation}}", "template disambiguation"),
+        ("en", "Mercury", "* [[A]]\n{{Disambig|geo}}", "template Disambig"),
+        ("it", "Mercurio", "{{Disambigua}}", "template Disambigua"),
+        ("de", "Merkur", "x\n{{Begriffsklärung}}", "template Begriffsklärung"),
+        ("nl", "Mercurius", "{{dp}}", "template dp"),
+        ("zh-yue", "水星", "{{消歧義}}", "template 消歧義"),
+        ("simple", "Mercury", "{{dab}}", "template dab"),
+        (
+            "en",
+            "Mercury",
+            "{{ human_name disambiguation <!-- x -->}}",
+            "template human name disambiguation",
+        ),
+        ("xx", "Mercury", "x __DISAMBIG__", "__DISAMBIG__"),
+        ("en", "Mercury (disambiguation)", "x", "title with (disambiguation)"),
+        ("de", "Merkur (Begriffsklärung)", "x", "title with (Begriffsklärung)"),
+        ("ja", "マーキュリー (曖昧さ回避)", "x", "title with (曖昧さ回避)"),
     ],
 )
-def test_lists_of_meanings(title: str, text: str) -> None:
-    assert is_disambiguation(article(title, text))
+def test_what_marks_a_disambiguation_page(language: str, title: str, text: str, mark: str) -> None:
+    assert disambiguation_mark(article(title, text), Site(language=language)) == mark
 
 
-def test_an_article_is_none() -> None:
-    assert not is_disambiguation(article("Mercury (planet)", "{{About|x|y|Z (disambiguation)}} x"))
+@pytest.mark.parametrize(
+    "language,text",
+    [
+        ("en", "{{About|x|y|Z (disambiguation)}} x"),
+        ("en", "x {{dp}} y {{Des}}"),  # marks of the Dutch and the Spanish Wikipedia
+        ("fr", "{{Disambigua}}"),
+    ],
+)
+def test_names_of_other_languages_mark_nothing(language: str, text: str) -> None:
+    assert disambiguation_mark(article("Asteroid", text), Site(language=language)) == ""
 
 
-def test_a_dump_tells_its_own_templates() -> None:
-    pages = [
-        article("Vorlage:Viele Wörter", "__DISAMBIG__ x", namespace=10),
-        article("Vorlage:Info", "x", namespace=10),
+def names(site: Site, *pages: Page) -> Names:
+    """Read in two parts."""
+    whole = DumpNames()
+    for page in pages:
+        part = DumpNames()
+        part.add(page, site)
+        whole.update(DumpNames.from_dict(part.to_dict()))
+    return whole.names(site)
+
+
+def test_a_dump_with_templates_tells_which_mark_disambiguation_pages() -> None:
+    found = names(
+        OWN,
+        article("Template:Many Words", "__DISAMBIG__ x", 10),
+        article("Template:Several", "One of several.[[Category:Disambiguation pages]]", 10),
+        article("Template:Sev", "", 10, redirect="Template:Several"),
+        article("Template:Disambig", "Not what it says.", 10),
+        article("Template:DP", "Department: {{{1}}}", 10),
+        article("Handbook", "__DISAMBIG__"),
+    )
+    assert found.disambiguations == {"many words", "several", "sev"}
+    site = Site(language="nl", names=found)
+    marks = [
+        disambiguation_mark(article("A", x), site)
+        for x in ("{{many_Words}}", "{{sev}}", "{{DP|x}}")
     ]
-    names = disambiguation_templates(pages)
-    assert names == {"viele wörter"}
-    page = article("A", "{{viele_Wörter}}")
-    assert not is_disambiguation(page)
-    assert is_disambiguation(page, DISAMBIGUATION_TEMPLATES | names)
+    assert marks == ["template many Words", "template sev", ""]
+
+
+def test_a_wikipedia_also_has_the_marks_of_its_language() -> None:
+    """They are made by programs (Lua), which the text of a template does not show."""
+    found = names(WIKIPEDIA, article("Template:Dab", "{{#invoke:x}}", 10)).disambiguations
+    assert found is not None and {"dab", "hndis"} <= found and "dp" not in found
+
+
+@pytest.mark.parametrize(
+    "text,marks",
+    [
+        ("__DISAMBIG__", True),
+        ("<includeonly>[[Category:All disambiguation pages]]</includeonly>", True),
+        ("x<noinclude>[[Category:Disambiguation templates]]</noinclude>", False),
+        ("x<noinclude>Write <nowiki>__DISAMBIG__</nowiki>.</noinclude>", False),
+        ("<!-- __DISAMBIG__ -->x", False),
+        ("[[Help:Disambiguation]]", False),
+        ("<noinclude>" * 50_000 + "<!--" * 50_000, False),
+    ],
+)
+def test_what_a_template_says_of_itself_does_not_mark_its_pages(text: str, marks: bool) -> None:
+    assert marks_disambiguations(text, OWN) is marks
+
+
+def test_a_dump_without_templates_does_not_tell() -> None:
+    assert names(OWN, article("A", "x")).disambiguations is None
+
+
+def test_titles_tell_what_is_no_prefix() -> None:
+    found = names(
+        OWN,
+        article("Doi: how we cite", "x"),
+        article("Bild: our newspaper", "x"),
+        article("Star Trek: Picard", "x"),
+        article("Std::vector", "x"),
+        article("/dev/null", "x"),
+        article("User:Doi:x", "x", 2),
+        article("Property:Has population", "[[Has type::Number]]", 102),
+        article("Property:Has location", "[[Has type::Page]]", 102),
+        article("Property:Has note", "A note.", 102),
+    )
+    assert found.prefixes == {"doi", "bild"}
+    assert found.double_colons == {"std"}
+    assert found.slashes == {"/dev/null"}
+    assert found.values == {"has population"}

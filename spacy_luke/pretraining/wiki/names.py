@@ -1,0 +1,159 @@
+"""Collect what the pages of a dump tell about names: ``sites.Names``.
+
+MediaWiki does not let a title start with the name of a namespace or the prefix of another wiki. So
+if there is such a page, the prefix is neither in this wiki.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from .languages import (
+    CATEGORY,
+    CATEGORY_NAMES,
+    DISAMBIGUATION_SUFFIXES,
+    FILE_NAMES,
+    INTERWIKI_PREFIXES,
+    TEMPLATE,
+    disambiguation_templates,
+)
+from .pages import MAGIC_WORD
+from .sites import MAIN, PROPERTY, Names, Site
+
+_GUESSED = frozenset((*FILE_NAMES, *CATEGORY_NAMES, *INTERWIKI_PREFIXES))
+_HIDDEN = re.compile(r"<!--|<(nowiki|noinclude)(?=[\s>])[^<>]*(?<!/)>")
+_CATEGORY = re.compile(r"\[\[\s*([^\[\]|:\n]+):([^\[\]|\n]+)")
+_WORDS = re.compile("|".join(map(re.escape, sorted(DISAMBIGUATION_SUFFIXES))), re.IGNORECASE)
+_TYPE = re.compile(r"\[\[\s*has[ _]type\s*::\s*([^\[\]|]+?)\s*(?:\||\]\])", re.IGNORECASE)
+
+
+class _Page(Protocol):
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def namespace(self) -> int: ...
+
+    @property
+    def redirect(self) -> str | None: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+@dataclass
+class DumpNames:
+    """Names of a part of a dump; parts are merged by ``update``.
+
+    has_templates: whether there is any page of a template. marking: templates that mark
+    disambiguation pages by themselves. redirects: template -> the template that it stands for.
+    Other fields: as in ``sites.Names``.
+    """
+
+    has_templates: bool = False
+    marking: set[str] = field(default_factory=set)
+    redirects: dict[str, str] = field(default_factory=dict)
+    prefixes: set[str] = field(default_factory=set)
+    double_colons: set[str] = field(default_factory=set)
+    slashes: set[str] = field(default_factory=set)
+    values: set[str] = field(default_factory=set)
+
+    def add(self, page: _Page, site: Site) -> None:
+        if page.namespace == MAIN:
+            self._add_title(page.title)
+        elif page.namespace == TEMPLATE:
+            self._add_template(page, site)
+        elif page.namespace == PROPERTY and PROPERTY in site.namespaces:
+            kind = _TYPE.search(page.text)
+            if kind is not None and kind[1].casefold() not in ("page", "wikipage"):
+                self.values.add(_name(page.title))
+
+    def _add_title(self, title: str) -> None:
+        prefix, colon, rest = title.partition(":")
+        if colon:
+            key = prefix.strip().casefold()
+            if rest.startswith(":"):
+                self.double_colons.add(key)
+            if key in _GUESSED:
+                self.prefixes.add(key)
+        if title.startswith("/"):
+            self.slashes.add(title)
+
+    def _add_template(self, page: _Page, site: Site) -> None:
+        self.has_templates = True
+        name = _name(page.title)
+        if page.redirect is not None:
+            self.redirects[name] = _name(page.redirect)
+        elif marks_disambiguations(page.text, site):
+            self.marking.add(name)
+
+    def update(self, other: "DumpNames") -> None:
+        self.has_templates |= other.has_templates
+        for name, values in vars(other).items():
+            if name != "has_templates":
+                getattr(self, name).update(values)
+
+    def names(self, site: Site) -> Names:
+        """The names for a site of these pages. Templates of a Wikipedia that mark disambiguation
+        pages by a program (Lua) are those of its language's table, too."""
+        marking: frozenset[str] | None = None
+        if self.has_templates:
+            known = disambiguation_templates(site.language) if site.is_wikimedia else frozenset()
+            seeds = known | self.marking
+            marking = frozenset(x for x in (*seeds, *self.redirects) if self._end(x) in seeds)
+        return Names(
+            disambiguations=marking,
+            prefixes=frozenset(self.prefixes),
+            double_colons=frozenset(self.double_colons),
+            slashes=frozenset(self.slashes),
+            values=frozenset(self.values),
+        )
+
+    def _end(self, name: str) -> str:
+        """MediaWiki follows one redirect."""
+        return self.redirects.get(name, name)
+
+    def to_dict(self) -> dict[str, object]:
+        values = vars(self).items()
+        return {name: sorted(x) if isinstance(x, set) else x for name, x in values}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> "DumpNames":
+        lists = {name: set(x) for name, x in values.items() if isinstance(x, Sequence)}
+        return cls(**{**values, **lists})  # type: ignore[arg-type]
+
+
+def marks_disambiguations(text: str, site: Site) -> bool:
+    """Whether the pages that use a template are disambiguation pages, by its text: it contains
+    ``__DISAMBIG__``, or a category whose name says so."""
+    text = _output(text)
+    if MAGIC_WORD.search(text) is not None:
+        return True
+    return any(
+        site.prefixes.get(prefix.strip().casefold()) == CATEGORY and _WORDS.search(name) is not None
+        for prefix, name in _CATEGORY.findall(text)
+    )
+
+
+def _output(text: str) -> str:
+    """The text of a template that pages get: without comments and documentation."""
+    out: list[str] = []
+    position = 0
+    absent: set[str] = set()  # closing tags that do not follow: nothing is searched twice
+    for match in _HIDDEN.finditer(text):
+        closing = "-->" if match[1] is None else f"</{match[1]}>"
+        if match.start() < position or closing in absent:
+            continue
+        end = text.find(closing, match.end())
+        if end < 0:
+            absent.add(closing)
+            continue
+        out.append(text[position : match.start()])
+        position = end + len(closing)
+    out.append(text[position:])
+    return "".join(out)
+
+
+def _name(title: str) -> str:
+    return title.partition(":")[2].strip().casefold()
