@@ -158,7 +158,7 @@ def most_frequent(path: Path) -> list[Example]:
                 spans = candidates_of(doc, query, None)
                 best = max(merge_mentions(spans), key=len, default=[])
                 mentions = [spans[i] for i in best]
-                found.append([Completion(mentions[0].text, mentions)] if mentions else [])
+                found.append([Completion(mentions[0].text, tuple(mentions))] if mentions else [])
             set_completions(doc, found)
             yield doc
 

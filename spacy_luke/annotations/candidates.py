@@ -23,7 +23,7 @@ class Candidate(NamedTuple):
     score: float
 
 
-def get_candidates(span: Span) -> list[Candidate] | None:
+def get_candidates(span: Span) -> tuple[Candidate, ...] | None:
     """The candidates of a span, best first. Empty if it has none; None if they were not set,
     because no component was asked for them.
 
@@ -31,7 +31,7 @@ def get_candidates(span: Span) -> list[Candidate] | None:
     share their candidates.
     """
     rows = get_value(span, CANDIDATES)
-    return None if rows is None else [Candidate(name, score) for name, score in rows]
+    return None if rows is None else tuple(Candidate(name, score) for name, score in rows)
 
 
 def set_candidates(span: Span, candidates: Iterable[tuple[str, float]]) -> None:
@@ -56,11 +56,11 @@ def clear_candidates(doc: Doc) -> None:
     remove_values(doc, CANDIDATES)
 
 
-def get_allowed_ids(span: Span) -> list[str] | None:
+def get_allowed_ids(span: Span) -> tuple[str, ...] | None:
     """The only ids that the span may be linked to; None if all are allowed. Spans with the same
     characters share their allowed ids."""
     names = get_value(span, ALLOWED_IDS)
-    return None if names is None else list(names)
+    return None if names is None else tuple(names)
 
 
 def set_allowed_ids(span: Span, ids: Iterable[str] | None) -> None:

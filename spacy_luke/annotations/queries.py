@@ -24,7 +24,7 @@ class Query(NamedTuple):
     those of ``Doc.ents``, or of the component's spans group."""
 
     text: str
-    candidates: list[Span] | None = None
+    candidates: tuple[Span, ...] | None = None
 
 
 class Completion(NamedTuple):
@@ -35,7 +35,7 @@ class Completion(NamedTuple):
     """
 
     text: str
-    mentions: list[Span]
+    mentions: tuple[Span, ...]
     score: float = 1.0
 
 
@@ -44,7 +44,7 @@ class Completions(NamedTuple):
     none means that the right ones are not known."""
 
     query: str
-    candidates: list[Completion]
+    candidates: tuple[Completion, ...]
 
     @property
     def best(self) -> Completion | None:
@@ -60,16 +60,16 @@ class Offsets(NamedTuple):
     score: float = 1.0
 
 
-def get_queries(doc: Doc) -> list[Query]:
+def get_queries(doc: Doc) -> tuple[Query, ...]:
     """The queries about a document, in the order in which they were set.
 
     A candidate that begins or ends inside a token becomes the span that contains it. A candidate
     outside the text, as in a part of a document, is left out.
     """
-    return [
+    return tuple(
         Query(text, None if stored is None else _candidates(doc, stored))
         for text, stored in data_of(doc).get(QUERIES, ())
-    ]
+    )
 
 
 def set_queries(doc: Doc, queries: Iterable[str | Query | tuple[str, Any]]) -> None:
@@ -182,13 +182,13 @@ def clear_completions(doc: Doc) -> None:
     data_of(doc).pop(COMPLETIONS, None)
 
 
-def get_completions(doc: Doc) -> list[Completions]:
+def get_completions(doc: Doc) -> tuple[Completions, ...]:
     """The completions of each of ``Doc._.queries``; empty if they were not set. Mentions outside
     the text are left out."""
-    return [
-        Completions(query, [_completion(doc, item) for item in items])
+    return tuple(
+        Completions(query, tuple(_completion(doc, item) for item in items))
         for query, items in zip(query_texts(doc), completion_offsets(doc))
-    ]
+    )
 
 
 def completion_offsets(doc: Doc) -> list[list[Offsets]]:
@@ -271,11 +271,11 @@ def _row(span: Span) -> list[Any]:
     return [span.start_char, span.end_char, span.label_, span.kb_id_]
 
 
-def _candidates(doc: Doc, rows: Iterable[Sequence[Any]]) -> list[Span]:
+def _candidates(doc: Doc, rows: Iterable[Sequence[Any]]) -> tuple[Span, ...]:
     spans, length = [], len(doc.text)
     for start, end, label, kb_id in rows:
         if end <= length:
             span = doc.char_span(start, end, label, kb_id=kb_id, alignment_mode="expand")
             assert span is not None  # offsets are checked when they are set
             spans.append(span)
-    return spans
+    return tuple(spans)

@@ -30,7 +30,7 @@ class Answers(NamedTuple):
     answer it. In a gold document all ``answers`` are right; none means that there is none."""
 
     question: str
-    answers: list[Answer]
+    answers: tuple[Answer, ...]
     no_answer: float
 
     @property
@@ -46,10 +46,10 @@ class Offsets(NamedTuple):
     no_answer: float
 
 
-def get_questions(doc: Doc) -> list[Question]:
+def get_questions(doc: Doc) -> tuple[Question, ...]:
     """The questions about a document, in the order in which they were set."""
     stored = data_of(doc).get(QUESTIONS, ())
-    return [x if isinstance(x, str) else _unpack(doc.vocab, x) for x in stored]
+    return tuple(x if isinstance(x, str) else _unpack(doc.vocab, x) for x in stored)
 
 
 def set_questions(doc: Doc, questions: Iterable[Question]) -> None:
@@ -121,19 +121,19 @@ def clear_answers(doc: Doc) -> None:
     data_of(doc).pop(ANSWERS, None)
 
 
-def get_answers(doc: Doc) -> list[Answers]:
+def get_answers(doc: Doc) -> tuple[Answers, ...]:
     """The answers to each of ``Doc._.questions``; empty if they were not set.
 
     An answer that begins or ends inside a token becomes the span that contains it.
     """
-    return [
+    return tuple(
         Answers(
             text,
-            [Answer(_span(doc, start, end), score) for start, end, score in offsets.answers],
+            tuple(Answer(_span(doc, start, end), score) for start, end, score in offsets.answers),
             offsets.no_answer,
         )
         for text, offsets in zip(question_texts(doc), answer_offsets(doc))
-    ]
+    )
 
 
 def answer_offsets(doc: Doc) -> list[Offsets]:

@@ -29,7 +29,7 @@ class Offsets(NamedTuple):
     score: float = 1.0
 
 
-def get_relations(doc: Doc) -> list[Relation]:
+def get_relations(doc: Doc) -> tuple[Relation, ...]:
     """The relations of a document, ordered by head and tail.
 
     Head and tail are the spans of ``Doc.ents``, or else of a spans group, with the same characters,
@@ -42,7 +42,7 @@ def get_relations(doc: Doc) -> list[Relation]:
         head, tail = (_span(doc, spans, place) for place in (item.head, item.tail))
         if head is not None and tail is not None:
             relations.append(Relation(head, tail, item.label, item.score))
-    return relations
+    return tuple(relations)
 
 
 def set_relations(doc: Doc, relations: Iterable[Relation | tuple]) -> None:

@@ -70,7 +70,7 @@ def _show(mention: Span, gold: set[str], kb: "MappedKB") -> ShownLink:
     if gold:
         wrong = "missed" if link == NIL else "spurious"
         kind = "agreed" if link in gold else wrong
-    candidates = get_candidates(mention) or []
+    candidates = get_candidates(mention) or ()
     others = "" if link in gold else ", ".join(_name(kb, x) for x in sorted(gold))
     return ShownLink(
         kind,

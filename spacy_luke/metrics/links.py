@@ -16,7 +16,7 @@ from .answers import Answer, Answers, calibration_scores
 from .relations import FIGURES, by_type, common_places, mean
 
 NO_LINK = ""
-Candidates = list[tuple[str, float]]
+Candidates = Sequence[tuple[str, float]]
 
 
 class LinkedMention(NamedTuple):

@@ -122,15 +122,15 @@ def scored(
     answer" has the probability 0, or 1 if nothing could be scored."""
     of_label = np.zeros(len(found), dtype=np.int64)
     scores = confidence.scores(of_label, sigmoid(np.asarray([x.odds for x in found])))
-    answers = [Answer(doc[x.start : x.end], float(score)) for x, score in zip(found, scores)]
+    answers = tuple(Answer(doc[x.start : x.end], float(score)) for x, score in zip(found, scores))
     if not no_answer:
         return Answers(question, answers, float(not answers))
     given = confidence.accepts(of_label, scores)
     none = 1.0 - answers[0].score if answers else 1.0
-    return Answers(question, [x for x, is_given in zip(answers, given) if is_given], none)
+    return Answers(question, tuple(x for x, is_given in zip(answers, given) if is_given), none)
 
 
 def better(one: Answers, other: Answers, top_k: int) -> Answers:
     """The best answers of two documents to one question. Of equal ones the first is better."""
     answers = sorted([*one.answers, *other.answers], key=lambda x: -x.score)[:top_k]
-    return Answers(one.question, answers, min(one.no_answer, other.no_answer))
+    return Answers(one.question, tuple(answers), min(one.no_answer, other.no_answer))

@@ -35,7 +35,7 @@ def complete(
         accepted = confidence.accepts(np.zeros(len(best), dtype=np.int64), scores)
         order = np.argsort(-levels(values, np.zeros(len(best))), kind="stable")
         yield [
-            Completion(spans[best[i]].text, [spans[j] for j in entities[i]], float(scores[i]))
+            Completion(spans[best[i]].text, tuple(spans[j] for j in entities[i]), float(scores[i]))
             for i in order.tolist()
             if accepted[i]
         ]

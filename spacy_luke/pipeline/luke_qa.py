@@ -143,7 +143,7 @@ class LukeQA(
         own questions and answers are not changed.
         """
         questions = list_of(questions, "questions")
-        best = [Answers(str(question), [], 1.0) for question in questions]
+        best = [Answers(str(question), (), 1.0) for question in questions]
         for batch in minibatch(docs, batch_size):
             for numbers, query in every_question_of_every_doc(
                 list(batch), questions, self.make_doc, self.entity_source

@@ -180,7 +180,7 @@ def _document(article: Doc, link: Span, query: str, sentences: Sequence[Range]) 
     set_queries(doc, [query])
     right = [x for x in links if x.kb_id_ == link.kb_id_]
     by_text = {text: [x for x in right if x.text == text] for text in (y.text for y in right)}
-    set_completions(doc, [[Completion(text, spans) for text, spans in by_text.items()]])
+    set_completions(doc, [[Completion(text, tuple(spans)) for text, spans in by_text.items()]])
     return doc
 
 

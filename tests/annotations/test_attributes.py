@@ -110,3 +110,21 @@ def test_an_attribute_of_that_name_from_elsewhere_is_refused(name):
 def test_every_attribute_is_one_that_a_component_needs_or_the_score():
     assert {x.name for x in ATTRIBUTES} == {*FACTORIES, "score"}
     assert all(x.owner in (Doc, Span) and x.is_ours for x in ATTRIBUTES)
+
+
+def test_what_is_read_cannot_be_changed_in_place(saved):
+    doc = pickle.loads((saved / "doc.pickle").read_bytes())
+    ada = doc.ents[0]
+    ada._.allowed_ids = ["Q7259"]
+    doc._.queries = [("@placeholder lived there.", [ada])]
+    doc._.completions = [[("Ada", [ada])]]
+    (answers,), (completions,) = doc._.answers, doc._.completions
+    (query,) = doc._.queries
+    read = (doc._.relations, doc._.questions, doc._.answers, doc._.queries, doc._.completions)
+    inner = (answers.answers, query.candidates, completions.candidates, completions.best.mentions)
+    for values in (*read, *inner, ada._.candidates, ada._.allowed_ids):
+        assert len(values) == 1
+        with pytest.raises(AttributeError, match="'tuple' object has no attribute 'append'"):
+            values.append(values[0])
+    doc._.relations = [*doc._.relations, (doc.ents[1], ada, "home_of")]
+    assert [x.label for x in doc._.relations] == ["lived_in", "home_of"]

@@ -35,7 +35,7 @@ def test_queries_are_kept_in_order_also_equal_ones():
     doc = asked(GAP, "Who met @placeholder?", GAP)
     assert [x.text for x in doc._.queries] == [GAP, "Who met @placeholder?", GAP]
     assert [x.candidates for x in doc._.queries] == [None, None, None]
-    assert asked()._.queries == []
+    assert asked()._.queries == ()
 
 
 @pytest.mark.parametrize("text", ["", " ", "Ada", "@placeholder met @placeholder", "@Placeholder"])
@@ -107,13 +107,13 @@ def test_mentions_of_an_entity_are_merged(mentions, merged):
 
 def test_completions_are_entities_best_first():
     doc = asked(GAP, GAP)
-    assert not has_completions(doc) and doc._.completions == []
+    assert not has_completions(doc) and doc._.completions == ()
     doc._.completions = [[("Ada", [doc[0:2], doc[6:7]], 0.75), ("Babbage", [doc[3:4]])], []]
     first, second = doc._.completions
     assert (first.query, first.best.text, first.best.score) == (GAP, "Ada", 0.75)
     assert [x.start for x in first.best.mentions] == [0, 6]
     assert [(x.text, x.score) for x in first.candidates] == [("Ada", 0.75), ("Babbage", 1.0)]
-    assert (second.candidates, second.best) == ([], None)
+    assert (second.candidates, second.best) == ((), None)
 
 
 def test_completions_can_be_set_as_they_were_read():

@@ -25,8 +25,8 @@ def asked(*questions) -> Doc:
 
 def test_questions_are_kept_in_order_also_equal_ones():
     doc = asked("Who?", "When?", "Who?")
-    assert doc._.questions == ["Who?", "When?", "Who?"]
-    assert asked()._.questions == []
+    assert doc._.questions == ("Who?", "When?", "Who?")
+    assert asked()._.questions == ()
 
 
 def test_a_question_may_have_entities():
@@ -45,13 +45,13 @@ def test_what_is_not_a_list_of_questions_is_an_error(questions):
 
 def test_answers_are_spans_best_first():
     doc = asked("Whom?", "Where?")
-    assert not has_answers(doc) and doc._.answers == []
+    assert not has_answers(doc) and doc._.answers == ()
     doc._.answers = [[(doc[3:4], 0.75), doc[0:2]], []]
     first, second = doc._.answers
     assert (first.question, first.best.text, first.no_answer) == ("Whom?", "Babbage", 0.0)
     found = [(x.span.text, x.score) for x in first.answers]
     assert found == [("Babbage", 0.75), ("Ada Lovelace", 1.0)]
-    assert (second.answers, second.best, second.no_answer) == ([], None, 1.0)
+    assert (second.answers, second.best, second.no_answer) == ((), None, 1.0)
 
 
 def test_answers_can_be_set_as_they_were_read():
@@ -77,7 +77,7 @@ def test_new_questions_remove_answers():
     assert not has_answers(doc)
     doc._.answers = [[]]
     clear_answers(doc)
-    assert not has_answers(doc) and doc._.questions == ["Where?"]
+    assert not has_answers(doc) and doc._.questions == ("Where?",)
 
 
 def test_invalid_answers_are_errors():

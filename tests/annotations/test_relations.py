@@ -104,7 +104,7 @@ def test_relations_are_replaced_and_duplicates_of_a_pair_with_other_labels_stay(
     doc._.relations = [(ada, london, "b"), (ada, london, "a"), (london, ada, "c")]
     assert [x.label for x in relation_offsets(doc)] == ["a", "b", "c"]
     doc._.relations = []
-    assert doc._.relations == []
+    assert doc._.relations == ()
     assert not any(isinstance(key, tuple) and key[1] == "luke_relations" for key in doc.user_data)
 
 

@@ -49,7 +49,7 @@ def test_passages_say_what_was_judged_and_facts_within_tokens_are_left_out(data)
             *("Grace", "Rome"),
             "BORN_IN",
         )
-    assert get_relations(odd) == []
+    assert get_relations(odd) == ()
 
 
 def test_rows_are_trained_on_their_corpora(data, bert_dir, tmp_path, capsys):

@@ -110,7 +110,7 @@ def test_a_mention_that_cuts_a_token_is_left_out_with_its_relations_and_told(run
     assert "Relations of these mentions, left out with them: 1" in output
     (doc,) = load(tmp_path / "out" / "train.spacy")
     assert [ent.text for ent in doc.ents] == ["Hallin"]
-    assert get_relations(doc) == []
+    assert get_relations(doc) == ()
 
 
 @pytest.mark.parametrize(

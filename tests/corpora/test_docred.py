@@ -56,7 +56,7 @@ def test_a_relation_is_kept_once_between_first_mentions(convert, relations):
 def test_documents_without_labels_have_no_relations_and_it_is_said(convert, labels):
     bare = {key: value for key, value in RECORD.items() if key != "labels"}
     (doc,), report = convert("docred", [{**bare, **labels}])
-    assert doc._.relations == [] and len(doc.ents) == 4
+    assert doc._.relations == () and len(doc.ents) == 4
     assert "1 documents have no labels: no relations are known" in report.notes
 
 

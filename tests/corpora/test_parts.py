@@ -114,10 +114,10 @@ def test_a_relation_that_was_cut_does_not_come_back_in_other_text():
     stored = [key for part in parts for key in part.user_data if "luke_relations" in key]
     assert not stored
     joined = join([parts[0], parts[0], parts[1], parts[0]])
-    assert get_relations(joined) == []
+    assert get_relations(joined) == ()
     # spaCy's own parts keep all data of their document.
     theirs = [doc[3:].as_doc(copy_user_data=True), doc[:3].as_doc(copy_user_data=True)]
-    assert get_relations(join(theirs)) == []
+    assert get_relations(join(theirs)) == ()
 
 
 def test_queries_stay_with_whole_documents():
@@ -139,5 +139,5 @@ def test_questions_stay_with_whole_documents():
     parts, lost = cut(doc, [0, 3])
     assert lost["questions"] == 2
     for part in (*parts, join([doc, doc])):
-        assert part._.questions == [] and not has_answers(part)
+        assert part._.questions == () and not has_answers(part)
     assert len(doc._.answers) == 2

@@ -169,7 +169,7 @@ def test_types_and_relations_stay_on_the_reference_side(annotated_path, nlp, gol
     (example,) = reader(annotated_path, **settings)(nlp)
     assert [r.label for r in get_relations(example.reference)] == ["lived_in"]
     assert get_types(example.reference.ents[0]) is not None
-    assert get_relations(example.predicted) == []
+    assert get_relations(example.predicted) == ()
     spans = [*example.predicted.ents, *example.predicted.spans["all"]]
     assert len(spans) == 5 and not any(get_types(span) is not None for span in spans)
     assert not example.predicted.user_data
@@ -204,7 +204,7 @@ def test_sentences_of_a_document_that_is_cut_keep_what_lies_within(
         examples = list(corpus(nlp))
     assert len(examples) == (2 if "max_length" in settings else 3)
     first, second = (eg.reference for eg in examples[:2])
-    assert get_relations(first) == []
+    assert get_relations(first) == ()
     assert [(r.head.text, r.tail.text, r.label) for r in get_relations(second)] == [
         ("Cy", "Bo", "met")
     ]
@@ -394,7 +394,7 @@ def test_questions_are_preset_and_answers_never(asked_path, nlp):
 
 def test_questions_are_not_preset_if_switched_off(asked_path, nlp):
     (eg,) = reader(asked_path, questions=False)(nlp)
-    assert eg.predicted._.questions == [] and n_questions(eg.reference) == 2
+    assert eg.predicted._.questions == () and n_questions(eg.reference) == 2
 
 
 def test_queries_are_preset_and_completions_are_not(tmp_path, nlp):

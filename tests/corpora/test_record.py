@@ -111,7 +111,7 @@ def test_a_passage_may_have_no_entities_and_no_queries(convert):
         "record", original(record(qa(answers=()), entities=[]), record(text=" ", entities=[]))
     )
     assert len(get_queries(doc)) == 1 and not doc.ents and not has_completions(doc)
-    assert get_queries(bare) == []
+    assert get_queries(bare) == ()
 
 
 @pytest.mark.parametrize(

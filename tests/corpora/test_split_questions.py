@@ -42,7 +42,7 @@ def test_every_question_is_shown_once_with_its_answer():
     assert Counter(n_questions(eg.predicted) for eg in shown) == {1: 12, 0: 1}
     for eg in shown:
         assert question_texts(eg.predicted) == question_texts(eg.reference)
-        assert eg.predicted._.answers == []
+        assert eg.predicted._.answers == ()
         for question, answers in zip(question_texts(eg.reference), eg.reference._.answers):
             number = int(question.split(".")[1])
             assert answers.best is None if not number else answers.best.text == "abcdefghij"[number]

@@ -40,7 +40,7 @@ def test_a_paragraph_is_a_document_with_questions_and_answers(convert):
     )
     (doc,), report = result
     assert doc.text == TEXT and doc.user_data["title"] == "Ada_Lovelace"
-    assert doc._.questions == ["Who wrote it?", "Who read it?"]
+    assert doc._.questions == ("Who wrote it?", "Who read it?")
     assert texts(doc) == [["Ada King", "Ada"], []]
     assert [x.no_answer for x in doc._.answers] == [0.0, 1.0]
     assert doc._.answers[0].best.text == "Ada King"
@@ -78,7 +78,7 @@ def test_an_answer_beside_its_offset_is_moved_if_only_one_place_is_near(convert)
         ),
     )
     (doc,) = result.docs
-    assert doc._.questions == ["Who?", "When?", "Who?"]
+    assert doc._.questions == ("Who?", "When?", "Who?")
     assert texts(doc) == [["King"], ["mid-1843"], ["Ada King"]]
     assert {what: n for what, (n, _) in result.events.items()} == {
         "answers moved: their text is near their place": 2,
@@ -100,17 +100,17 @@ def test_an_answer_without_text_means_that_there_is_none(convert):
 def test_answers_that_are_not_given_are_not_annotated(convert):
     bare = {"id": 3, "question": "Why?"}
     (doc,), report = convert("squad", squad(bare, {**bare, "answers": None}))
-    assert doc._.questions == ["Why?", "Why?"] and not has_answers(doc)
+    assert doc._.questions == ("Why?", "Why?") and not has_answers(doc)
     assert report.notes == ["1 documents have only questions: answers are not given"]
     result = convert("squad", squad(bare, question("Who?", "Ada")))
-    assert result.docs[0]._.questions == ["Who?"] and texts(result.docs[0]) == [["Ada"]]
+    assert result.docs[0]._.questions == ("Who?",) and texts(result.docs[0]) == [["Ada"]]
     what = "questions left out: answers are given only for others of the paragraph"
     assert result.events == {what: (1, "article 1, paragraph 1")}
 
 
 def test_paragraphs_without_questions_or_text(convert):
     (doc,), _ = convert("squad", squad(title=None))
-    assert doc._.questions == [] and not has_answers(doc) and "title" not in doc.user_data
+    assert doc._.questions == () and not has_answers(doc) and "title" not in doc.user_data
     result = convert("squad", squad(question(), context=""))
     assert not result.docs
     assert result.events["paragraphs left out: they have no text"][0] == 1

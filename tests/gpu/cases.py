@@ -98,13 +98,13 @@ def answers(nlp: Language) -> list[np.ndarray]:
 
 
 def _written(doc: Doc) -> list[Any]:
-    vectors = doc._.luke if doc.has_extension("luke") else None
+    vectors = doc._.luke
     return [
         [(span.start, span.end, span.label) for span in doc.ents],
         *(group.attrs.get("scores", []) for group in doc.spans.values()),
         [token.tag for token in doc],
         [relation.score for relation in doc._.relations],
-        [score for span in doc.ents for score in span._.types.values()],
+        [score for span in doc.ents for score in (span._.types or {}).values()],
         vectors.token_vectors.tolist() if vectors else [],
         [span._.luke_vector.tolist() for span in doc.ents] if vectors else [],
     ]

@@ -50,7 +50,7 @@ def test_mentions_are_linked_and_have_scored_candidates(nlp):
             if ent.kb_id_ != "NIL":
                 assert candidates[0][0] == ent.kb_id_
     assert {x for x, _ in docs[0].ents[0]._.candidates} == {"city", "band"}
-    assert docs[0].ents[1].kb_id_ == "NIL" and docs[0].ents[1]._.candidates == []  # Japan
+    assert docs[0].ents[1].kb_id_ == "NIL" and docs[0].ents[1]._.candidates == ()  # Japan
     assert docs[2].ents[0].kb_id_ == "ada"
 
 
@@ -195,7 +195,7 @@ def test_unusual_mentions(nlp, caplog):
         ("nothing here", []),
     ]
     docs = linked(nlp, texts)
-    assert links(docs[1]) == ["NIL"] and docs[1].ents[0]._.candidates == []
+    assert links(docs[1]) == ["NIL"] and docs[1].ents[0]._.candidates == ()
     assert "longer than a window" in caplog.text
     assert len(links(docs[2])) == 500 and set(links(docs[2])) <= {"city", "band", "NIL"}
     assert links(docs[3]) == ["NIL"]
@@ -277,7 +277,7 @@ def test_gold_links_out_of_reach_are_counted(bert_dir, tmp_path, caplog):
 def test_names_that_are_written_differently_are_found_by_their_vectors(nlp):
     pipe = nlp.get_pipe("luke_linker")
     text = ("the capital of France sang", [(1, 4, "")])
-    assert linked(nlp, [text])[0].ents[0]._.candidates == []
+    assert linked(nlp, [text])[0].ents[0]._.candidates == ()
     make_name_vectors(nlp, pipe.kb, component="luke_linker")
     doc = linked(nlp, [text])[0]
     assert {x for x, _ in doc.ents[0]._.candidates} == {"city", "band", "ada", "kyoto"}
@@ -335,7 +335,7 @@ def test_a_mention_that_keeps_its_link_keeps_its_candidates(nlp):
     doc.ents = [Span(doc, 0, 1, "X", kb_id="mine")]
     doc.ents[0]._.candidates = [("mine", 1.0)]
     doc = nlp(doc)
-    assert links(doc) == ["mine"] and doc.ents[0]._.candidates == [("mine", 1.0)]
+    assert links(doc) == ["mine"] and doc.ents[0]._.candidates == (("mine", 1.0),)
 
 
 def test_the_text_of_entities_can_be_changed(nlp, bert_dir, tmp_path):

@@ -143,7 +143,7 @@ def test_many_questions_of_many_documents(trained, monkeypatch):
     assert pipe.answer(questions, docs) == found  # two questions, then one
     monkeypatch.setattr(pipeline_questions, "_MAX_TOKENS", 1)
     assert pipe.answer(questions, docs) == found
-    assert pipe.answer(["Who sang ?"], []) == [Answers("Who sang ?", [], 1.0)]
+    assert pipe.answer(["Who sang ?"], []) == [Answers("Who sang ?", (), 1.0)]
     assert pipe.answer([], docs) == []
 
 
@@ -194,21 +194,21 @@ def test_text_without_words_has_no_answer(trained, text):
     doc = trained.make_doc(text)
     doc._.questions = ["Where ?", "Where ?"]
     trained.get_pipe("luke_qa")(doc)
-    assert doc._.answers == [Answers("Where ?", [], 1.0)] * 2
+    assert doc._.answers == (Answers("Where ?", (), 1.0),) * 2
 
 
 @pytest.mark.parametrize("question", ["", "   "])
 def test_an_empty_question_has_no_answer(trained, question):
     doc = trained(asked(trained, "Beyoncé sang in Paris .", question, "Who sang ?"))
     empty, other = doc._.answers
-    assert empty.answers == [] and empty.no_answer == 1.0
+    assert empty.answers == () and empty.no_answer == 1.0
     assert other.best.text == "Beyoncé"
 
 
 def test_no_questions(trained):
     doc = trained(asked(trained, "Beyoncé sang in Paris ."))
-    assert doc._.answers == []
-    assert trained.make_doc("Tokyo")._.questions == []
+    assert doc._.answers == ()
+    assert trained.make_doc("Tokyo")._.questions == ()
     assert list(trained.pipe([])) == []
 
 

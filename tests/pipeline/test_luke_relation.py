@@ -136,7 +136,7 @@ def test_batches_without_relations_or_pairs_are_no_trouble(bert_dir):
     for batch in batches:
         losses = fit(nlp, batch, 2)
         assert np.isfinite(losses["luke_relation"])
-    assert nlp("")._.relations == [] and nlp("Kyoto")._.relations == []
+    assert nlp("")._.relations == () and nlp("Kyoto")._.relations == ()
 
 
 def test_spans_of_a_group_may_overlap_and_repeat(bert_dir):
