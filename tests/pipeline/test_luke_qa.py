@@ -80,6 +80,15 @@ def close(one, other) -> None:
         np.testing.assert_allclose(a[2], b[2], atol=1e-6)
 
 
+def rows_of(answers) -> list[tuple]:
+    """Answers of several documents, as :func:`scores_of`."""
+    return [
+        (x.question, [(id(y.span.doc), (y.span.start, y.span.end), y.score) for y in x.answers])
+        + (x.no_answer,)
+        for x in answers
+    ]
+
+
 @pytest.fixture(scope="module")
 def trained(bert_dir):
     nlp = make(bert_dir, top_k=2)
@@ -138,11 +147,11 @@ def test_many_questions_of_many_documents(trained, monkeypatch):
     assert [x.best.text for x in found] == ["Beyoncé", "Tokyo", "Beyoncé"]
     assert [x.best.doc for x in found] == [docs[2], docs[1], docs[2]]
     assert not any(doc._.questions or doc._.answers for doc in docs)
-    assert pipe.answer(questions, docs, batch_size=1) == found
+    close(rows_of(pipe.answer(questions, docs, batch_size=1)), rows_of(found))
     monkeypatch.setattr(pipeline_questions, "_MAX_TOKENS", 2 * sum(len(doc) for doc in docs))
-    assert pipe.answer(questions, docs) == found  # two questions, then one
+    close(rows_of(pipe.answer(questions, docs)), rows_of(found))  # two questions, then one
     monkeypatch.setattr(pipeline_questions, "_MAX_TOKENS", 1)
-    assert pipe.answer(questions, docs) == found
+    close(rows_of(pipe.answer(questions, docs)), rows_of(found))
     assert pipe.answer(["Who sang ?"], []) == [Answers("Who sang ?", (), 1.0)]
     assert pipe.answer([], docs) == []
 
@@ -255,7 +264,7 @@ def test_what_cannot_be_asked_has_no_answer_also_if_there_must_be_one(trained):
     pipe.no_answer = False
     try:
         empty, question = trained(asked(trained, "Ada sang .", " ", "Who sang ?"))._.answers
-        assert (empty.answers, empty.no_answer) == ([], 1.0)
+        assert (empty.answers, empty.no_answer) == ((), 1.0)
         assert question.answers and question.no_answer == 0.0
         (of_text,) = pipe.answer(["Who sang ?"], [asked(trained, "")])
         assert of_text.no_answer == 1.0
@@ -420,10 +429,10 @@ def test_a_saved_pipeline_answers_alike(trained, tmp_path):
     expected = scores_of(trained.pipe([x.copy() for x in docs]))
     close(scores_of(spacy.load(tmp_path).pipe([x.copy() for x in docs])), expected)
     other = spacy.blank("en").from_config(trained.config).from_bytes(trained.to_bytes())
-    assert scores_of(other.pipe([x.copy() for x in docs])) == expected
+    close(scores_of(other.pipe([x.copy() for x in docs])), expected)
     stored = DocBin(docs=[trained(docs[0].copy())], store_user_data=True).to_bytes()
     (doc,) = DocBin().from_bytes(stored).get_docs(trained.vocab)
-    assert scores_of([doc]) == expected[:2]
+    close(scores_of([doc]), expected[:2])  # alone, not in a batch
 
 
 def test_settings_are_checked(bert_dir):
