@@ -255,7 +255,7 @@ def test_what_cannot_be_asked_has_no_answer_also_if_there_must_be_one(trained):
     pipe.no_answer = False
     try:
         empty, question = trained(asked(trained, "Ada sang .", " ", "Who sang ?"))._.answers
-        assert (empty.answers, empty.no_answer) == ([], 1.0)
+        assert (empty.answers, empty.no_answer) == ((), 1.0)
         assert question.answers and question.no_answer == 0.0
         (of_text,) = pipe.answer(["Who sang ?"], [asked(trained, "")])
         assert of_text.no_answer == 1.0
