@@ -185,7 +185,7 @@ def test_without_candidates_there_are_no_completions(trained, words, ents):
     doc = Doc(trained.vocab, words=words)
     doc._.queries = [("@placeholder lived .", [doc[a:b] for a, b in ents]), "@placeholder"]
     doc = trained(doc)
-    assert [x.candidates for x in get_completions(doc)] == [[], []]
+    assert [x.candidates for x in get_completions(doc)] == [(), ()]
     assert best(doc) == [None, None]
 
 
