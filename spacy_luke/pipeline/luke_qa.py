@@ -78,11 +78,9 @@ def make_luke_qa(
     top_k: most answers to a question.
     no_answer: a document may not answer a question (as in SQuAD 2.0): answers with a score below
         ``score_threshold`` are not given. Else ``top_k`` answers are given, whatever their scores.
-    overlap_threshold: an answer is left out if a larger share of it, or of a better answer, is in
-        both.
+    overlap_threshold: leave out an answer if a larger share of it, or of a better one, is in both.
     max_answer_length: most tokens of an answer.
-    entities: finds the entity inputs of documents and questions, for example
-        ``spacy-luke.linked_mentions.v1``; by default they are ``Doc.ents``.
+    entities: finds the entity inputs, as ``spacy-luke.linked_mentions.v1``; default: ``Doc.ents``.
     """
     return LukeQA(
         nlp.vocab,
@@ -138,9 +136,8 @@ class LukeQA(
     ) -> list[Answers]:
         """Ask every question of every document.
 
-        Returns for each question the best answers in all documents (``Answer.span.doc`` is the
-        document), and the probability that none of the documents answers it. The documents'
-        own questions and answers are not changed.
+        Returns for each question the best answers in all documents (of ``Answer.span.doc``), and
+        the probability that none answers it. The documents keep their own questions and answers.
         """
         questions = list_of(questions, "questions")
         best = [Answers(str(question), (), 1.0) for question in questions]
@@ -162,8 +159,7 @@ class LukeQA(
     def set_annotations(
         self, docs: Iterable[Doc], scores: tuple[QuestionQuery, AnswerScores]
     ) -> None:
-        """Write ``Doc._.answers``. A question without pieces, or about a text without any, has no
-        answer."""
+        """Write ``Doc._.answers``: none where the question or the document has no pieces."""
         answers = iter(self._answers(*scores))
         for doc in docs:
             set_answers(doc, [next(answers) for _ in get_questions(doc)])
