@@ -20,7 +20,8 @@ from ..corpora.options import ConvertOptions
 from ..errors import StageError
 from ..kb.entity import NIL
 from .articles import STAGE
-from .entities import follow_redirects, read_links, resolve_links
+from .database import database
+from .entities import follow_redirects, read_links
 from .manifest import Manifest, read_manifest
 from .settings import VocabSettings
 
@@ -96,12 +97,9 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _resolve(manifest: Manifest) -> dict[str, Target]:
     """Linked title -> where its redirects lead."""
-    with TemporaryDirectory() as spill, duckdb.connect() as db:
-        db.execute(f"SET memory_limit = '{VocabSettings.memory}'")
-        db.execute(f"SET temp_directory = '{spill}'")
+    with TemporaryDirectory() as folder, database(VocabSettings.memory, Path(folder)) as db:
         read_links(db, [manifest])
         follow_redirects(db)
-        resolve_links(db)
         rows = db.execute(_TARGETS).fetchall()
     targets = {linked: Target(title, problem) for linked, title, problem in rows}
     for linked, target in targets.items():

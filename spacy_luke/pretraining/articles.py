@@ -257,7 +257,7 @@ def _read_docbin(path: Path, folder: Path) -> dict[str, int]:
                     doc.text,
                     [ent.start_char for ent in linked],
                     [ent.end_char for ent in linked],
-                    [ent.kb_id_.replace("_", " ") for ent in linked],
+                    [ent.kb_id_ for ent in linked],
                     [ent.text for ent in linked],
                 )
             )
@@ -266,7 +266,7 @@ def _read_docbin(path: Path, folder: Path) -> dict[str, int]:
 
 def _unusable(ent: Span) -> str:
     """Why an entity cannot be a link; empty if it can."""
-    if ent.kb_id_.replace("_", " ").strip() in UNLINKED:
+    if ent.kb_id_.strip() in UNLINKED:
         return "entity without kb_id"
     if any(character in ent.kb_id_ for character in "\t\n\r"):
         return "kb_id with a tab or a line break"

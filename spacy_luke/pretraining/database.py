@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from ..errors import StageError
 from .tables import write_table
 
 _BLOCK = 10_000
@@ -30,6 +31,15 @@ def database(memory: str, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             yield db
     finally:
         shutil.rmtree(spill, ignore_errors=True)
+
+
+def failed(what: str, error: duckdb.Error, folder: Path) -> StageError:
+    """The error of a query with a database in ``folder``."""
+    reason = str(error).partition("\n")[0]  # the other lines advise on settings of DuckDB
+    return StageError(
+        f"{what}: {reason}. Temporary files are written to {folder.parent}. If memory or disk is "
+        "insufficient, change --memory, free space, or choose a folder on another disk."
+    )
 
 
 def rows_of(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[Any, ...]]:

@@ -15,8 +15,7 @@ import duckdb
 import pyarrow.parquet as pq
 import srsly
 
-from ..errors import StageError
-from .database import database, quoted, write_query
+from .database import database, failed, quoted, write_query
 from .disk import write_json
 from .engine import Engine
 from .manifest import Counts
@@ -120,6 +119,5 @@ def _write_repetitions(paths: Sequence[Path], folder: Path) -> dict[str, int]:
         with database(VocabSettings.memory, folder) as db:
             n_rows = write_query(db, query, folder / _REPEATED, REPEATED)
     except duckdb.Error as error:
-        reason = str(error).partition("\n")[0]
-        raise StageError(f"The titles of the dump cannot be compared: {reason}.") from error
+        raise failed("The titles of the dump cannot be compared", error, folder) from error
     return {"repeated": n_rows}

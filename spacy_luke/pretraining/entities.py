@@ -14,9 +14,9 @@ import duckdb
 import srsly
 
 from ..corpora.lines import read_lines
-from ..errors import ConfigError, CorpusError, StageError
+from ..errors import ConfigError, CorpusError
 from ..vocab.entity_vocab import SPECIALS
-from .database import database, quoted, rows_of, write_query
+from .database import database, failed, quoted, rows_of, write_query
 from .disk import fingerprint
 from .engine import Engine
 from .manifest import Manifest, by_input
@@ -27,6 +27,8 @@ from .tables import ANCHORS, FROM_PARQUET, NO_COLUMNS, TARGETS, literal
 STAGE = "entities"
 _DOUBLINGS = 6
 """How often the lengths of redirect chains are halved. Redirects that remain are loops."""
+_SPACED = "replace({}, '_', ' ')"
+"""Titles of wikis may be written with underscores. Ids of annotated documents may have them."""
 _CHOSEN = "(SELECT item FROM chosen)"
 
 
@@ -66,17 +68,13 @@ def _verify_and_build(
         return _build(sources, folder, settings)
     except duckdb.Error as error:
         places = ", ".join(str(manifest.folder) for manifest in sources)
-        reason = str(error).partition("\n")[0]  # the other lines advise on settings of DuckDB
-        raise StageError(
-            f"The links of {places} cannot be counted: {reason}. If memory or disk is "
-            "insufficient, change --memory or free space."
-        ) from error
+        raise failed(f"The links of {places} cannot be counted", error, folder) from error
 
 
 def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -> dict[str, int]:
     with database(settings.memory, folder) as db:
-        read_links(db, sources)
-        counts = follow_redirects(db)
+        counts = read_links(db, sources)
+        counts.update(follow_redirects(db))
         counts.update(resolve_links(db))
         counts.update(_read_white_list(db, settings.white_list))
         counts.update(_count(db, settings))
@@ -85,9 +83,12 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
     return counts
 
 
-def read_links(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> None:
+def read_links(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> dict[str, int]:
+    """Create ``pages``, ``disambiguations`` and ``links`` (n: how often a text links to a title) of
+    one or several sets of articles. Returns the number of titles that are articles in several sets:
+    all their links count."""
     db.execute("CREATE TABLE pages (language VARCHAR, title VARCHAR, kind VARCHAR, target VARCHAR)")
-    db.execute("CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR)")
+    db.execute("CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR, n BIGINT)")
     for manifest in sources:
         language = str(manifest.settings["language"])
         pages = [literal(x) for x in manifest.paths("pages.parquet")]
@@ -99,8 +100,9 @@ def read_links(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> No
             )
         if articles:
             db.execute(
-                "INSERT INTO links SELECT ?, unnest(link_targets), unnest(link_anchors) "
-                f"{FROM_PARQUET}",
+                "INSERT INTO links SELECT ?, title, anchor, count(*) FROM (SELECT "
+                f"unnest(link_targets) AS title, unnest(link_anchors) AS anchor {FROM_PARQUET}) "
+                "GROUP BY title, anchor",
                 [language, articles],
             )
     # With several sets of one language, a title that is an article in one is an article in all.
@@ -108,6 +110,12 @@ def read_links(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> No
         "DELETE FROM pages WHERE kind <> 'article' AND (language, title) IN "
         "(SELECT (language, title) FROM pages WHERE kind = 'article')"
     )
+    db.execute(
+        "CREATE TABLE disambiguations AS SELECT DISTINCT language, title FROM pages "
+        "WHERE kind = 'disambiguation'"
+    )
+    twice = "FROM pages WHERE kind = 'article' GROUP BY language, title HAVING count(*) > 1"
+    return {"titles of several articles": _count_rows(db, f"FROM (SELECT title {twice})")}
 
 
 def follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
@@ -137,30 +145,30 @@ def follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 
 def resolve_links(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Create ``resolved``: links to articles, with redirects resolved. Other links are counted."""
-    db.execute(
-        "CREATE TABLE disambiguations AS SELECT DISTINCT language, title FROM pages "
-        "WHERE kind = 'disambiguation'"
-    )
+    """Replace ``links`` by ``resolved``: links to articles, with redirects resolved. Others are
+    counted."""
     db.execute(
         "CREATE TABLE followed AS SELECT l.language, coalesce(r.target, l.title) AS title, "
-        "l.anchor, r.target IS NOT NULL AS by_redirect, o.title IS NOT NULL AS in_loop FROM links "
-        "l LEFT JOIN redirects r ON l.language = r.language AND l.title = r.title "
+        "l.anchor, l.n, r.target IS NOT NULL AS by_redirect, o.title IS NOT NULL AS in_loop "
+        "FROM links l LEFT JOIN redirects r ON l.language = r.language AND l.title = r.title "
         "LEFT JOIN loops o ON l.language = o.language AND l.title = o.title"
     )
     ambiguous = "(language, title) IN (FROM disambiguations)"
     counts = {
-        "links": _count_rows(db, "FROM links"),
-        "links by a redirect": _count_rows(db, "FROM followed WHERE by_redirect"),
-        "links by a redirect to no article": _count_rows(db, "FROM followed WHERE in_loop"),
-        "links to a disambiguation": _count_rows(
-            db, f"FROM followed WHERE NOT in_loop AND {ambiguous}"
-        ),
+        name: _value(db, f"SELECT sum(n) FROM followed{condition}")
+        for name, condition in {
+            "links": "",
+            "links by a redirect": " WHERE by_redirect",
+            "links by a redirect to no article": " WHERE in_loop",
+            "links to a disambiguation": f" WHERE NOT in_loop AND {ambiguous}",
+        }.items()
     }
+    _drop(db, "links")
     db.execute(
-        "CREATE TABLE resolved AS SELECT language, title, anchor FROM followed "
-        f"WHERE NOT in_loop AND NOT {ambiguous}"
+        "CREATE TABLE resolved AS SELECT language, title, anchor, sum(n)::BIGINT AS n "
+        f"FROM followed WHERE NOT in_loop AND NOT {ambiguous} GROUP BY ALL"
     )
+    _drop(db, "followed", "disambiguations")
     return counts
 
 
@@ -181,8 +189,9 @@ def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, 
             "language || ':' || title, language, title FROM titles ANTI JOIN items "
             "USING (language, title)"
         )
+    _drop(db, "titles")
     db.execute(
-        "CREATE TABLE counted AS SELECT item, count(r.title) AS count FROM named n "
+        "CREATE TABLE counted AS SELECT item, coalesce(sum(r.n), 0)::BIGINT AS count FROM named n "
         "LEFT JOIN resolved r USING (language, title) GROUP BY item"
     )
     return counts
@@ -192,7 +201,7 @@ def _read_white_list(db: duckdb.DuckDBPyConnection, path: Path | None) -> dict[s
     """Create ``listed``: the articles of the white list, with redirects resolved."""
     db.execute("CREATE TABLE white_list (name VARCHAR)")
     lines = [line.strip() for _, line in read_lines(path)] if path else []
-    names = [(line.replace("_", " "),) for line in lines if line]
+    names = [(line,) for line in lines if line]
     if names:
         db.executemany("INSERT INTO white_list VALUES (?)", names)
     db.execute(
@@ -200,9 +209,13 @@ def _read_white_list(db: duckdb.DuckDBPyConnection, path: Path | None) -> dict[s
         "WHERE kind <> 'disambiguation' UNION SELECT language, title FROM resolved"
     )
     db.execute(
-        "CREATE TABLE matched AS SELECT name, language, title FROM white_list JOIN all_titles "
-        "ON name = title UNION SELECT name, language, title FROM white_list JOIN all_titles "
-        "ON name = language || ':' || title"
+        "CREATE TABLE forms AS SELECT name, name AS form FROM white_list UNION "
+        f"SELECT name, {_SPACED.format('name')} FROM white_list"
+    )
+    db.execute(
+        "CREATE TABLE matched AS SELECT name, language, title FROM forms JOIN all_titles "
+        "ON form = title UNION SELECT name, language, title FROM forms JOIN all_titles "
+        "ON form = language || ':' || title"
     )
     db.execute(
         "CREATE TABLE listed AS SELECT DISTINCT language, coalesce(r.target, m.title) AS title "
@@ -210,6 +223,7 @@ def _read_white_list(db: duckdb.DuckDBPyConnection, path: Path | None) -> dict[s
         "WHERE (language, m.title) NOT IN (FROM loops)"
     )
     n_unmatched = _count_rows(db, "FROM white_list ANTI JOIN matched USING (name)")
+    _drop(db, "pages", "all_titles", "forms", "matched", "white_list")
     return {"white list: not found": n_unmatched}
 
 
@@ -232,10 +246,11 @@ def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]
             for x in ("item", "language", "title")
         )
         db.execute(
-            f"CREATE TABLE items AS WITH s AS (SELECT {item} AS item, "
-            f"replace({title}, '_', ' ') AS title, "
+            f"CREATE TABLE items AS WITH f AS (SELECT {item} AS item, {title} AS title, "
             f"replace(regexp_replace({language}, 'wiki$', ''), '_', '-') AS language "
-            f"FROM {_table(path)} WHERE item IS NOT NULL AND title IS NOT NULL) "
+            f"FROM {_table(path)} WHERE item IS NOT NULL AND title IS NOT NULL), "
+            f"s AS (SELECT item, language, coalesce(t.title, {_SPACED.format('f.title')}) AS title "
+            "FROM f LEFT JOIN titles t USING (language, title)) "
             "SELECT first(item ORDER BY by_redirect, item) "
             "AS item, language, title FROM (SELECT s.item, s.language, "
             "coalesce(r.target, s.title) AS title, r.target IS NOT NULL AS by_redirect "
@@ -328,11 +343,17 @@ def _write(db: duckdb.DuckDBPyConnection, folder: Path, several: bool) -> None:
     )
     write_query(
         db,
-        "SELECT language, anchor, title, count(*) AS count FROM resolved GROUP BY ALL "
+        "SELECT language, anchor, title, n AS count FROM resolved "
         "ORDER BY language, anchor, count DESC, title",
         folder / "anchors.parquet",
         ANCHORS,
     )
+
+
+def _drop(db: duckdb.DuckDBPyConnection, *tables: str) -> None:
+    """Drop tables that are not needed any longer, because they take memory and disk."""
+    for table in tables:
+        db.execute(f"DROP TABLE {table}")
 
 
 def _count_rows(db: duckdb.DuckDBPyConnection, source: str) -> int:

@@ -10,6 +10,7 @@ import duckdb
 from ..errors import StageError
 from ..kb.entity import NIL, Entity, Findings
 from .articles import STAGE
+from .database import database, rows_of
 from .entities import follow_redirects, read_links, resolve_links
 from .manifest import Manifest, read_manifest
 from .sentences import sentence_starts
@@ -18,12 +19,11 @@ from .tables import FROM_PARQUET, literal
 
 _LEAD = 600
 """Characters of an article in which its first sentence is searched for."""
-_BLOCK = 1_000
 
 # An article about "Mercury (planet)" is also called "Mercury".
 _ALIASES = """
 CREATE TABLE aliases AS SELECT title, alias, sum(n) AS n FROM (
-    SELECT title, trim(anchor) AS alias, count(*) AS n FROM resolved GROUP BY ALL
+    SELECT title, trim(anchor) AS alias, sum(n) AS n FROM resolved GROUP BY ALL
     UNION ALL SELECT target, title, 0 FROM redirects
     UNION ALL SELECT title, title, 0 FROM counted
     UNION ALL SELECT title, regexp_replace(title, ' \\([^()]+\\)$', ''), 0 FROM counted
@@ -58,10 +58,7 @@ def read_articles(
     manifest = read_manifest(folder, STAGE)
     manifest.verify()
     try:
-        with TemporaryDirectory() as spill, duckdb.connect() as db:
-            db.execute(f"SET memory_limit = '{memory}'")
-            db.execute(f"SET temp_directory = '{spill}'")
-            db.execute("SET preserve_insertion_order = false")
+        with TemporaryDirectory() as spill, database(memory, Path(spill)) as db:
             _join(db, manifest, findings)
             yield from _entities(db, str(manifest.settings["language"]), findings)
     except duckdb.Error as error:
@@ -70,15 +67,14 @@ def read_articles(
 
 
 def _join(db: duckdb.DuckDBPyConnection, manifest: Manifest, findings: Findings) -> None:
-    read_links(db, [manifest])
-    for counts in (follow_redirects(db), resolve_links(db)):
+    for counts in (read_links(db, [manifest]), follow_redirects(db), resolve_links(db)):
         for reason, n in counts.items():
             findings.add(reason, n=n)
     # Annotated documents have no titles of their own.
     is_dump = manifest.settings.get("source") != "docs"
     pages = f"SELECT title FROM pages WHERE kind = 'article' AND {is_dump}"
     db.execute(
-        "CREATE TABLE counted AS SELECT title, count(r.title) AS n FROM "
+        "CREATE TABLE counted AS SELECT title, coalesce(sum(r.n), 0)::BIGINT AS n FROM "
         f"(({pages}) UNION SELECT title FROM resolved) t LEFT JOIN resolved r USING (title) "
         "GROUP BY title"
     )
@@ -95,14 +91,12 @@ def _join(db: duckdb.DuckDBPyConnection, manifest: Manifest, findings: Findings)
 
 
 def _entities(db: duckdb.DuckDBPyConnection, language: str, findings: Findings) -> Iterator[Entity]:
-    result = db.execute(_ENTITIES)
-    while rows := result.fetchmany(_BLOCK):
-        for title, n, aliases, counts, lead in rows:
-            if title == NIL:
-                findings.add(f"articles left out because their title is {NIL}", title)
-                continue
-            paragraph = (lead or "").strip().partition("\n")[0]
-            _, *others = sentence_starts(paragraph, language)
-            sentence = paragraph[: others[0]].strip() if others else paragraph
-            weights = dict(zip(aliases, map(float, counts)))
-            yield Entity(title, title, weights, sentence, count=float(n))
+    for title, n, aliases, counts, lead in rows_of(db, _ENTITIES):
+        if title == NIL:
+            findings.add(f"articles left out because their title is {NIL}", title)
+            continue
+        paragraph = (lead or "").strip().partition("\n")[0]
+        _, *others = sentence_starts(paragraph, language)
+        sentence = paragraph[: others[0]].strip() if others else paragraph
+        weights = dict(zip(aliases, map(float, counts)))
+        yield Entity(title, title, weights, sentence, count=float(n))

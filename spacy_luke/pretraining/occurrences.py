@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from marisa_trie import Trie
 
-from ..errors import ConfigError, StageError
+from ..errors import ConfigError
 from ..files import remove_folder
 from ..kb.whole_words import MAX_CHARACTERS, is_whole, normalize_words, occurrences
-from .database import database, rows_of, write_query
+from .database import database, failed, rows_of, write_query
 from .engine import Engine
 from .manifest import File, Manifest, by_input, read_manifest, verified
 from .settings import VocabSettings
@@ -126,11 +126,8 @@ def _write_texts(entities: Manifest, folder: Path, memory: str) -> dict[str, int
             keys = rows_of(db, "SELECT DISTINCT anchor FROM links")
             Trie(key for (key,) in keys).save(str(folder / _TRIE))
     except duckdb.Error as error:
-        reason = str(error).partition("\n")[0]
-        raise StageError(
-            f"The texts of {entities.folder} cannot be counted: {reason}. If memory or disk is "
-            "insufficient, change --memory or free space."
-        ) from error
+        what = f"The texts of {entities.folder} cannot be counted"
+        raise failed(what, error, folder) from error
     return dict(counts)
 
 

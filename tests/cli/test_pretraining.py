@@ -128,7 +128,7 @@ def test_ids_that_no_vocabulary_can_hold_are_dropped_and_counted(bert_dir, tmp_p
     assert counts["dropped: kb_id with a tab or a line break"] == 2
     assert counts["dropped: kb_id of a special entity"] == 1
     (path,) = read_manifest(tmp_path / "entities", "entities").paths("entity_vocab.tsv")
-    assert path.read_text("utf8").split("\n")[4:] == ["A one\t1", ""]
+    assert path.read_text("utf8").split("\n")[4:] == ["A_one\t1", ""]
 
 
 def test_a_folder_of_exports_is_read_as_several(tmp_path):

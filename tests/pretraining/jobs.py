@@ -90,6 +90,16 @@ def write_half(partition: tuple[str, int], folder: Path) -> dict[str, int]:
     return write(partition, folder)
 
 
+def write_half_once(partition: tuple[str, int, Path], folder: Path) -> dict[str, int]:
+    """Dies in the middle of its second partition, the first time."""
+    word, n, log = partition
+    (folder / "words.txt").write_text(word * (n // 2), encoding="utf8")
+    if word == "b" and not log.exists():
+        log.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write((word, n), folder)
+
+
 def refuse_all(partition: tuple[str, int], folder: Path) -> dict[str, int]:
     raise ValueError("refused")
 

@@ -68,6 +68,7 @@ def test_redirects_count_for_their_target_and_ties_go_by_name(tmp_path):
         "links to an entity": 6,
         "redirects": 3,
         "redirects to no article": 3,
+        "titles of several articles": 0,
         "white list: beyond --size": 0,
         "white list: not found": 0,
     }
@@ -213,9 +214,10 @@ def test_damaged_articles_are_named(tmp_path):
         vocabulary(tmp_path, articles)
 
 
-def test_too_little_memory_is_said(tmp_path):
-    with pytest.raises(StageError, match=r"The links of .*articles cannot be counted: .*--memory"):
+def test_too_little_memory_is_said_with_the_place_of_temporary_files(tmp_path):
+    with pytest.raises(StageError, match="articles cannot be counted: .*--memory") as caught:
         vocabulary(tmp_path, memory="1KB")
+    assert f"Temporary files are written to {tmp_path / 'entities'}." in str(caught.value)
 
 
 def test_several_languages_share_entities_through_sitelinks(tmp_path):
@@ -296,6 +298,38 @@ def test_several_sets_of_articles_of_a_language_count_together(tmp_path):
     lines = manifest.paths("entity_vocab.tsv")[0].read_text("utf8").split("\n")
     assert lines[4:6] == ["Kyoto\t3", "Tokyo\t3"]
     assert set(manifest.inputs) == {"articles 0 en", "articles 1 en"}
+    assert manifest.counts["titles of several articles"] == 0
+
+
+def test_titles_that_are_articles_of_several_sets_are_counted(tmp_path):
+    articles = [
+        make_articles(tmp_path / "one", (ATLAS, OTHERS)),
+        make_articles(tmp_path / "two", (ATLAS[:1], [])),
+    ]
+    assert vocabulary(tmp_path, *articles).counts["titles of several articles"] == 1
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_ids_of_users_keep_their_underscores(tmp_path, several):
+    """In titles of a white list and of sitelinks, underscores may also be spaces."""
+    links = [("Ada", "emp_0017"), ("Bob", "Bob Ray"), ("Ada", "emp_0017")]
+    articles = make_articles(
+        tmp_path / "a", ([article(1, "1", "Ada, Bob, Ada", links)], []), language="de"
+    )
+    (tmp_path / "list.txt").write_text("emp_0017\nBob_Ray\nde:emp_0017\n")
+    settings: dict = {"white_list": tmp_path / "list.txt"}
+    if several:
+        items = [("Q1", "emp_0017"), ("Q2", "Bob_Ray"), ("Q3", "Old_one")]
+        path = tmp_path / "s.jsonl"
+        srsly.write_jsonl(path, [{"item": x, "language": "de", "title": y} for x, y in items])
+        settings["sitelinks"] = path
+    manifest = vocabulary(tmp_path, articles, min_count=0 if several else 1, **settings)
+    assert manifest.counts["white list: not found"] == 0
+    names = EntityVocab.from_file(
+        [*manifest.paths("entity_vocab.tsv"), *manifest.paths("entity_vocab.jsonl")][0]
+    ).names
+    titles = ["de:emp_0017", "de:Bob Ray", "de:Old one"] if several else ["emp_0017", "Bob Ray"]
+    assert list(names)[4:] == titles
 
 
 def test_an_article_of_one_set_is_nothing_else_in_another(tmp_path):

@@ -67,6 +67,17 @@ def test_what_a_killed_run_left_is_finished_by_the_next(tmp_path):
     assert snapshot(tmp_path / "killed") == snapshot(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("name", ["local", "dask"])
+def test_what_a_killed_worker_left_is_removed_at_the_end(tmp_path, name):
+    if name == "dask":
+        pytest.importorskip("distributed", reason="the Dask engine needs dask and distributed")
+    parts = [(word, n, tmp_path / "log") for word, n in PARTS]
+    run(tmp_path / "stage", jobs.write_half_once, parts, Engine(name, workers=2))
+    assert (tmp_path / "log").exists()
+    run(tmp_path / "whole")
+    assert snapshot(tmp_path / "stage") == snapshot(tmp_path / "whole")
+
+
 @pytest.mark.parametrize(
     "changes,message",
     [({"size": 2}, "settings.size = 1"), ({"rule": {"name": "y"}}, "settings.rule.name = 'x'")],

@@ -115,8 +115,9 @@ def shown_target(raw: str, site: Site, page: str = "") -> str:
     """The text of ``[[raw]]``: the target without a leading colon, property or final slash."""
     text = raw.strip(" _")
     if is_relative(text, site):
-        if text.endswith("/"):
-            text = text.rstrip("/").rpartition("/")[2]
+        last = text.rstrip("/").rpartition("/")[2]
+        if text.endswith("/") and last != "..":
+            text = last
         elif text.startswith("."):
             text = _absolute(text, page)
     else:

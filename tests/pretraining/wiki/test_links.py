@@ -170,6 +170,7 @@ def test_names_of_a_wiki_of_ones_own(raw: str, kind: str, title: str) -> None:
         ("/Rota/", "Rota"),
         ("../Rota", "Team/Rota"),
         ("../Rota/", "Rota"),
+        ("../", "Team"),
         ("Handbook:Vacation_policy", "Handbook:Vacation policy"),
         (":Handbook:Vacation", "Handbook:Vacation"),
         ("std::vector", "std::vector"),
