@@ -8,7 +8,7 @@ import numpy as np
 
 from ..layers.known_spans import RELATIONS
 from ..layers.span_network import SpanQuery
-from ..report import LOGGER
+from ..report import LOGGER, log_lost
 from .class_loss import Targets
 
 Array = np.ndarray
@@ -87,7 +87,8 @@ class KnownCounts:
         return logits.reshape(-1, len(self.classes))
 
     def report(self, name: str, key: str) -> None:
-        """Log how often known spans are entities, by label, with the worst names."""
+        """Log how often known spans are entities, by label, with the worst names: as a warning if
+        some are none."""
         if not self.n_known:
             LOGGER.warning(
                 "%s: no document of the training data has a span in the group %r, so nothing can "
@@ -97,7 +98,7 @@ class KnownCounts:
                 *(name, key, name),
             )
             return
-        LOGGER.info("%s: %s", name, "; ".join(self._lines(key)))
+        log_lost(self.wrong.total(), "%s: %s.", name, "; ".join(self._lines(key)))
         n_gold = self.of_class.sum()
         right, n_known = self.right.total(), self.n_known
         if min(right, self.n_named) >= _OWN_ANNOTATIONS * max(n_known, n_gold):
