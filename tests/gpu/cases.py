@@ -181,7 +181,7 @@ def config(name: str, encoder: str, folder: Path) -> None:
     path = folder / "corpus.spacy"
     docs = documents(spacy.blank("en"))
     names = sorted({ent.text for doc in docs for ent in doc.ents})
-    records = ({"id": f"{x} {i}", "name": x} for x in names for i in range(2))
+    records = ({"id": f"{x} {i}", "name": x, "type": "X"} for x in names for i in range(2))
     build(folder / "kb", list(records))
     for doc in docs:
         for ent in doc.ents:
@@ -193,8 +193,9 @@ def config(name: str, encoder: str, folder: Path) -> None:
             set_questions(doc, ["Who was there ?", "Why ?"])
             set_answers(doc, [[doc.ents[0]], []])
     DocBin(docs=docs, store_user_data=True).to_disk(path)
+    of_kb = {"linker": "paths.kb", "all": "paths.kb", "known": "paths.names"}
     overrides = {
-        **({"paths.kb": str(folder / "kb")} if name in ("linker", "all") else {}),
+        **({of_kb[name]: str(folder / "kb")} if name in of_kb else {}),
         "paths.train": str(path),
         "paths.dev": str(path),
         "paths.encoder": encoder,

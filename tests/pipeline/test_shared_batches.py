@@ -50,11 +50,15 @@ def test_documents_that_are_replaced_in_a_batch_are_still_its_own(joint, caplog,
     assert TOLD not in caplog.text
 
 
+def copies(docs):
+    return [doc.copy() for doc in docs]
+
+
 def test_copies_that_a_component_makes_itself_train_the_encoder(joint, caplog, monkeypatch):
     nlp, examples = joint
     pipe = nlp.get_pipe("luke_ner")
     make = pipe._query
-    monkeypatch.setattr(pipe, "_query", lambda docs: make([doc.copy() for doc in docs]))
+    monkeypatch.setattr(pipe, "_query", lambda docs, *args, **kw: make(copies(docs), *args, **kw))
     exclude = ["luke_relation", "luke_entity_typing"]
     before = weights(encoder(nlp))
     for _ in range(2):  # the step of the first is owed until the second
