@@ -128,8 +128,7 @@ def read_docs(
     show_progress: bool = True,
 ) -> Manifest:
     """Read annotated documents (``.spacy`` files) as articles. Entities with a ``kb_id_`` are links
-    to that id; underscores become spaces, as in titles. Ids that are invalid in vocabularies are
-    dropped and counted."""
+    to that id. Ids that are invalid in vocabularies are dropped and counted."""
     if not language:
         raise ConfigError("Annotated documents do not contain their language; set --language.")
     check_language(language)
