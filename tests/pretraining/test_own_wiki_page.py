@@ -96,13 +96,15 @@ CONFLUENCE = """<hibernate-generic>
 <object class="Page"><id name="id">10</id><property name="title"><![CDATA[Ada Byron]]></property>
 <property name="originalVersion" class="Page"><id name="id">11</id></property></object>
 <object class="BodyContent"><id name="id">21</id><property name="body"><![CDATA[<p>She leads \
-<ac:link><ri:page ri:content-title="R&amp;D" />\
-<ac:plain-text-link-body><![CDATA[research]] ></ac:plain-text-link-body></ac:link>, near <ac:link><ri:page ri:space-key="X" ri:content-title="Berlin" /></ac:link>.</p>\
+<ac:link><ri:page ri:content-title="R&amp;D" /><ac:plain-text-link-body><![CDATA[research]] >\
+</ac:plain-text-link-body></ac:link>, near \
+<ac:link><ri:page ri:space-key="X" ri:content-title="Berlin" /></ac:link>.</p>\
 <ac:structured-macro ac:name="info"><ac:parameter ac:name="title">No</ac:parameter>\
 <ac:rich-text-body><p>Since 1833.</p></ac:rich-text-body></ac:structured-macro>]]></property>
 <property name="content" class="Page"><id name="id">11</id></property></object>
 <object class="BodyContent"><id name="id">22</id>
-<property name="body"><![CDATA[<p>An old text.</p>]]></property><property name="content" class="Page"><id name="id">10</id></property></object>
+<property name="body"><![CDATA[<p>An old text.</p>]]></property>
+<property name="content" class="Page"><id name="id">10</id></property></object>
 </hibernate-generic>
 """
 
