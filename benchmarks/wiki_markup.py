@@ -3,6 +3,8 @@
 python -m benchmarks.wiki_markup FILES...
 python -m benchmarks.wiki_markup --compare FILES...
 
+A file may have its language in front, ``fr=FILE``, if the export says another one.
+
 ``--compare`` needs ``wikipedia2vec`` (2.0) beside ``mwparserfromhell``, for instance in an
 environment of its own, with this checkout as the working folder: linked titles of every article
 by its parser and by ours, and the differences by class.
@@ -16,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import unescape
 from pathlib import Path
 from string import ascii_lowercase
@@ -24,11 +26,14 @@ from typing import Any
 
 import pandas as pd
 
+from spacy_luke.pretraining.dump_settings import markup_settings, site_of
+from spacy_luke.pretraining.settings import DumpSettings
 from spacy_luke.pretraining.wiki.balance import Blocks, without_blocks, without_side_links
 from spacy_luke.pretraining.wiki.export import Page, partitions, read_pages
 from spacy_luke.pretraining.wiki.html_tags import without_tags
 from spacy_luke.pretraining.wiki.links import resolve
 from spacy_luke.pretraining.wiki.markup import Parsed, parse
+from spacy_luke.pretraining.wiki.names import DumpNames
 from spacy_luke.pretraining.wiki.pages import disambiguation_mark
 from spacy_luke.pretraining.wiki.sites import Site
 from spacy_luke.pretraining.wiki.templates import Rules
@@ -58,28 +63,49 @@ class Measured:
     peak_mib: float = 0.0
 
 
-def articles(path: Path, counts: Counter[str]) -> Iterator[tuple[Page, Site]]:
+def articles(
+    file: str, counts: Counter[str], settings: DumpSettings
+) -> Iterator[tuple[Page, Site]]:
     """Articles, lists of meanings included; pages of all kinds are counted."""
-    for part in partitions(path):
+    language, path = _named(file)
+    parts = [
+        replace(part, site=site_of(part.site, language or part.site.language, settings))
+        for part in partitions(path)
+    ]
+    names = DumpNames()
+    for part in parts:
+        for page in read_pages(part):
+            names.add(page, part.site)
+    for part in parts:
+        site = replace(part.site, names=names.names(part.site))
         for page in read_pages(part, counts):
             counts["pages"] += 1
             if page.redirect is not None:
                 counts["redirects"] += 1
-            elif page.namespace != 0 or page.model != "wikitext":
+            elif page.namespace not in site.content or page.model != "wikitext":
                 counts["other namespaces"] += 1
             else:
-                kind = "disambiguations" if disambiguation_mark(page, part.site) else "articles"
+                kind = "disambiguations" if disambiguation_mark(page, site) else "articles"
                 counts[kind] += 1
-                yield page, part.site
+                yield page, site
 
 
-def measure(path: Path) -> Measured:
+def _named(file: str) -> tuple[str, Path]:
+    """The language and the path of ``fr=FILE``; the language of ``FILE`` is empty."""
+    language, mark, path = file.partition("=")
+    if mark and "/" not in language:
+        return language, Path(path)
+    return "", Path(file)
+
+
+def measure(file: str, settings: DumpSettings) -> Measured:
     """One dump, on one core; run in a process of its own for its peak memory."""
-    found = Measured(path.name)
+    found = Measured(_named(file)[1].name)
+    markup = markup_settings(settings)
     begun = time.process_time()
-    for page, site in articles(path, found.counts):
+    for page, site in articles(file, found.counts, settings):
         start = time.process_time()
-        parsed = parse(page.text, site)
+        parsed = parse(page.text, site, page.title, markup)
         found.markup_seconds += time.process_time() - start
         found.n_bytes += len(page.text.encode())
         found.counts["characters"] += len(parsed.text)
@@ -190,16 +216,16 @@ def peer_titles(page: Page, language: str) -> list[str] | None:
     return [link[0] for _, links, _ in paragraphs for link in links]
 
 
-def compare(path: Path) -> Difference:
+def compare(file: str) -> Difference:
     """Linked titles of every article by both parsers."""
-    found = Difference(path.name)
-    for page, site in articles(path, Counter()):
+    found = Difference(_named(file)[1].name)
+    for page, site in articles(file, Counter(), DumpSettings()):
         found.n_articles += 1
         titles = peer_titles(page, site.language or "en")
         if titles is None:
             found.n_failed += 1
             continue
-        ours = Counter(link.target for link in parse(page.text, site).links)
+        ours = Counter(link.target for link in parse(page.text, site, page.title).links)
         theirs: Counter[str] = Counter()
         for title in titles:
             kind, normal = resolve(title, site)
@@ -291,20 +317,26 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("files", nargs="+", type=Path, help="MediaWiki exports")
+    p.add_argument("files", nargs="+", help="MediaWiki exports")
+    p.add_argument("--namespaces", nargs="*", default=[], help="further ones with articles")
+    p.add_argument("--templates", nargs="*", default=[], help="whose text is kept")
+    p.add_argument("--tables", action="store_true", help="keep their text")
     p.add_argument("--compare", action="store_true", help="with the parser of wikipedia2vec")
     p.add_argument("--results", type=Path, help="file that the records are added to")
     args = p.parse_args(argv)
     if args.compare:
-        differences = [compare(path) for path in args.files]
+        differences = [compare(file) for file in args.files]
         _keep(args.results, "parsers", differences)
         print(difference_tables(differences))
         return
     found = []
-    for path in args.files:
+    settings = DumpSettings(
+        namespaces=tuple(args.namespaces), templates=tuple(args.templates), tables=args.tables
+    )
+    for file in args.files:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=context) as pool:
-            found.append(pool.submit(measure, path).result())
+            found.append(pool.submit(measure, file, settings).result())
     _keep(args.results, "markup", found)
     print(dump_tables(found))
 

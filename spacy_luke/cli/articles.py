@@ -1,4 +1,4 @@
-"""``spacy luke articles``: a wiki dump, or annotated documents, to text with links."""
+"""``spacy luke articles``: a wiki dump, linked text, or annotated documents, to articles."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,8 @@ from .stages import (
 )
 
 # Files that are not hidden, for example pages1.xml-p1p41242.bz2.
-_NAME = re.compile(r"[^.].*(\.xml(-[^.]*)?(\.bz2|\.gz)?|\.spacy)$")
+_NAME = re.compile(r"[^.].*(\.xml(-[^.]*)?(\.bz2|\.gz)?|\.spacy|\.jsonl)$")
+_KINDS = (".spacy", ".jsonl")
 _UNSUPPORTED = re.compile(r"[^.].*\.xml(-[^.]*)?\.(7z|xz|zip|zst)$")
 
 
@@ -32,7 +33,8 @@ def articles_cli(
         typer.Argument(
             metavar="IN...",
             help="MediaWiki exports (.xml, .bz2, .gz; multistream dumps are read in parts), or "
-            ".spacy files whose entities have a kb_id; or folders of them.",
+            ".jsonl files of linked text, or .spacy files whose entities have a kb_id; or folders "
+            "of one kind.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the stage.")],
@@ -77,18 +79,22 @@ def articles_cli(
     """
     with pretraining_extra():
         from ..pretraining.articles import read_docs, read_dump
+        from ..pretraining.linked_text import read_linked_text
 
     msg = Printer()
     with exit_on_error(msg):
         workers_engine = Engine(engine, workers, scheduler)
         sources = [file for path in sources for file in _files(path, msg)]
-        docs = [path for path in sources if path.suffix == ".spacy"]
-        if docs and len(docs) < len(sources):
+        kinds = {path.suffix if path.suffix in _KINDS else "export": path for path in sources}
+        if len(kinds) > 1:
             raise ConfigError(
-                f"{docs[0]} is not an export: read .spacy files into their own folder."
+                f"{' and '.join(map(str, kinds.values()))} are of different kinds: read them into "
+                "folders of their own."
             )
-        if docs:
+        if ".spacy" in kinds:
             manifest = read_docs(sources, out, workers_engine, language, progress)
+        elif ".jsonl" in kinds:
+            manifest = read_linked_text(sources, out, workers_engine, language, progress)
         else:
             settings = DumpSettings(
                 language,
@@ -124,5 +130,7 @@ def _files(path: Path, msg: Printer) -> list[Path]:
             "Provide them as bz2, gzip or plain XML."
         )
     if not supported:
-        raise CorpusError(f"{path} contains no export (.xml, .xml.bz2, .xml.gz) or .spacy file.")
+        raise CorpusError(
+            f"{path} contains no export (.xml, .xml.bz2, .xml.gz), .jsonl or .spacy file."
+        )
     return supported

@@ -17,13 +17,13 @@ from ..files import remove_folder
 from ..report import LOGGER
 from ..vocab.entity_vocab import SPECIALS
 from .dump_pages import PageTable, hidden_folders, read_page_tables
+from .dump_settings import markup_settings, site_of
 from .engine import Engine
 from .manifest import Manifest, files_of_input, read_manifest
 from .settings import DumpSettings
 from .stage import begin
 from .tables import ARTICLES, CATEGORIES, EXCLUDED, FACTS, LEFT_OUT, PAGES, TableWriter
 from .wiki.export import Page, Partition, partitions
-from .wiki.languages import CANONICAL_NAMESPACES
 from .wiki.links import resolve
 from .wiki.markup import MarkupSettings, Parsed, parse
 from .wiki.pages import disambiguation_mark
@@ -54,11 +54,11 @@ def read_dump(
         )
     language = settings.language or _language(parts)
     check_language(language)
-    parts = [replace(part, site=_site(part.site, language, settings)) for part in parts]
+    parts = [replace(part, site=site_of(part.site, language, settings)) for part in parts]
     recorded = {**asdict(settings), "language": language, "source": "dump"}
     read = {part.path for part in parts}
     inputs = files_of_input([path for path in paths if path in read])  # index files are not read
-    markup = MarkupSettings(settings.tables, _templates(settings.templates))
+    markup = markup_settings(settings)
     with begin(STAGE, folder, recorded, inputs, len(parts)) as stage:
         if not stage.finished:
             tables, skipped = read_page_tables(stage, parts, engine, show_progress)
@@ -91,35 +91,6 @@ def _language(parts: Sequence[Partition]) -> str:
     return languages[0]
 
 
-def _site(site: Site, language: str, settings: DumpSettings) -> Site:
-    """A site with what the user says about it. Raises ConfigError."""
-    numbers = {
-        name.casefold(): n for n, name in {**CANONICAL_NAMESPACES, **site.namespaces}.items()
-    }
-    content = {MAIN}
-    for name in settings.namespaces:
-        number = int(name) if re.fullmatch("-?[0-9]+", name) else numbers.get(name.casefold())
-        if number is None or (site.namespaces and number not in site.namespaces):
-            known = ", ".join(f"{n} {x}".strip() for n, x in sorted(site.namespaces.items()))
-            raise ConfigError(f"--namespaces {name}: this wiki has {known or 'no list of them'}.")
-        content.add(number)
-    prefixes = (prefix.strip(" :").casefold() for prefix in settings.interwikis)
-    return replace(
-        site, language=language, content=frozenset(content), interwikis=frozenset(prefixes)
-    )
-
-
-def _templates(texts: Sequence[str]) -> dict[str, str]:
-    """Casefolded name -> argument."""
-    found = {}
-    for text in texts:
-        name, _, key = text.partition("=")
-        if not name.strip():
-            raise ConfigError(f"--templates {text}: use NAME or NAME=ARGUMENT.")
-        found[name.strip().replace("_", " ").casefold()] = key.strip() or "1"
-    return found
-
-
 def read_docs(
     paths: Sequence[Path],
     folder: Path,
@@ -128,8 +99,7 @@ def read_docs(
     show_progress: bool = True,
 ) -> Manifest:
     """Read annotated documents (``.spacy`` files) as articles. Entities with a ``kb_id_`` are links
-    to that id; underscores become spaces, as in titles. Ids that are invalid in vocabularies are
-    dropped and counted."""
+    to that id. Ids that are invalid in vocabularies are dropped and counted."""
     if not language:
         raise ConfigError("Annotated documents do not contain their language; set --language.")
     check_language(language)

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from benchmarks.wiki_markup import dump_tables, measure
+from spacy_luke.pretraining.settings import DumpSettings
 
 EXPORT = Path(__file__).parents[2] / "project" / "corpus" / "encyclopedia.xml"
 
 
 def test_the_projects_own_export() -> None:
-    found = measure(EXPORT)
+    found = measure(str(EXPORT), DumpSettings())
     counts = found.counts
     kinds = (
         "pages",

@@ -188,7 +188,7 @@ def test_what_nothing_can_be_learned_from_is_told(bert_dir, tmp_path):
     assert "The vocabulary would be empty: no link leads to an article" in message
     dump = CORPUS / "encyclopedia.xml"
     both = fail("articles", dump, tmp_path / "docs.spacy", "-l", "en", "-o", tmp_path / "both")
-    assert "docs.spacy is not an export: read .spacy files into their own folder" in both
+    assert "are of different kinds: read them into folders of their own" in both
     twice = fail("articles", dump, dump, "-o", tmp_path / "twice")
     assert "encyclopedia.xml is a copy of" in twice
 

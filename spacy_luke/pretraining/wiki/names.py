@@ -22,6 +22,8 @@ from .pages import MAGIC_WORD
 from .sites import MAIN, PROPERTY, Names, Site
 
 _GUESSED = frozenset((*FILE_NAMES, *CATEGORY_NAMES, *INTERWIKI_PREFIXES))
+_SURE = DISAMBIGUATION_SUFFIXES | disambiguation_templates("")
+"""Names that say what a template is, whatever its text is."""
 _HIDDEN = re.compile(r"<!--|<(nowiki|noinclude)(?=[\s>])[^<>]*(?<!/)>")
 _CATEGORY = re.compile(r"\[\[\s*([^\[\]|:\n]+):([^\[\]|\n]+)")
 _WORDS = re.compile("|".join(map(re.escape, sorted(DISAMBIGUATION_SUFFIXES))), re.IGNORECASE)
@@ -46,13 +48,13 @@ class _Page(Protocol):
 class DumpNames:
     """Names of a part of a dump; parts are merged by ``update``.
 
-    has_templates: whether there is any page of a template. marking: templates that mark
-    disambiguation pages by themselves. redirects: template -> the template that it stands for.
-    Other fields: as in ``sites.Names``.
+    marking: templates that mark disambiguation pages by their text. others: templates of the
+    language's table that do not. redirects: template -> the template that it stands for. Other
+    fields: as in ``sites.Names``.
     """
 
-    has_templates: bool = False
     marking: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
     redirects: dict[str, str] = field(default_factory=dict)
     prefixes: set[str] = field(default_factory=set)
     double_colons: set[str] = field(default_factory=set)
@@ -81,29 +83,27 @@ class DumpNames:
             self.slashes.add(title)
 
     def _add_template(self, page: _Page, site: Site) -> None:
-        self.has_templates = True
         name = _name(page.title)
         if page.redirect is not None:
             self.redirects[name] = _name(page.redirect)
         elif marks_disambiguations(page.text, site):
             self.marking.add(name)
+        elif name not in _SURE and name in disambiguation_templates(site.language):
+            self.others.add(name)
 
     def update(self, other: "DumpNames") -> None:
-        self.has_templates |= other.has_templates
         for name, values in vars(other).items():
-            if name != "has_templates":
-                getattr(self, name).update(values)
+            getattr(self, name).update(values)
 
     def names(self, site: Site) -> Names:
-        """The names for a site of these pages. Templates of a Wikipedia that mark disambiguation
-        pages by a program (Lua) are those of its language's table, too."""
-        marking: frozenset[str] | None = None
-        if self.has_templates:
-            known = disambiguation_templates(site.language) if site.is_wikimedia else frozenset()
-            seeds = known | self.marking
-            marking = frozenset(x for x in (*seeds, *self.redirects) if self._end(x) in seeds)
+        """The names for a site of these pages. A template of the language's table marks
+        disambiguation pages unless its page in the dump does not say so; in a Wikipedia it always
+        does, because a program (Lua) may say so."""
+        known = disambiguation_templates(site.language)
+        seeds = self.marking | (known if site.is_wikimedia else known - self.others)
+        marking = (x for x in (*seeds, *self.redirects) if self._end(x) in seeds)
         return Names(
-            disambiguations=marking,
+            disambiguations=frozenset(marking),
             prefixes=frozenset(self.prefixes),
             double_colons=frozenset(self.double_colons),
             slashes=frozenset(self.slashes),

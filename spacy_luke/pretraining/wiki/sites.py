@@ -29,8 +29,8 @@ _WIKIMEDIA = re.compile(
 class Names:
     """What the pages of a dump tell about names in its markup; see ``names.DumpNames``.
 
-    disambiguations: casefolded names of the templates that mark disambiguation pages; None if they
-        are unknown, because the dump has no templates.
+    disambiguations: casefolded names of the templates that mark disambiguation pages; None: those
+        of the language's table.
     prefixes: casefolded; a title in the main namespace starts with each of them and a colon, so
         they are neither names of namespaces nor of other wikis.
     double_colons: the same, for titles with two colons, which are not properties.

@@ -3,6 +3,7 @@
 import pytest
 
 from spacy_luke.pretraining.wiki.export import Page
+from spacy_luke.pretraining.wiki.languages import disambiguation_templates
 from spacy_luke.pretraining.wiki.names import DumpNames, marks_disambiguations
 from spacy_luke.pretraining.wiki.pages import disambiguation_mark, redirect_target
 from spacy_luke.pretraining.wiki.sites import Names, Site
@@ -90,16 +91,20 @@ def names(site: Site, *pages: Page) -> Names:
 
 
 def test_a_dump_with_templates_tells_which_mark_disambiguation_pages() -> None:
+    """Those that it lacks are those of its language."""
     found = names(
         OWN,
         article("Template:Many Words", "__DISAMBIG__ x", 10),
         article("Template:Several", "One of several.[[Category:Disambiguation pages]]", 10),
         article("Template:Sev", "", 10, redirect="Template:Several"),
-        article("Template:Disambig", "Not what it says.", 10),
+        article("Template:Dab", "A dab of paint.", 10),
+        article("Template:Disambiguation", "Not an article.", 10),
         article("Template:DP", "Department: {{{1}}}", 10),
         article("Handbook", "__DISAMBIG__"),
     )
-    assert found.disambiguations == {"many words", "several", "sev"}
+    assert found.disambiguations is not None
+    assert {"many words", "several", "sev", "disambiguation"} < found.disambiguations
+    assert not {"dab", "dp"} & found.disambiguations
     site = Site(language="nl", names=found)
     marks = [
         disambiguation_mark(article("A", x), site)
@@ -130,8 +135,9 @@ def test_what_a_template_says_of_itself_does_not_mark_its_pages(text: str, marks
     assert marks_disambiguations(text, OWN) is marks
 
 
-def test_a_dump_without_templates_does_not_tell() -> None:
-    assert names(OWN, article("A", "x")).disambiguations is None
+def test_without_templates_in_the_dump_they_are_those_of_the_language() -> None:
+    found = names(OWN, article("A", "x")).disambiguations
+    assert found == Site(language="en").disambiguations == disambiguation_templates("en")
 
 
 def test_titles_tell_what_is_no_prefix() -> None:
