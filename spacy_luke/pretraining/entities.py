@@ -120,7 +120,8 @@ def read_links(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> di
 
 def follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Create ``redirects`` (redirect -> final target) and ``loops``, redirects without an article
-    at their end: loops, and redirects to a category.
+    at their end: loops, and redirects to a category. Of several targets (an alias of several
+    records of linked text) the first one by name is used.
 
     With redirects a -> b -> c -> d, a points to b, then c (1st pass), then d (2nd pass).
     """
@@ -138,8 +139,12 @@ def follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     loops += "ON a.language = b.language AND a.target = b.title"
     db.execute(f"CREATE TABLE loops AS {loops}")
     db.execute("DELETE FROM redirects WHERE (language, title) IN (FROM loops)")
+    several = "GROUP BY language, title HAVING count(DISTINCT target) > 1"
     return {
         "redirects": _count_rows(db, "FROM redirects"),
+        "redirects to several articles": _count_rows(
+            db, f"FROM (SELECT title FROM pages WHERE kind = 'redirect' {several})"
+        ),
         "redirects to no article": _count_rows(db, "FROM loops"),
     }
 
