@@ -5,7 +5,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from spacy.language import Language
@@ -84,7 +83,7 @@ def read_article_docs(
                     yield writer.write(parsed, location)
             advance(file.stat().st_size)
         writer.finish()
-    except (duckdb.Error, pa.ArrowException) as error:
+    except pa.ArrowException as error:
         reason = str(error).partition("\n")[0]
         raise StageError(f"The articles of {path} cannot be read: {reason}.") from error
 
@@ -97,7 +96,8 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _resolve(manifest: Manifest) -> dict[str, Target]:
     """Linked title -> where its redirects lead."""
-    with TemporaryDirectory() as folder, database(VocabSettings.memory, Path(folder)) as db:
+    failure = f"The articles of {manifest.folder} cannot be read"
+    with TemporaryDirectory() as spill, database(VocabSettings.memory, Path(spill), failure) as db:
         read_links(db, [manifest])
         follow_redirects(db)
         rows = db.execute(_TARGETS).fetchall()

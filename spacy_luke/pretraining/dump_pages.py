@@ -11,11 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
 import pyarrow.parquet as pq
 import srsly
 
-from .database import database, failed, quoted, write_query
+from .database import database, quoted, write_query
 from .disk import write_json
 from .engine import Engine
 from .manifest import Counts
@@ -115,9 +114,6 @@ def _write_repetitions(paths: Sequence[Path], folder: Path) -> dict[str, int]:
         "timestamp DESC, part, row) AS place FROM p SEMI JOIN twice USING (title)) "
         "WHERE place > 1 ORDER BY part, row"
     )
-    try:
-        with database(VocabSettings.memory, folder) as db:
-            n_rows = write_query(db, query, folder / _REPEATED, REPEATED)
-    except duckdb.Error as error:
-        raise failed("The titles of the dump cannot be compared", error, folder) from error
+    with database(VocabSettings.memory, folder, "The titles of the dump cannot be compared") as db:
+        n_rows = write_query(db, query, folder / _REPEATED, REPEATED)
     return {"repeated": n_rows}

@@ -10,13 +10,12 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-import duckdb
 import srsly
 
 from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError
 from ..vocab.entity_vocab import SPECIALS
-from .database import database, failed, quoted, rows_of, write_query
+from .database import Database, database, quoted, rows_of, write_query
 from .disk import fingerprint
 from .engine import Engine
 from .manifest import Manifest, by_input
@@ -54,25 +53,16 @@ def build_vocabulary(
     recorded = {k: v for k, v in asdict(settings).items() if k not in (*files, "memory")}
     inputs = {name: manifest.fingerprint for name, manifest in sources.items()}
     inputs.update({name: fingerprint(path) for name, path in files.items() if path})
-    work = partial(_verify_and_build, settings=settings)
+    work = partial(_build, settings=settings)
     with begin(STAGE, folder, {**recorded, "languages": languages}, inputs) as stage:
         return stage.run([list(articles)], work, Engine(workers=1), show_progress)
 
 
-def _verify_and_build(
-    sources: Sequence[Manifest], folder: Path, settings: VocabSettings
-) -> dict[str, int]:
+def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -> dict[str, int]:
     for manifest in sources:
         manifest.verify()
-    try:
-        return _build(sources, folder, settings)
-    except duckdb.Error as error:
-        places = ", ".join(str(manifest.folder) for manifest in sources)
-        raise failed(f"The links of {places} cannot be counted", error, folder) from error
-
-
-def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -> dict[str, int]:
-    with database(settings.memory, folder) as db:
+    places = ", ".join(str(manifest.folder) for manifest in sources)
+    with database(settings.memory, folder, f"The links of {places} cannot be counted") as db:
         counts = read_links(db, sources)
         counts.update(follow_redirects(db))
         counts.update(resolve_links(db))
@@ -83,7 +73,7 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
     return counts
 
 
-def read_links(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> dict[str, int]:
+def read_links(db: Database, sources: Sequence[Manifest]) -> dict[str, int]:
     """Create ``pages``, ``disambiguations`` and ``links`` (n: how often a text links to a title) of
     one or several sets of articles. Returns the number of titles that are articles in several sets:
     all their links count."""
@@ -118,9 +108,10 @@ def read_links(db: duckdb.DuckDBPyConnection, sources: Sequence[Manifest]) -> di
     return {"titles of several articles": _count_rows(db, f"FROM (SELECT title {twice})")}
 
 
-def follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+def follow_redirects(db: Database) -> dict[str, int]:
     """Create ``redirects`` (redirect -> final target) and ``loops``, redirects without an article
-    at their end: loops, and redirects to a category.
+    at their end: loops, and redirects to a category. Of several targets (an alias of several
+    records of linked text) the first one by name is used.
 
     With redirects a -> b -> c -> d, a points to b, then c (1st pass), then d (2nd pass).
     """
@@ -138,13 +129,17 @@ def follow_redirects(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     loops += "ON a.language = b.language AND a.target = b.title"
     db.execute(f"CREATE TABLE loops AS {loops}")
     db.execute("DELETE FROM redirects WHERE (language, title) IN (FROM loops)")
+    several = "GROUP BY language, title HAVING count(DISTINCT target) > 1"
     return {
         "redirects": _count_rows(db, "FROM redirects"),
+        "redirects to several articles": _count_rows(
+            db, f"FROM (SELECT title FROM pages WHERE kind = 'redirect' {several})"
+        ),
         "redirects to no article": _count_rows(db, "FROM loops"),
     }
 
 
-def resolve_links(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+def resolve_links(db: Database) -> dict[str, int]:
     """Replace ``links`` by ``resolved``: links to articles, with redirects resolved. Others are
     counted."""
     db.execute(
@@ -172,7 +167,7 @@ def resolve_links(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return counts
 
 
-def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
+def _count(db: Database, settings: VocabSettings) -> dict[str, int]:
     """Create ``counted`` (links per entity) and ``named`` (names per entity). An entity is a title
     or, with sitelinks, an item. A title without an item is an entity, too."""
     db.execute(
@@ -197,7 +192,7 @@ def _count(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, 
     return counts
 
 
-def _read_white_list(db: duckdb.DuckDBPyConnection, path: Path | None) -> dict[str, int]:
+def _read_white_list(db: Database, path: Path | None) -> dict[str, int]:
     """Create ``listed``: the articles of the white list, with redirects resolved."""
     db.execute("CREATE TABLE white_list (name VARCHAR)")
     lines = [line.strip() for _, line in read_lines(path)] if path else []
@@ -227,10 +222,12 @@ def _read_white_list(db: duckdb.DuckDBPyConnection, path: Path | None) -> dict[s
     return {"white list: not found": n_unmatched}
 
 
-def _read_sitelinks(db: duckdb.DuckDBPyConnection, path: Path) -> dict[str, int]:
+def _read_sitelinks(db: Database, path: Path) -> dict[str, int]:
     """Create ``items``: item, language and title. Languages may be given as wikis (``dewiki``), and
     titles may have underscores, as in the wikis' tables. If a title is a redirect, its target is
     used, unless the target has its own item."""
+    import duckdb  # see ``database``
+
     try:
         rows = db.execute(f"DESCRIBE FROM {_table(path)}").fetchall()
         missing = {"item", "language", "title"} - {name.lower() for name, *_ in rows}
@@ -289,7 +286,7 @@ def _table(path: Path) -> str:
     return f"read_parquet('{name}', {NO_COLUMNS})"
 
 
-def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str, int]:
+def _choose(db: Database, settings: VocabSettings) -> dict[str, int]:
     """Create ``chosen``: the entities with their ids, by descending count, then name."""
     listed = "SELECT DISTINCT item FROM named SEMI JOIN listed USING (language, title)"
     db.execute(
@@ -313,7 +310,7 @@ def _choose(db: duckdb.DuckDBPyConnection, settings: VocabSettings) -> dict[str,
     }
 
 
-def _write(db: duckdb.DuckDBPyConnection, folder: Path, several: bool) -> None:
+def _write(db: Database, folder: Path, several: bool) -> None:
     if several:
         rows = rows_of(
             db,
@@ -350,16 +347,16 @@ def _write(db: duckdb.DuckDBPyConnection, folder: Path, several: bool) -> None:
     )
 
 
-def _drop(db: duckdb.DuckDBPyConnection, *tables: str) -> None:
+def _drop(db: Database, *tables: str) -> None:
     """Drop tables that are not needed any longer, because they take memory and disk."""
     for table in tables:
         db.execute(f"DROP TABLE {table}")
 
 
-def _count_rows(db: duckdb.DuckDBPyConnection, source: str) -> int:
+def _count_rows(db: Database, source: str) -> int:
     return int(_value(db, f"SELECT count(*) {source}"))
 
 
-def _value(db: duckdb.DuckDBPyConnection, query: str) -> int:
+def _value(db: Database, query: str) -> int:
     row = db.execute(query).fetchone()
     return int(row[0] or 0) if row else 0

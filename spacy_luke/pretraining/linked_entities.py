@@ -5,12 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import duckdb
-
-from ..errors import StageError
 from ..kb.entity import NIL, Entity, Findings
 from .articles import STAGE
-from .database import database, rows_of
+from .database import Database, database, rows_of
 from .entities import follow_redirects, read_links, resolve_links
 from .manifest import Manifest, read_manifest
 from .sentences import sentence_starts
@@ -57,16 +54,13 @@ def read_articles(
     """
     manifest = read_manifest(folder, STAGE)
     manifest.verify()
-    try:
-        with TemporaryDirectory() as spill, database(memory, Path(spill)) as db:
-            _join(db, manifest, findings)
-            yield from _entities(db, str(manifest.settings["language"]), findings)
-    except duckdb.Error as error:
-        reason = str(error).partition("\n")[0]
-        raise StageError(f"The articles of {folder} cannot be read: {reason}.") from error
+    failure = f"The articles of {folder} cannot be read"
+    with TemporaryDirectory() as spill, database(memory, Path(spill), failure) as db:
+        _join(db, manifest, findings)
+        yield from _entities(db, str(manifest.settings["language"]), findings)
 
 
-def _join(db: duckdb.DuckDBPyConnection, manifest: Manifest, findings: Findings) -> None:
+def _join(db: Database, manifest: Manifest, findings: Findings) -> None:
     for counts in (read_links(db, [manifest]), follow_redirects(db), resolve_links(db)):
         for reason, n in counts.items():
             findings.add(reason, n=n)
@@ -90,7 +84,7 @@ def _join(db: duckdb.DuckDBPyConnection, manifest: Manifest, findings: Findings)
         )
 
 
-def _entities(db: duckdb.DuckDBPyConnection, language: str, findings: Findings) -> Iterator[Entity]:
+def _entities(db: Database, language: str, findings: Findings) -> Iterator[Entity]:
     for title, n, aliases, counts, lead in rows_of(db, _ENTITIES):
         if title == NIL:
             findings.add(f"articles left out because their title is {NIL}", title)

@@ -126,7 +126,8 @@ def _tell_bad_records(manifest: Manifest) -> None:
 def _tell_repeated_titles(manifest: Manifest) -> None:
     pages = [literal(path) for path in manifest.paths("pages.parquet")]
     twice = f"{FROM_PARQUET} WHERE kind = 'article' GROUP BY title HAVING count(*) > 1"
-    with TemporaryDirectory() as folder, database(VocabSettings.memory, Path(folder)) as db:
+    failure = f"The titles of {manifest.folder} cannot be counted"
+    with TemporaryDirectory() as spill, database(VocabSettings.memory, Path(spill), failure) as db:
         query = f"SELECT count(*), min(title) FROM (SELECT title {twice})"
         n, title = db.execute(query, [pages]).fetchall()[0]
     if n:

@@ -12,7 +12,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +20,7 @@ from marisa_trie import Trie
 from ..errors import ConfigError
 from ..files import remove_folder
 from ..kb.whole_words import MAX_CHARACTERS, is_whole, normalize_words, occurrences
-from .database import database, failed, rows_of, write_query
+from .database import database, rows_of, write_query
 from .engine import Engine
 from .manifest import File, Manifest, by_input, read_manifest, verified
 from .settings import VocabSettings
@@ -108,26 +107,22 @@ def _write_texts(entities: Manifest, folder: Path, memory: str) -> dict[str, int
     entities.verify()
     (anchors,) = entities.paths("anchors.parquet")
     counts: Counter[str] = Counter()
-    try:
-        with database(memory, folder) as db:
-            db.execute(
-                "CREATE TABLE links (language VARCHAR, anchor VARCHAR, title VARCHAR, count BIGINT)"
-            )
-            for batch in _normalized(anchors, counts):
-                db.register("batch", batch)
-                db.execute("INSERT INTO links FROM batch")
-            write_query(
-                db,
-                "SELECT language, anchor, title, sum(count) AS count FROM links GROUP BY ALL "
-                "ORDER BY language, anchor, count DESC, title",
-                folder / _LINKS,
-                ANCHORS,
-            )
-            keys = rows_of(db, "SELECT DISTINCT anchor FROM links")
-            Trie(key for (key,) in keys).save(str(folder / _TRIE))
-    except duckdb.Error as error:
-        what = f"The texts of {entities.folder} cannot be counted"
-        raise failed(what, error, folder) from error
+    with database(memory, folder, f"The texts of {entities.folder} cannot be counted") as db:
+        db.execute(
+            "CREATE TABLE links (language VARCHAR, anchor VARCHAR, title VARCHAR, count BIGINT)"
+        )
+        for batch in _normalized(anchors, counts):
+            db.register("batch", batch)
+            db.execute("INSERT INTO links FROM batch")
+        write_query(
+            db,
+            "SELECT language, anchor, title, sum(count) AS count FROM links GROUP BY ALL "
+            "ORDER BY language, anchor, count DESC, title",
+            folder / _LINKS,
+            ANCHORS,
+        )
+        keys = rows_of(db, "SELECT DISTINCT anchor FROM links")
+        Trie(key for (key,) in keys).save(str(folder / _TRIE))
     return dict(counts)
 
 

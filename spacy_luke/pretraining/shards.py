@@ -9,7 +9,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import spacy
@@ -17,16 +16,17 @@ import srsly
 from spacy.language import Language
 from spacy.util import get_package_path, is_package
 
-from ..errors import ConfigError, StageError
+from ..errors import ConfigError
 from ..files import sha256_of
 from ..report import LOGGER
 from ..vocab.entity_vocab import EntityVocab
 from ..vocab.pieces import PieceTokenizer
+from .database import database
 from .engine import Engine
 from .manifest import File, Manifest, by_input, verified
 from .sentences import sentence_starts
 from .sequences import Article, SequenceLimits, cut_sequences, lay_out
-from .settings import RULES, SENTENCIZER, ShardSettings
+from .settings import RULES, SENTENCIZER, ShardSettings, VocabSettings
 from .stage import begin
 from .tables import FROM_PARQUET, SEQUENCES, TableWriter, literal
 
@@ -124,7 +124,7 @@ def _build(
 ) -> dict[str, int]:
     counts: Counter[str] = Counter()
     verified(partition.folder, partition.file, partition.stage)
-    ids = _ids(partition)
+    ids = _ids(partition, folder)
     limits = SequenceLimits(settings.max_pieces, settings.max_entities)
     cut = partial(_sentence_starts, partition.language, sentences)
     with (
@@ -166,17 +166,15 @@ def _row(
     )
 
 
-def _ids(partition: _Partition) -> dict[str, int]:
+def _ids(partition: _Partition, folder: Path) -> dict[str, int]:
     """Title -> id, of the vocabulary's titles that the partition links to."""
-    try:
-        with duckdb.connect() as db:
-            rows = db.execute(
-                f"SELECT title, id {FROM_PARQUET} t SEMI JOIN (SELECT DISTINCT unnest("
-                f"link_targets) AS title {FROM_PARQUET}) USING (title) WHERE language = ?",
-                [literal(partition.targets), literal(partition.articles), partition.language],
-            ).fetchall()
-    except duckdb.Error as error:
-        raise StageError(f"The links of {partition} cannot be looked up: {error}") from error
+    failure = f"The links of {partition} cannot be looked up"
+    with database(VocabSettings.memory, folder, failure) as db:
+        rows = db.execute(
+            f"SELECT title, id {FROM_PARQUET} t SEMI JOIN (SELECT DISTINCT unnest("
+            f"link_targets) AS title {FROM_PARQUET}) USING (title) WHERE language = ?",
+            [literal(partition.targets), literal(partition.articles), partition.language],
+        ).fetchall()
     return dict(rows)
 
 

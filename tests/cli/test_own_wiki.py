@@ -8,8 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_luke.cli import app
-from spacy_luke.pretraining.articles import STAGE
+from spacy_luke.pretraining.articles import STAGE, read_dump
+from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.manifest import Manifest, read_manifest
+from spacy_luke.pretraining.settings import DumpSettings
+from spacy_luke.pretraining.wiki.streams import MAX_PLAIN, decompressed
 from tests.pretraining.wiki.exports import export, page
 
 NAMESPACES = {
@@ -154,6 +157,23 @@ def test_a_plain_dump_beside_its_multistream_file_is_not_read_again(tmp_path, ca
     assert list(manifest.inputs) == ["0 acme-pages-articles-multistream.xml.bz2"]
     assert manifest.counts["pages"] == len(PAGES) and "repeated page" not in manifest.counts
     assert "acme-pages-articles.xml.bz2 is not read" in caplog.text
+
+
+def test_a_dump_is_decompressed_once(tmp_path, monkeypatch):
+    data = export(*PAGES * 1000, language="en", namespaces=NAMESPACES).encode()
+    (tmp_path / "acme.xml.bz2").write_bytes(bz2.compress(data))
+    sizes = []
+
+    def counted(*arguments):
+        for chunk in decompressed(*arguments):
+            sizes.append(len(chunk))
+            yield chunk
+
+    monkeypatch.setattr("spacy_luke.pretraining.wiki.export.decompressed", counted)
+    settings = DumpSettings(language="en")
+    read_dump([tmp_path / "acme.xml.bz2"], tmp_path / "a", Engine(workers=1), settings, False)
+    assert len(data) > 2 * MAX_PLAIN
+    assert len(data) <= sum(sizes) <= len(data) + MAX_PLAIN  # and the first part for its head
 
 
 def test_nothing_but_the_articles_stays(tmp_path):

@@ -68,6 +68,7 @@ def test_redirects_count_for_their_target_and_ties_go_by_name(tmp_path):
         "links to an entity": 6,
         "redirects": 3,
         "redirects to no article": 3,
+        "redirects to several articles": 0,
         "titles of several articles": 0,
         "white list: beyond --size": 0,
         "white list: not found": 0,

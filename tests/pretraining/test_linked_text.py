@@ -133,6 +133,13 @@ def test_links_that_overlap_or_are_blank_are_dropped_and_counted(tmp_path):
     assert manifest.counts["dropped: link without text"] == 2
 
 
+def test_an_alias_of_several_records_is_counted(tmp_path):
+    other = {**BOB, "aliases": ["Countess"]}
+    articles = read(tmp_path, ADA, other, BERLIN)
+    entities = build_vocabulary([articles], tmp_path / "entities", VocabSettings(), False)
+    assert entities.counts["redirects to several articles"] == 1
+
+
 def test_a_title_of_several_records_is_told(tmp_path, caplog):
     manifest = read(tmp_path, ADA, BOB, BERLIN, BERLIN)
     assert "1 titles are those of several records, for example Berlin" in caplog.text

@@ -6,6 +6,8 @@ from .html_tags import BREAK, HOLE
 
 _OPENING = re.compile(r"[ \t:*#]*\{\|")
 _MARKS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\|\||!!|\|")
+_ATTRIBUTE = r"[\w-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"']+)"
+_ATTRIBUTES = re.compile(rf"{_ATTRIBUTE}(?:\s+{_ATTRIBUTE})*")
 _LIST = re.compile(r"^[*#:;]+\s*")
 
 
@@ -61,8 +63,11 @@ def _cells(text: str, is_head: bool) -> list[str]:
 
 
 def _content(cell: str) -> str:
-    """A cell without its attributes, which end with a bar."""
-    return _split(cell, ("|",), most=1)[-1]
+    """A cell without its attributes, which end with a bar. The bar may be in a template that was
+    left out, as in ``colspan=2 {{yes}}``."""
+    content = _split(cell, ("|",), most=1)[-1]
+    is_left_out = HOLE in content and _ATTRIBUTES.fullmatch(content.strip(f" \t{HOLE}"))
+    return "" if is_left_out else content
 
 
 def _split(text: str, marks: tuple[str, ...], most: int = 0) -> list[str]:

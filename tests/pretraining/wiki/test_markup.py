@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_luke.pretraining.wiki.markup import parse
+from spacy_luke.pretraining.wiki.markup import MarkupSettings, parse
 from spacy_luke.pretraining.wiki.sites import Site
 
 BASE = "https://de.wikipedia.org/wiki/A"
@@ -274,3 +274,39 @@ def test_spaces_before_brackets_that_become_empty_go_with_them() -> None:
     parsed = parse("b  ({{x}}) [[a|c]] d {{x}} ({{x}}) [[e]]")
     assert parsed.text == "b c d e"
     assert [parsed.text[start:end] for start, end, _ in parsed.links] == ["c", "e"]
+
+
+@pytest.mark.parametrize(
+    "markup,text",
+    [
+        ("<translate>\n<!--T:1-->\nA [[dog]].</translate>\n<languages/>", "A dog."),
+        ("A <tvar|name>[[dog]]</>.", "A dog."),
+        ('A <tvar name="x">[[dog]]</tvar>.', "A dog."),
+        ("<tabber>\nOne=\nA [[dog]].\n|-|\nTwo=A cat = x.\n</tabber>", "A dog.\n\nA cat = x."),
+        ("<tabber>One=a<ref>x</ref>|-|b</tabber>", "a\n\nb"),
+        ('<tabs><tab name="One">a</tab><tab name="Two">b</tab></tabs>', "a\n\nb"),
+        ("use <command name> here", "use <command name> here"),
+    ],
+)
+def test_tags_of_other_wikis(markup: str, text: str) -> None:
+    assert seen(markup, Site(language="en")) == text
+
+
+@pytest.mark.parametrize(
+    "markup,text",
+    [
+        ("{|\n! a !! b\n|-\n| 1 || [[dog|Dog]]\n|}", "a | b\n1 | Dog"),
+        ('{| class="x"\n|+ style=x | Dogs\n|-\n| style="a" | 1\n| 2\n|}', "Dogs\n1 | 2"),
+        ("{|\n|\n* a\n* b\n| c\n|}", "a b | c"),
+        ("{|\n| a\n{|\n| b\n|}\n| c\n|}", "a\n\nb\n\nc"),
+        ("x\n{|\n| a\n|} y", "x\n\na\n\ny"),
+        ("{|\n| a {{lang|fr|b|c}} || {{yes}}\n| colspan=2 {{yes}}\n|}", "a b"),
+        ("{|\n|-\n|}\nx", "x"),
+        ("{|\n| a\n== b ==\nc", "c"),
+        ("<table><tr><td>a</td><td>[[dog]]</td></tr></table>", "a\n\ndog"),
+    ],
+)
+def test_tables_are_kept_as_lines_if_wanted(markup: str, text: str) -> None:
+    kept = MarkupSettings(tables=True)
+    assert parse(markup, Site(language="en"), settings=kept).text == text
+    assert "a" not in parse(markup, Site(language="en")).text

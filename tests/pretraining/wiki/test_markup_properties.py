@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.pretraining.wiki.markup import parse
+from spacy_luke.pretraining.wiki.markup import MarkupSettings, Parsed, parse
 from spacy_luke.pretraining.wiki.tidy import Edit, Link, apply
 
 WORD = st.text("abcdéßžабв東京", min_size=1, max_size=6)
@@ -24,6 +24,10 @@ def test_the_text_at_the_offsets_is_the_anchor(parts: list[str | tuple[str, str]
     markup = "".join(f"[[{p[0]}|{p[1]}]] " if isinstance(p, tuple) else p for p in parts)
     headings = [line for line in markup.split("\n") if line.startswith("=")]
     parsed = parse(markup)
+    with_tables = parse(markup, settings=MarkupSettings(tables=True))
+    assert len(with_tables.links) >= len(parsed.links)
+    for start, end, _ in with_tables.links:
+        assert with_tables.text[start:end].strip()
     if not headings:  # a link in a line that became a heading goes with it
         assert [parsed.text[start:end] for start, end, _ in parsed.links] == anchors
 
@@ -41,7 +45,13 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=60).map("".join))
 @settings(max_examples=500, deadline=None)
 def test_any_page_is_read(markup: str) -> None:
-    parsed = parse(markup)
+    for tables in (False, True):
+        parsed = parse(markup, settings=MarkupSettings(tables))
+        check(parsed)
+        assert parse(markup, settings=MarkupSettings(tables)) == parsed
+
+
+def check(parsed: Parsed) -> None:
     end = 0
     for link in parsed.links:
         assert end <= link.start < link.end <= len(parsed.text)
@@ -53,7 +63,6 @@ def test_any_page_is_read(markup: str) -> None:
     assert not set(parsed.text) & set("\x02\x03\x0b\u200e\u00a0")
     assert "\n\n\n" not in parsed.text
     assert all(count > 0 for count in parsed.dropped.values())
-    assert parse(markup) == parsed
 
 
 SPANS = st.lists(st.integers(0, 20), min_size=0, max_size=12, unique=True).map(sorted)
