@@ -1,14 +1,13 @@
 """``Span._.candidates``: ids that a span may be linked to, with scores; ``Span._.allowed_ids``: ids
 to which the user restricts its links."""
 
-import math
 from collections.abc import Iterable
-from numbers import Real
 from typing import NamedTuple
 
 from spacy.tokens import Doc, Span
 
 from ..errors import InputError
+from .given import list_of, name_of, probability, row_of
 from .mentions import NIL
 from .span_values import get_value, remove_value, remove_values, set_value
 
@@ -34,20 +33,26 @@ def get_candidates(span: Span) -> tuple[Candidate, ...] | None:
     return None if rows is None else tuple(Candidate(name, score) for name, score in rows)
 
 
-def set_candidates(span: Span, candidates: Iterable[tuple[str, float]]) -> None:
+def set_candidates(span: Span, candidates: Iterable[tuple[str, float]] | None) -> None:
     """Replace the candidates of a span. Their order is kept: give the best first. An empty list
-    means that there are none.
+    means that there are none; None that nobody was asked for them.
 
-    Raises InputError for an id that is empty, not a string or repeated, and for a score that is not
-    a finite number.
+    Raises InputError for an item of another type, for an id that is empty, not a string or
+    repeated, and for a score that is not a probability.
     """
-    given = [(name, score) for name, score in candidates]
-    names = _checked([name for name, _ in given], CANDIDATES)
-    for _, score in given:
-        if not isinstance(score, Real) or not math.isfinite(score):
-            raise InputError(f"A score of Span._.candidates is {score!r}, not a finite number.")
+    if candidates is None:
+        remove_value(span, CANDIDATES)
+        return
+    given = [
+        row_of(x, Candidate, "An item of Span._.candidates", "(id, score)")
+        for x in list_of(candidates, "Span._.candidates", "(id, score)")
+    ]
+    names = _checked([x.id for x in given], CANDIDATES)
     # Lists, because DocBin and bytes do not keep tuples.
-    rows = [[name, float(score)] for name, (_, score) in zip(names, given)]
+    rows = [
+        [name, probability(x.score, "A score of Span._.candidates")]
+        for name, x in zip(names, given)
+    ]
     set_value(span, CANDIDATES, rows)
 
 
@@ -73,9 +78,7 @@ def set_allowed_ids(span: Span, ids: Iterable[str] | None) -> None:
     if ids is None:
         remove_value(span, ALLOWED_IDS)
         return
-    if isinstance(ids, str):
-        raise InputError(f"Span._.allowed_ids is the string {ids!r}; give a list of ids.")
-    names = _checked(list(ids), ALLOWED_IDS)
+    names = _checked(list_of(ids, "Span._.allowed_ids", "ids"), ALLOWED_IDS)
     if NIL in names:
         raise InputError(
             f'Span._.allowed_ids contains "{NIL}", which is always allowed. To allow nothing else, '
@@ -85,10 +88,8 @@ def set_allowed_ids(span: Span, ids: Iterable[str] | None) -> None:
 
 
 def _checked(ids: list[str], attribute: str) -> list[str]:
-    for name in ids:
-        if not isinstance(name, str) or not name:
-            raise InputError(f"An id of Span._.{attribute} is {name!r}, not a non-empty string.")
+    ids = [name_of(name, f"An id of Span._.{attribute}") for name in ids]
     if len(set(ids)) < len(ids):
         repeated = next(name for i, name in enumerate(ids) if name in ids[:i])
         raise InputError(f"Span._.{attribute} contains the id {repeated!r} twice.")
-    return [str(name) for name in ids]
+    return ids

@@ -3,12 +3,12 @@ that belong in it."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Real
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
 from ..errors import InputError
+from .given import list_of, name_of, probability, row_of, span_of
 from .mentions import UNLINKED, characters, spans_of
 from .span_values import data_of
 
@@ -81,17 +81,18 @@ def set_queries(doc: Doc, queries: Iterable[str | Query | tuple[str, Any]]) -> N
     empty one), for one string instead of a list, for other types, and for a candidate that is empty
     or not a span of the document.
     """
-    if isinstance(queries, str):
-        raise InputError(f"Doc._.queries is {queries!r}; give a list of queries.")
     stored = []
-    for item in queries:
-        if not isinstance(item, str) and (not isinstance(item, tuple | list) or len(item) != 2):
-            raise InputError(f"A query is {item!r}, not a string or (text, candidates).")
-        text, candidates = Query(item) if isinstance(item, str) else Query(*item)
+    for item in list_of(queries, "Doc._.queries", "queries"):
+        form = "a string or (text, candidates)"
+        text, candidates = (
+            Query(item) if isinstance(item, str) else row_of(item, Query, "A query", form)
+        )
         check_query(text)
         rows = None
         if candidates is not None:
-            by_place = {(x.start, x.end): x for x in _checked(doc, candidates)}
+            spans = list_of(candidates, "The candidates of a query", "spans")
+            checked = [span_of(doc, x, "A candidate") for x in spans]
+            by_place = {(x.start, x.end): x for x in checked}
             rows = [_row(by_place[place]) for place in sorted(by_place)]
         stored.append([str(text), rows])
     clear_completions(doc)
@@ -203,14 +204,19 @@ def set_completions(doc: Doc, completions: Iterable[Completions | Iterable[Any]]
     """Replace the completions. There is one item per query: :class:`Completions`, or a list of
     (text, mentions) or (text, mentions, score), best first.
 
-    Raises InputError if there are more or fewer items than queries, and for a mention that is empty
-    or not a span of the document.
+    Raises InputError if there are more or fewer items than queries, for an item of another type,
+    for a mention that is empty or not a span of the document, and for a score that is not a
+    probability.
     """
     rows = []
-    for item in completions:
-        found = [Completion(*x) for x in _candidates_in(item)]
-        places = [[characters(span) for span in _checked(doc, x.mentions)] for x in found]
-        rows.append([Offsets(x.text, of_text, x.score) for x, of_text in zip(found, places)])
+    for item in list_of(completions, "Doc._.completions", "the completions of each query"):
+        given = item.candidates if isinstance(item, Completions) else item
+        rows.append(
+            [
+                _offsets(doc, row_of(x, Completion, "A completion", "(text, mentions, score)"))
+                for x in list_of(given, "An item of Doc._.completions", "completions")
+            ]
+        )
     set_completion_offsets(doc, rows)
 
 
@@ -223,10 +229,8 @@ def set_completion_offsets(doc: Doc, completions: Sequence[Sequence[Offsets]]) -
             f"{len(completions)}. Set Doc._.queries first."
         )
     for text, mentions, score in (x for items in completions for x in items):
-        if not isinstance(text, str) or not text:
-            raise InputError(f"The text of a completion is {text!r}, not a non-empty string.")
-        if not isinstance(score, Real):
-            raise InputError(f"The score of a completion is {score!r}, not a number.")
+        name_of(text, "The text of a completion")
+        probability(score, "The score of a completion")
         for start, end in mentions:
             if not 0 <= start < end <= length:
                 raise InputError(
@@ -250,16 +254,10 @@ def check_same_queries(predicted: Doc, reference: Doc) -> None:
         )
 
 
-def _candidates_in(item: Any) -> Iterable[Any]:
-    return item.candidates if isinstance(item, Completions) else item
-
-
-def _checked(doc: Doc, spans: Iterable[Any]) -> list[Span]:
-    spans = list(spans)
-    for span in spans:
-        if not isinstance(span, Span) or span.doc is not doc or not len(span):
-            raise InputError(f"A candidate is {span!r}, which is not a span of the document.")
-    return spans
+def _offsets(doc: Doc, item: Completion) -> Offsets:
+    spans = list_of(item.mentions, "The mentions of a completion", "spans")
+    places = [characters(span_of(doc, span, "A mention")) for span in spans]
+    return Offsets(item.text, places, item.score)
 
 
 def _completion(doc: Doc, item: Offsets) -> Completion:

@@ -1,18 +1,20 @@
 """``Doc._.questions`` and ``Doc._.answers``: questions about a document and their answers."""
 
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Real
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 from ..errors import InputError
+from .given import list_of, probability, row_of, span_of
 from .span_values import data_of
 
 # The form of spaCy's own keys for custom attributes of documents, so DocBin keeps them.
 QUESTIONS = ("._.", "luke_questions", None, None)
 ANSWERS = ("._.", "luke_answers", None, None)
+
+_FORM = "a span, or (span, score)"
 
 Question = str | Doc
 """The text of a question, or a document with entities of its own."""
@@ -59,21 +61,12 @@ def set_questions(doc: Doc, questions: Iterable[Question]) -> None:
     questions are allowed. Raises InputError for one string instead of a list, and for other types.
     """
     stored = []
-    for question in list_of(questions, "Doc._.questions"):
+    for question in list_of(questions, "Doc._.questions", "questions"):
         if not isinstance(question, str | Doc):
             raise InputError(f"A question is {question!r}, not a string or a Doc.")
         stored.append(question if isinstance(question, str) else _pack(question))
     data_of(doc).pop(ANSWERS, None)
     data_of(doc)[QUESTIONS] = stored
-
-
-def list_of(questions: Iterable[Question], owner: str) -> list[Question]:
-    """The questions as a list. owner: named by the InputError for one question, whose characters or
-    words would be asked, or for what is not iterable."""
-    if isinstance(questions, str | Doc) or not isinstance(questions, Iterable):
-        shown = str(questions) if isinstance(questions, Doc) else questions
-        raise InputError(f"{owner} is {shown!r}; give a list of questions.")
-    return list(questions)
 
 
 def copy_questions(source: Doc, target: Doc) -> None:
@@ -147,16 +140,19 @@ def set_answers(doc: Doc, answers: Iterable[Answers | Iterable[Any]]) -> None:
     (span, score), best first. An empty list means that there is no answer.
 
     Raises InputError if there are more or fewer items than questions, for an item of another type,
-    and for a span that is empty or of another document.
+    for a span that is empty or of another document, and for a score that is not a probability.
     """
     rows = []
-    for item in answers:
-        pairs = [Answer(x) if isinstance(x, Span) else _pair(x) for x in _spans_of(item)]
-        for span, _ in pairs:
-            if not isinstance(span, Span) or span.doc is not doc or not len(span):
-                raise InputError(f"An answer is {span!r}, which is not a span of the document.")
+    for item in list_of(answers, "Doc._.answers", "the answers to each question"):
+        given = item.answers if isinstance(item, Answers) else item
+        pairs = [
+            Answer(x) if isinstance(x, Span) else row_of(x, Answer, "An answer", _FORM)
+            for x in list_of(given, "An item of Doc._.answers", "spans, empty if there is none")
+        ]
+        spans = [span_of(doc, x.span, "An answer") for x in pairs]
         no_answer = item.no_answer if isinstance(item, Answers) else float(not pairs)
-        rows.append(Offsets([(x.start_char, x.end_char, s) for x, s in pairs], no_answer))
+        found = [(x.start_char, x.end_char, y.score) for x, y in zip(spans, pairs)]
+        rows.append(Offsets(found, no_answer))
     set_answer_offsets(doc, rows)
 
 
@@ -174,29 +170,13 @@ def set_answer_offsets(doc: Doc, answers: Sequence[Offsets]) -> None:
                 raise InputError(
                     f"An answer has the characters {start} to {end} of a text of {length}."
                 )
-            if not isinstance(score, Real):
-                raise InputError(f"The score of an answer is {score!r}, not a number.")
+            probability(score, "The score of an answer")
+        probability(item.no_answer, "The score of no answer")
     # Lists, because DocBin and bytes do not keep tuples.
     data_of(doc)[ANSWERS] = [
         [[[int(a), int(b), float(x)] for a, b, x in item.answers], float(item.no_answer)]
         for item in answers
     ]
-
-
-def _spans_of(item: Any) -> Iterable[Any]:
-    if isinstance(item, Answers):
-        return item.answers
-    if isinstance(item, str | Span) or not isinstance(item, Iterable):
-        raise InputError(
-            f"The answers to a question are {item!r}; give a list of spans, empty if there is none."
-        )
-    return item
-
-
-def _pair(item: Any) -> Answer:
-    if not isinstance(item, tuple | list) or len(item) != 2:
-        raise InputError(f"An answer is {item!r}, which is not a span, or a span and its score.")
-    return Answer(*item)
 
 
 def _span(doc: Doc, start: int, end: int) -> Span:

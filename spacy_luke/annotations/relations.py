@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from ..errors import InputError
+from .given import list_of, name_of, probability, row_of, span_of
 from .span_values import Key, data_of, key_of, keys_of, remove_values
 
 ATTRIBUTE = "luke_relations"
@@ -48,24 +48,20 @@ def get_relations(doc: Doc) -> tuple[Relation, ...]:
 def set_relations(doc: Doc, relations: Iterable[Relation | tuple]) -> None:
     """Replace the relations of a document. Each is (head, tail, label) or (..., score).
 
-    Raises InputError for a span of another document, an empty span or an empty label.
+    Raises InputError for an item of another type, a span of another document, an empty span, an
+    empty label, and a score that is not a probability.
     """
     stored: dict[Key, list[list[Any]]] = {}
-    for item in relations:
-        relation = Relation(*item)
-        for span in (relation.head, relation.tail):
-            if span.doc is not doc or not len(span):
-                raise InputError(
-                    f"A relation {relation.label!r} has {span.text!r} as head or tail, which is "
-                    + ("empty." if span.doc is doc else "a span of another document.")
-                )
-        if not relation.label:
-            raise InputError("The label of a relation is empty.")
-        head, tail = relation.head, relation.tail
+    for item in list_of(relations, "Doc._.relations", "relations"):
+        relation = row_of(item, Relation, "A relation", "(head, tail, label, score)")
+        label = name_of(relation.label, "The label of a relation")
+        head = span_of(doc, relation.head, f"The head of a relation {label!r}")
+        tail = span_of(doc, relation.tail, f"The tail of a relation {label!r}")
+        score = probability(relation.score, f"The score of a relation {label!r}")
         # The tail relative to the head: Doc.from_docs shifts offsets in keys, but not in values.
         start, end = tail.start_char - head.start_char, tail.end_char - head.start_char
         rows = stored.setdefault(key_of(head, ATTRIBUTE), [])
-        rows.append([start, end, relation.label, float(relation.score)])
+        rows.append([start, end, label, score])
     remove_values(doc, ATTRIBUTE)
     data_of(doc).update(stored)
 

@@ -1,10 +1,13 @@
 """``Span._.types``: the types of a span, each with a score."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from spacy.tokens import Doc, Span
 
-from .span_values import get_value, remove_values, set_value
+from ..errors import InputError
+from .given import name_of, probability
+from .span_values import get_value, remove_value, remove_values, set_value
 
 ATTRIBUTE = "types"
 
@@ -16,12 +19,39 @@ def get_types(span: Span) -> dict[str, float] | None:
     types = get_value(span, ATTRIBUTE)
     if types is None:
         return None
-    return dict(sorted(types.items(), key=lambda item: (-item[1], item[0])))
+    return _Types(sorted(types.items(), key=lambda item: (-item[1], item[0])))
 
 
-def set_types(span: Span, types: Mapping[str, float]) -> None:
-    """Replace the types of a span. An empty mapping means that the span has no type."""
-    set_value(span, ATTRIBUTE, {str(name): float(score) for name, score in types.items()})
+def set_types(span: Span, types: Mapping[str, float] | None) -> None:
+    """Replace the types of a span. An empty mapping means that the span has no type; None that
+    nobody was asked for them.
+
+    Raises InputError for what is not a mapping, for a type that is not a string or empty, and for a
+    score that is not a probability.
+    """
+    if types is None:
+        remove_value(span, ATTRIBUTE)
+        return
+    if not isinstance(types, Mapping):
+        raise InputError(f"Span._.types is {types!r}; give a dictionary of types and their scores.")
+    names = [name_of(name, "A type of Span._.types") for name in types]
+    scores = [probability(types[name], f"The score of the type {name!r}") for name in names]
+    set_value(span, ATTRIBUTE, dict(zip(names, scores)))
+
+
+def _refuse(self: object, *args: object, **kwargs: object) -> Any:
+    raise InputError(
+        "Span._.types is a copy, which cannot be changed. Assign a new dictionary, for example "
+        'span._.types = {**(span._.types or {}), "/person": 0.9}.'
+    )
+
+
+class _Types(dict[str, float]):
+    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refuse
+
+    def __reduce_ex__(self, protocol: object) -> tuple:
+        return dict, (tuple(self.items()),)
 
 
 def with_ancestors(types: Mapping[str, float]) -> dict[str, float]:

@@ -223,7 +223,7 @@ def predicted_entities(doc: Doc) -> list[Entity]:
     """The entities, with scores if a spans group has them."""
     scores = scores_of(doc)
     return [
-        Entity(e.start_char, e.end_char, e.label_, scores.get((e.start, e.end, e.label)))
+        Entity(e.start_char, e.end_char, e.label_, scores.get((e.start_char, e.end_char, e.label)))
         for e in doc.ents
     ]
 

@@ -93,7 +93,8 @@ def read_squad_paragraphs(
 
     Keys read: ``data``, a list of articles, each with ``paragraphs`` and an optional ``title``;
     ``context`` and ``qas`` of a paragraph; ``id``, ``question`` and optional ``answers``, with
-    ``text`` and ``answer_start``, of a question. An answer without text means that there is none.
+    ``text`` and ``answer_start``, of a question. An answer without text means that there is none,
+    as does ``is_impossible`` where ``answers`` is missing.
     Other keys, such as ``plausible_answers``, are ignored.
 
     Raises CorpusError, with the place, for a file that is not JSON, and for an invalid record.
@@ -125,7 +126,8 @@ def _read_question(item: Any, owner: str) -> SquadQuestion:
     require_key(item, "id", owner)
     if type(item["id"]) not in (str, int):
         raise CorpusError(f"id of {owner} is {kind_of(item['id'])}, not a string.")
-    answers = None
+    # SQuAD 2.0 gives questions without an answer an empty list; other tools leave it out.
+    answers: list[SquadAnswer] | None = [] if item.get("is_impossible") is True else None
     if item.get("answers") is not None:
         with errors_at(owner):
             items = get_items(item, "answers")

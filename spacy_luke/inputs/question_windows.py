@@ -88,6 +88,32 @@ class QuestionWindows:
         first, last = starts[inside] + shift, ends[inside] - 1 + shift
         return WindowTokens(filled[inside], offsets_of(counts), first, last)
 
+    def columns(self, tokens: WindowTokens, places: Array) -> Array:
+        """(n_windows, 2) which of a window's tokens, counted from 1, are the first and the last of
+        its question's place; both 0 if the window does not contain both.
+
+        tokens: :meth:`window_tokens`. places: (n_questions, 2) the first and the last token in the
+        document; -1 for none.
+        """
+        window = np.repeat(np.arange(len(self.windows)), np.diff(tokens.offsets))
+        number = np.arange(len(window)) - tokens.offsets[window] + 1
+        asked = self.windows.docs
+        wanted = places[asked] + self.passages.token_offsets[self.of_doc[asked]][:, None]
+        wanted[places[asked] < 0] = -1
+        columns = np.zeros(wanted.shape, dtype=np.int64)
+        for end in range(2):
+            hit = tokens.tokens == wanted[window, end]
+            columns[window[hit], end] = number[hit]
+        columns[(columns == 0).any(1)] = 0
+        return columns
+
+    def contain(self, columns: Array) -> Array:
+        """(n_questions,) whether a window contains the question's place. columns: of all
+        windows."""
+        found = np.zeros(len(self.of_doc), dtype=bool)
+        found[self.windows.docs[columns[:, 0] > 0]] = True
+        return found
+
     def batches(self, most: int | None) -> Iterator[tuple[int, int]]:
         """Ranges [low, high) of windows with at most ``most`` pieces in total."""
         return bounded(self.sizes(), most)

@@ -199,7 +199,7 @@ def AnswerScorer_v1(
         ``docs/results.md``; ``none``.
     stride: pieces that consecutive windows of a long document share. Answers that are longer may
         not be found.
-    max_question_pieces: a longer question is cut, as published.
+    max_question_pieces: a longer question is cut, as published; at most half of a window's.
     max_mention_pieces: the number of an entity's first pieces that its positions use.
     learn_rate_factor: learning rate of the head, relative to the config's.
     """

@@ -25,6 +25,7 @@ from ..inputs.spliced import Spliced, insert_markers, keep_around, replace_range
 from ..inputs.windows import Windows
 from ..model.heads import LinearHead
 from ..model.packing import Array, Entities, LukeInputs
+from ..report import LOGGER
 from ..validation import Count, check_settings
 from ..vocab.pieces import PieceTokenizer
 from . import encoder_run
@@ -107,6 +108,8 @@ class ClozeScorer(Scorer[ClozeQuery, ClassScores]):
         own, because its candidates are marked in it."""
         own = module_of(encoder_node(encoder))
         tokenizer, mask = own.pieces, own.mask_id
+        # At least half of a short window is for the passage.
+        most = min(self.max_query_pieces, own.window[0] // 2)
         n = np.arange(len(query.queries))
         tables = [_table(spans) for spans in query.candidates]
         docs = [query.docs[i] for i in query.of_query_doc]
@@ -116,6 +119,16 @@ class ClozeScorer(Scorer[ClozeQuery, ClassScores]):
         gap_table = np.stack([query.gaps, query.gaps + 1], 1)
         questions = pieces_of(encoder, query.queries, [row[None] for row in gap_table])
         gaps = self._gaps(questions, *span_pieces(questions, gap_table, n), tokenizer)
+        n_cut = int((np.diff(gaps.pieces.piece_offsets) > most).sum())
+        if n_cut and own.reports_first("cut queries"):
+            LOGGER.warning(
+                "%d of %d queries are longer than max_query_pieces (%d) or half a window; the "
+                "pieces around their gaps are used. This warning is logged once per encoder.",
+                n_cut,
+                len(n),
+                self.max_query_pieces,
+            )
+        gaps = keep_around(*gaps, most)
         order = np.argsort(text.starts, kind="stable")
         order = order[text.ends[order] > text.starts[order]]
         mentions = PlacedEntities(
@@ -129,7 +142,7 @@ class ClozeScorer(Scorer[ClozeQuery, ClassScores]):
             tokenizer,
             size=own.window[0] + 2,
             stride=self.stride,
-            max_question_pieces=self.max_query_pieces,
+            max_question_pieces=most,
             n_separators=tokenizer.n_separators,
             spans=(mentions.starts, mentions.ends),
         )
@@ -160,14 +173,13 @@ class ClozeScorer(Scorer[ClozeQuery, ClassScores]):
     def _gaps(
         self, pieces: Pieces, starts: Array, ends: Array, tokenizer: PieceTokenizer
     ) -> Spliced:
-        """The pieces of queries; the gap is one piece, between markers in that mode. A query of
-        more than ``max_query_pieces`` keeps those around its gap."""
+        """The pieces of queries; the gap is one piece, between markers in that mode."""
         piece = tokenizer.id_of(PLACEHOLDER_PIECE)
         piece = tokenizer.mask_id if piece is None else piece
         gaps = replace_ranges(pieces, (starts, ends), piece, starts, ends)
         if self.mode == "markers":
-            gaps = insert_markers(*gaps, int(marker_ids(tokenizer)[0]))
-        return keep_around(*gaps, self.max_query_pieces)
+            return insert_markers(*gaps, int(marker_ids(tokenizer)[0]))
+        return gaps
 
     def score(self, run: EncoderRun, head: Head, query: ClozeQuery) -> ClassScores:
         """The score of a candidate is the largest of all windows that contain it."""
@@ -237,7 +249,8 @@ def ClozeScorer_v1(
     mode: ``markers``: the gap and each candidate are between marker pieces, as published;
         ``unmarked``: without them.
     stride: pieces that consecutive windows of a long passage share, at most half of a window's.
-    max_query_pieces: of a longer query, so many pieces are used, with the gap among them.
+    max_query_pieces: of a longer query, so many pieces are used, with the gap among them; at most
+        half of a window's.
     max_mention_pieces: the number of a mention's first pieces, markers included, that its positions
         use.
     learn_rate_factor: learning rate of the head, relative to the config's.

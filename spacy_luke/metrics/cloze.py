@@ -73,6 +73,10 @@ def _queries(examples: Iterable[Example]) -> Iterator[CompletedQuery]:
         right = completion_offsets(gold)
         for golds, found in zip(right, completion_offsets(predicted) or [[]] * len(right)):
             best = found[0] if found else None
-            if golds:
-                result = score_answer(best.text if best else "", [x.text for x in golds])
-                yield CompletedQuery(result, best.score if best else None)
+            if not golds:
+                continue
+            if best is None:  # also where a right answer is normalised to nothing
+                yield CompletedQuery(AnswerScore(0.0, 0.0, True, False), None)
+                continue
+            result = score_answer(best.text, [x.text for x in golds])
+            yield CompletedQuery(result, best.score)

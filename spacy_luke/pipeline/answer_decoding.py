@@ -4,7 +4,7 @@ The score of an answer is start + end of the answer minus start + end of "no ans
 window: log odds, which can be compared between windows, documents and questions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,18 +16,22 @@ from ..annotations.questions import Answer, Answers
 from ..calibration import sigmoid
 from ..inputs.windows import Windows
 from ..layers.answer_scorer import AnswerScores
-from ..ties import likeliest
+from ..ties import levels, likeliest
 from .confidence import Confidence
 
 Array = np.ndarray
 
 
 class Found(NamedTuple):
-    """An answer: the token range [start, end) of the document, and its log odds."""
+    """An answer: the token range [start, end) of a document, and its log odds."""
 
     start: int
     end: int
     odds: float
+
+
+Placed = tuple[Doc, Found]
+"""An answer and its document."""
 
 
 @dataclass(frozen=True)
@@ -115,22 +119,29 @@ def choose(table: Array, choice: Choice) -> list[Found]:
     return found
 
 
+def best_of(found: Iterable[Placed], top_k: int) -> list[Placed]:
+    """The best answers of several documents to one question, best first; of equal ones the first.
+
+    They are compared by their log odds: scores are so near to 1 that different ones may be equal.
+    """
+    placed = list(found)
+    odds = np.asarray([x.odds for _, x in placed])
+    order = np.argsort(-levels(odds, np.zeros(len(odds))), kind="stable")
+    return [placed[i] for i in order[:top_k]]
+
+
 def scored(
-    question: str, doc: Doc, found: Sequence[Found], confidence: Confidence, no_answer: bool
+    question: str, found: Sequence[Placed], confidence: Confidence, no_answer: bool
 ) -> Answers:
-    """The answers with their scores. no_answer: leave out those whose score is too low; else "no
-    answer" has the probability 0, or 1 if nothing could be scored."""
+    """The answers, best first, with their scores. no_answer: leave out those whose score is too
+    low; else "no answer" has the probability 0, or 1 if nothing could be scored."""
     of_label = np.zeros(len(found), dtype=np.int64)
-    scores = confidence.scores(of_label, sigmoid(np.asarray([x.odds for x in found])))
-    answers = tuple(Answer(doc[x.start : x.end], float(score)) for x, score in zip(found, scores))
+    scores = confidence.scores(of_label, sigmoid(np.asarray([x.odds for _, x in found])))
+    answers = tuple(
+        Answer(doc[x.start : x.end], float(score)) for (doc, x), score in zip(found, scores)
+    )
     if not no_answer:
         return Answers(question, answers, float(not answers))
     given = confidence.accepts(of_label, scores)
     none = 1.0 - answers[0].score if answers else 1.0
     return Answers(question, tuple(x for x, is_given in zip(answers, given) if is_given), none)
-
-
-def better(one: Answers, other: Answers, top_k: int) -> Answers:
-    """The best answers of two documents to one question. Of equal ones the first is better."""
-    answers = sorted([*one.answers, *other.answers], key=lambda x: -x.score)[:top_k]
-    return Answers(one.question, tuple(answers), min(one.no_answer, other.no_answer))

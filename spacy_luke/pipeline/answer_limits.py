@@ -1,8 +1,9 @@
 """Gold answers that ``luke_qa`` cannot learn or predict, counted and logged by ``initialize``."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import minibatch
@@ -10,9 +11,12 @@ from thinc.api import Model
 
 from ..annotations.questions import answer_offsets, has_answers
 from ..layers.answer_scorer import QuestionQuery
-from ..layers.task_layer import fits
+from ..layers.task_layer import encoder_below, fits, scorer_of
 from ..report import LOGGER, log_lost
-from .answer_targets import gold_tokens, is_asked
+from .answer_targets import answer_targets, is_asked
+
+NOT_LEARNED = ("not asked", "without pieces", "in no window")
+NOT_EXACT = ("too long", "inside a token")
 
 ADVICE = (
     "The predicted documents need questions: train with the corpus reader "
@@ -28,11 +32,10 @@ def count_limits(
     query_of: Callable[[Sequence[Doc]], QuestionQuery],
 ) -> dict[str, int]:
     """Counts, of questions with a gold answer: ``gold`` all, ``not asked`` of the predicted
-    documents, ``without pieces`` in question or text, ``too long`` to be predicted, ``inside a
-    token``. ``no answer``: questions without one, which are not among them."""
-    counts = dict.fromkeys(
-        ("gold", "not asked", "without pieces", "too long", "inside a token", "no answer"), 0
-    )
+    documents, ``without pieces`` in question, text, or the answer's first or last token, ``in no
+    window`` as a whole, ``too long`` to be predicted, ``inside a token``; each is counted once, for
+    the first reason. ``no answer``: questions without one, which are not among them."""
+    counts = dict.fromkeys(("gold", *NOT_LEARNED, *NOT_EXACT, "no answer"), 0)
     for batch in minibatch(examples, 32):
         part = [eg for eg in batch if has_answers(eg.reference)]
         asked = [eg for eg in part if is_asked(eg)]
@@ -41,19 +44,19 @@ def count_limits(
             counts["gold"] += n_answered
             counts["no answer"] += len(answer_offsets(eg.reference)) - n_answered
             counts["not asked"] += 0 if eg in asked else n_answered
-        fit = iter(fits(model, query_of([eg.predicted for eg in asked])).tolist())
-        for eg in asked:
-            _count(counts, eg, fit, cfg["max_answer_length"])
-    lost = ("not asked", "without pieces", "too long", "inside a token")
+        for reason in _lost(model, asked, query_of, cfg["max_answer_length"]):
+            counts[reason] += 1
+    lost = NOT_LEARNED + NOT_EXACT
     log_lost(
         sum(counts[x] for x in lost),
-        "%s: %d questions have a gold answer. %d are not asked of the documents, and %d have no "
-        "pieces or a text without any: these are not learned. The answers to %d are longer than "
-        "max_answer_length (%d tokens), and those to %d begin or end inside a token: these cannot "
-        "be predicted exactly.",
+        "%s: %d questions have a gold answer. %d are not asked of the documents, %d have no pieces "
+        "(the question, the text, or a first or last word of the answer), and the answers to %d "
+        "are longer than what windows share (stride) and in none of them: these are not learned. "
+        "The answers to %d are longer than max_answer_length (%d tokens), and those to %d begin or "
+        "end inside a token: these cannot be predicted exactly.",
         name,
         counts["gold"],
-        *(counts[x] for x in lost[:3]),
+        *(counts[x] for x in lost[:4]),
         cfg["max_answer_length"],
         counts["inside a token"],
     )
@@ -75,13 +78,29 @@ def count_limits(
     return counts
 
 
-def _count(counts: dict[str, int], eg: Example, fit: Iterable[bool], max_words: int) -> None:
-    fit = iter(fit)
-    for (start, end), item in zip(gold_tokens(eg), answer_offsets(eg.reference)):
-        is_fit = next(fit)
+def _lost(
+    model: Model,
+    examples: Sequence[Example],
+    query_of: Callable[[Sequence[Doc]], QuestionQuery],
+    max_words: int,
+) -> Iterator[str]:
+    """Why gold answers to questions that were asked are lost, one reason each."""
+    query = query_of([eg.predicted for eg in examples])
+    windows, _, _ = scorer_of(model).place(encoder_below(model), query)
+    gold, _ = answer_targets(examples, np.bincount(query.of_doc, minlength=len(examples)).tolist())
+    pieces, readable = windows.passages, fits(model, query) & (gold[:, 0] >= 0)
+    at = gold + pieces.token_offsets[query.of_doc][:, None]
+    readable[readable] = (pieces.token_ends > pieces.token_starts)[at[readable]].all(1)
+    contained = windows.contain(windows.columns(windows.window_tokens(), gold))
+    items = ((eg, item) for eg in examples for item in answer_offsets(eg.reference))
+    for row, (eg, item) in enumerate(items):
         if not item.answers:
             continue
-        counts["without pieces"] += not is_fit or start < 0
-        counts["too long"] += end - start > max_words
-        first, last = item.answers[0][:2]
-        counts["inside a token"] += eg.reference.char_span(first, last) is None
+        if not readable[row]:
+            yield "without pieces"
+        elif not contained[row]:
+            yield "in no window"
+        elif gold[row, 1] - gold[row, 0] >= max_words:
+            yield "too long"
+        elif eg.reference.char_span(*item.answers[0][:2]) is None:
+            yield "inside a token"

@@ -72,34 +72,22 @@ def answer_targets(examples: Sequence[Example], counts: Sequence[int]) -> Target
 
 def answer_loss(ops: Ops, scores: AnswerScores, targets: Targets) -> tuple[float, Any]:
     """Cross-entropy of first and last token, the mean of both and over windows, and its gradient.
-    In a window that does not contain the whole answer, "no answer here" is right. Questions are
-    ignored if their answer begins or ends with a token that has no pieces."""
+    In a window that does not contain the whole answer, "no answer here" is right. Questions whose
+    answer no window contains are ignored: it is longer than what windows share, or begins or ends
+    with a token that has no pieces."""
     gold, known = targets
-    windows, tokens, offsets = scores.windows, scores.tokens, scores.offsets
-    n, width = len(windows.windows), int(np.diff(offsets).max(initial=1))
-    asked = windows.windows.docs
-    # Rows of a window in a table with a column for "no answer", then one per token.
-    window = np.repeat(np.arange(n), np.diff(offsets))
-    column = np.arange(len(window)) - offsets[window]
-    of_doc = windows.of_doc[asked]
-    wanted = gold[asked] + windows.passages.token_offsets[of_doc][:, None]
-    has_pieces = scores.windows.passages.token_ends > scores.windows.passages.token_starts
-    known = known[asked] & ((gold[asked] < 0) | has_pieces[wanted]).all(1)
-    token = np.full(len(window), -1, dtype=np.int64)
-    token[column > 0] = tokens.tokens
-    hits = [
-        (token == wanted[window, end]) & (gold[asked[window], end] >= 0) & (column > 0)
-        for end in (0, 1)
-    ]
-    inside = np.logical_and(*(np.bincount(window[hit], minlength=n) > 0 for hit in hits))
-    cells = ops.xp.asarray(window), ops.xp.asarray(column)
+    windows, offsets = scores.windows, scores.offsets
+    columns = windows.columns(scores.tokens, gold)
+    known = (known & ((gold[:, 0] < 0) | windows.contain(columns)))[windows.windows.docs]
+    n, counts = len(windows.windows), np.diff(offsets)
+    # A table with a column for "no answer", then one per token.
+    window = np.repeat(np.arange(n), counts)
+    cells = ops.xp.asarray(window), ops.xp.asarray(np.arange(len(window)) - offsets[window])
     total, d_logits = 0.0, ops.xp.zeros_like(scores.logits)
-    for end, hit in enumerate(hits):
-        target = np.zeros((n, width), dtype=np.float32)
-        target[window[hit], column[hit]] = inside[window[hit]]
-        target[~inside, 0] = 1.0
-        target[~known] = 0.0
-        table = ops.xp.full((n, width), -np.inf, dtype="f")
+    for end in range(2):
+        target = np.zeros((n, int(counts.max(initial=1))), dtype=np.float32)
+        target[np.arange(n), columns[:, end]] = known
+        table = ops.xp.full(target.shape, -np.inf, dtype="f")
         table[cells] = scores.logits[:, end]
         loss, d_table = single_loss(ops, table, target)
         total += loss / 2

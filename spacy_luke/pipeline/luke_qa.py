@@ -12,20 +12,15 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
 from ..annotations.attributes import require
-from ..annotations.questions import (
-    Answers,
-    Question,
-    get_questions,
-    list_of,
-    set_answers,
-)
+from ..annotations.given import list_of
+from ..annotations.questions import Answers, Question, get_questions, set_answers
 from ..checkpoint.classes import QUESTIONS
 from ..layers.answer_scorer import AnswerScorer, AnswerScores, QuestionQuery
 from ..metrics.answers import Answers as ScoredAnswers
 from ..metrics.questions import ANSWER, best_least_score, question_answers, question_score
 from ..validation import Count, Probability, setting
-from .answer_decoding import Choice, better, find_answers, scored
-from .answer_limits import count_limits
+from .answer_decoding import Choice, Placed, best_of, find_answers, scored
+from .answer_limits import NOT_LEARNED, count_limits
 from .answer_targets import answer_loss, answer_targets, is_asked
 from .class_loss import Targets
 from .entity_source import DocEnts, EntitySource, HasEntitySource
@@ -105,7 +100,7 @@ class LukeQA(
     architecture = "spacy-luke.AnswerScorer.v1"
     node = AnswerScorer.node
     least_score = "score_threshold"
-    out_of_reach = ("not asked", "without pieces")
+    out_of_reach = NOT_LEARNED
     classes = QUESTIONS.classes
     answer_label = ANSWER
 
@@ -139,15 +134,15 @@ class LukeQA(
         Returns for each question the best answers in all documents (of ``Answer.span.doc``), and
         the probability that none answers it. The documents keep their own questions and answers.
         """
-        questions = list_of(questions, "questions")
-        best = [Answers(str(question), (), 1.0) for question in questions]
+        questions = list_of(questions, "questions", "questions")
+        best: list[list[Placed]] = [[] for _ in questions]
         for batch in minibatch(docs, batch_size):
             for numbers, query in every_question_of_every_doc(
                 list(batch), questions, self.make_doc, self.entity_source
             ):
-                for i, answers in zip(numbers, self._answers(query, self._scores(query))):
-                    best[i] = better(best[i], answers, self.top_k)
-        return best
+                for i, found in zip(numbers, self._found(query, self._scores(query))):
+                    best[i] = best_of([*best[i], *found], self.top_k)
+        return self._scored(questions, best)
 
     # Queries
 
@@ -160,17 +155,22 @@ class LukeQA(
         self, docs: Iterable[Doc], scores: tuple[QuestionQuery, AnswerScores]
     ) -> None:
         """Write ``Doc._.answers``: none where the question or the document has no pieces."""
-        answers = iter(self._answers(*scores))
+        answers = iter(self._scored(scores[0].questions, self._found(*scores)))
         for doc in docs:
             set_answers(doc, [next(answers) for _ in get_questions(doc)])
 
-    def _answers(self, query: QuestionQuery, scores: AnswerScores) -> list[Answers]:
-        docs = [query.docs[i] for i in query.of_doc]
+    def _found(self, query: QuestionQuery, scores: AnswerScores) -> list[list[Placed]]:
+        """The best answers to each question of a query."""
         choice = Choice(self.top_k, self.max_answer_length, self.overlap_threshold)
         found = find_answers(scores._replace(logits=self.model.ops.to_numpy(scores.logits)), choice)
+        return [[(query.docs[i], x) for x in answers] for i, answers in zip(query.of_doc, found)]
+
+    def _scored(
+        self, questions: Iterable[Question], found: Iterable[list[Placed]]
+    ) -> list[Answers]:
         return [
-            scored(question.text, doc, answers, self._confidence, self.no_answer)
-            for question, doc, answers in zip(query.questions, docs, found)
+            scored(str(question), answers, self._confidence, self.no_answer)
+            for question, answers in zip(questions, found)
         ]
 
     def answers(self, examples: Iterable[Example]) -> ScoredAnswers:

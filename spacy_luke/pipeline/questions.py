@@ -58,7 +58,9 @@ def question_query(
     texts = []
     for question in questions:
         if isinstance(question, str):
-            question = made.setdefault(question, make_doc(question))
+            if question not in made:
+                made[question] = make_doc(question)
+            question = made[question]
         elif not isinstance(question, Doc):
             raise InputError(f"A question is {question!r}, not a string or a Doc.")
         texts.append(question)

@@ -96,10 +96,10 @@ def test_numbers_of_numpy_are_stored_as_plain_ones(doc: Doc) -> None:
         ([("", 0.5)], "not a non-empty string"),
         ([(90, 0.5)], "is 90, not a non-empty string"),
         ([("Q1", 0.5), ("Q2", 0.25), ("Q1", 0.25)], "'Q1' twice"),
-        ([("Q1", math.nan)], "nan, not a finite number"),
-        ([("Q1", math.inf)], "inf, not a finite number"),
-        ([("Q1", "0.5")], "'0.5', not a finite number"),
-        ([("Q1", None)], "None, not a finite number"),
+        ([("Q1", math.nan)], "nan, not a probability"),
+        ([("Q1", math.inf)], "inf, not a probability"),
+        ([("Q1", "0.5")], "'0.5', not a probability"),
+        ([("Q1", None)], "None, not a probability"),
     ],
 )
 def test_candidates_that_make_no_sense_are_refused(doc: Doc, candidates, message) -> None:
@@ -111,7 +111,7 @@ def test_candidates_that_make_no_sense_are_refused(doc: Doc, candidates, message
 @pytest.mark.parametrize(
     "ids,message",
     [
-        ("Q90", "is the string 'Q90'; give a list"),
+        ("Q90", "is 'Q90'; give a list of ids"),
         (["Q90", "NIL"], 'contains "NIL", which is always allowed'),
         (["Q90", ""], "not a non-empty string"),
         ([90], "is 90, not a non-empty string"),

@@ -44,7 +44,7 @@ def test_the_placeholder_must_be_there_once(text):
         asked(text)
 
 
-@pytest.mark.parametrize("queries", [GAP, [3], [None], [(GAP,)], [(3, None)]])
+@pytest.mark.parametrize("queries", [GAP, None, 3, [3], [None], [()], [(3, None)], [(GAP, 3)]])
 def test_what_is_not_a_list_of_queries_is_an_error(queries):
     with pytest.raises(InputError, match="quer"):
         NLP("Ada")._.queries = queries
@@ -72,7 +72,7 @@ def test_given_candidates_keep_label_and_id():
 def test_candidates_that_are_not_in_the_text_are_errors_or_left_out():
     doc, other = asked(), asked()
     for span in (other[0:1], doc[1:1], "Ada"):
-        with pytest.raises(InputError, match="not a span of the document"):
+        with pytest.raises(InputError, match="not a span of the document|an empty span"):
             doc._.queries = [(GAP, [span])]
     doc._.queries = [(GAP, [doc[0:1], doc[6:7]])]
     part = doc[:4].as_doc()
@@ -141,10 +141,17 @@ def test_invalid_completions_are_errors():
         with pytest.raises(InputError, match="one item for each of the 1 queries"):
             doc._.completions = completions
     for span in (other[0:1], doc[1:1]):
-        with pytest.raises(InputError, match="not a span of the document"):
+        with pytest.raises(InputError, match="not a span of the document|an empty span"):
             doc._.completions = [[("Ada", [span])]]
-    with pytest.raises(InputError, match="score"):
-        doc._.completions = [[("Ada", [], "high")]]
+    for score in ("high", None, float("nan"), 7, -0.1):
+        with pytest.raises(InputError, match="score of a completion is .*, not a probability"):
+            doc._.completions = [[("Ada", [], score)]]
+    for item in (None, 5, "Ada", [5], ["x"], [("Ada", 3)], [("Ada", doc[0:1])], [("Ada",)]):
+        with pytest.raises(InputError, match="completion"):
+            doc._.completions = [item]
+    for completions in (None, 5, "Ada"):
+        with pytest.raises(InputError, match="give a list of the completions of each query"):
+            doc._.completions = completions
     with pytest.raises(InputError, match="text of a completion"):
         doc._.completions = [[("", [])]]
     with pytest.raises(InputError, match="characters 3 to 99"):

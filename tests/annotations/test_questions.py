@@ -86,16 +86,22 @@ def test_invalid_answers_are_errors():
         with pytest.raises(InputError, match="one item for each of the 1 questions"):
             doc._.answers = answers
     for span in (other[0:1], doc[1:1]):
-        with pytest.raises(InputError, match="not a span of the document"):
+        with pytest.raises(InputError, match="not a span of the document|an empty span"):
             doc._.answers = [[span]]
     for item in (doc[0:1], "Ada", None):
-        with pytest.raises(InputError, match="give a list of spans"):
+        with pytest.raises(InputError, match="give a list of spans, empty if there is none"):
             doc._.answers = [item]
-    for answer in ("Ada", 3, (doc[0:1],)):
-        with pytest.raises(InputError, match="not a span, or a span and its score"):
+    for answers in (None, 5, "Ada", doc[0:1]):
+        with pytest.raises(InputError, match="give a list of the answers to each question"):
+            doc._.answers = answers
+    for answer in ("Ada", 3, (doc[0:1], 1.0, 2), ()):
+        with pytest.raises(InputError, match=r"not a span, or \(span, score\)"):
             doc._.answers = [[answer]]
-    with pytest.raises(InputError, match="score"):
-        doc._.answers = [[(doc[0:1], "high")]]
+    for score in ("high", None, float("nan"), 7, -0.1):
+        with pytest.raises(InputError, match="score of an answer is .*, not a probability"):
+            doc._.answers = [[(doc[0:1], score)]]
+        with pytest.raises(InputError, match="score of no answer is .*, not a probability"):
+            doc._.answers = [Answers("Whom?", (), score)]
     with pytest.raises(InputError, match="characters 3 to 99"):
         set_answer_offsets(doc, [Offsets([(3, 99, 1.0)], 0.0)])
 

@@ -1,5 +1,6 @@
 """Relations and types survive whatever a document goes through."""
 
+import copy
 import pickle
 
 import pytest
@@ -116,7 +117,44 @@ def test_the_tutorials_dictionary(doc: Doc) -> None:
 
 def test_a_relation_that_makes_no_sense_is_refused(doc: Doc) -> None:
     ada = doc.ents[0]
-    for relation in ((ada, doc[3:3], "x"), (ada, doc.copy()[0:1], "x"), (ada, ada, "")):
-        with pytest.raises(InputError):
+    for relation, message in (
+        ((ada, doc[3:3], "x"), "The tail of a relation 'x' is an empty span, at token 3"),
+        ((ada, doc.copy()[0:1], "x"), "tail .* not a span of the document"),
+        ((ada, "Ada", "x"), "tail .* is 'Ada', which is not a span of the document"),
+        ((ada, ada, ""), "label of a relation is ''"),
+        ((ada, ada, 3), "label of a relation is 3"),
+        ((ada, ada, "x", float("nan")), "score of a relation 'x' is nan, not a probability"),
+        ((ada, ada), r"not \(head, tail, label, score\)"),
+        (ada, r"not \(head, tail, label, score\)"),
+    ):
+        with pytest.raises(InputError, match=message):
             doc._.relations = [relation]
+    with pytest.raises(InputError, match="give a list of relations"):
+        doc._.relations = None
     assert described(doc) == EXPECTED
+
+
+def test_types_that_make_no_sense_are_refused(doc: Doc) -> None:
+    ada = doc.ents[0]
+    wanted = dict(ada._.types)
+    for types, message in (
+        (["/person"], "give a dictionary"),
+        ({"": 0.5}, "not a non-empty string"),
+        ({3: 0.5}, "is 3, not a non-empty string"),
+        ({"/person": float("nan")}, "'/person' is nan, not a probability"),
+        ({"/person": 7}, "'/person' is 7, not a probability"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ada._.types = types
+    with pytest.raises(InputError, match="Assign a new dictionary"):
+        ada._.types["/x"] = 1.0
+    with pytest.raises(InputError, match="Assign a new dictionary"):
+        ada._.types.update({"/x": 1.0})
+    assert ada._.types == wanted and type(copy.deepcopy(ada._.types)) is dict
+
+
+def test_none_of_one_span_can_be_given_to_another(doc: Doc) -> None:
+    ada = doc.ents[0]
+    for name in ("types", "candidates", "allowed_ids"):
+        ada._.set(name, doc.ents[1]._.get(name))
+        assert ada._.get(name) is None

@@ -32,7 +32,9 @@ def test_entities_and_all_spans_of_the_group_have_their_scores(doc):
     assert [ent._.score for ent in doc.ents] == [0.875, 0.5]
     assert [span._.score for span in doc.spans["ner"]] == SCORES
     assert type(doc.ents[0]._.score) is float
-    assert scores_of(doc) == {(x.start, x.end, x.label): x._.score for x in doc.spans["ner"]}
+    assert scores_of(doc) == {
+        (x.start_char, x.end_char, x.label): x._.score for x in doc.spans["ner"]
+    }
 
 
 def test_scores_are_found_in_any_order_of_a_group(doc):
@@ -73,12 +75,32 @@ def test_scores_survive(doc, how):
     assert [(x.label_, x._.score) for x in other.ents] == [("PER", 0.875), ("LOC", 0.5)]
 
 
+def test_scores_stay_with_their_entities_when_tokens_are_merged():
+    nlp = spacy.blank("en")
+    doc = nlp("Ada Lovelace left New York City at noon today")
+    spans = [(0, 2, "PER"), (3, 6, "LOC"), (7, 8, "TIME"), (7, 8, "LOC")]
+    group(doc, "ner", spans, SCORES)
+    doc.set_ents([doc.spans["ner"][i] for i in range(3)])
+    nlp.add_pipe("merge_entities")(doc)
+    assert [(x.text, len(x)) for x in doc.ents] == [
+        ("Ada Lovelace", 1),
+        ("New York City", 1),
+        ("noon", 1),
+    ]
+    assert [x._.score for x in doc.ents] == SCORES[:3]
+    assert Span(doc, 4, 5, label="LOC")._.score == SCORES[3]
+    assert doc[5:6]._.score is None
+    assert [scores_of(doc)[x.start_char, x.end_char, x.label] for x in doc.ents] == SCORES[:3]
+
+
 def test_of_two_groups_the_last_counts(doc):
     group(doc, "later", SPANS[1:3], [0.375, 0.0])
     doc.spans["names"] = [Span(doc, 0, 2, label="PER")]  # without scores
     assert [ent._.score for ent in doc.ents] == [0.375, 0.0]
     assert doc.spans["ner"][0]._.score == 0.125  # only in the first
-    assert scores_of(doc) == {(x.start, x.end, x.label): x._.score for x in doc.spans["ner"]}
+    assert scores_of(doc) == {
+        (x.start_char, x.end_char, x.label): x._.score for x in doc.spans["ner"]
+    }
 
 
 def test_scores_that_are_not_one_per_span_are_an_error(doc):

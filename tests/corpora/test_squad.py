@@ -50,6 +50,16 @@ def test_a_paragraph_is_a_document_with_questions_and_answers(convert):
     assert not result.events and not report.notes
 
 
+def test_a_question_that_is_impossible_needs_no_list_of_answers(convert):
+    impossible = {"id": "q2", "question": "Who read it?", "is_impossible": True}
+    unknown = {"id": "q3", "question": "Who saw it?", "is_impossible": False}
+    (doc,), report = convert("squad", squad(question("Who?", "Ada"), impossible, unknown))
+    assert doc._.questions == ("Who?", "Who read it?")
+    assert texts(doc) == [["Ada"], []] and report.unanswerable == 1
+    (doc,), report = convert("squad", squad(impossible))
+    assert has_answers(doc) and texts(doc) == [[]] and not report.notes
+
+
 def test_equal_answers_are_taken_once(convert):
     result = convert("squad", squad(question("Who?", "Ada", "Ada", ("Ada", 31))))
     assert answer_offsets(result.docs[0])[0].answers == [(0, 3, 1.0), (31, 34, 1.0)]

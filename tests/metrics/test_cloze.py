@@ -35,6 +35,8 @@ def example(*queries, predicted=True):
         ("Mets", ["Boston", "The Mets"], 1, 1),
         ("Boston", ["Mets"], 0, 0),
         (None, ["Mets"], 0, 0),
+        (None, ["The The"], 0, 0),  # a band, of which normalisation leaves nothing
+        ("The The", ["The The"], 1, 1),
     ],
 )
 def test_a_query_is_scored_by_the_best_of_its_answers(best, right, em, f1):

@@ -18,7 +18,7 @@ from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.inputs.windows import Windows
 from spacy_luke.layers import encoder_run
 from spacy_luke.layers.cloze_scorer import ClozeScorer
-from spacy_luke.layers.task_layer import head_of
+from spacy_luke.layers.task_layer import encoder_below, head_of, scorer_of
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 from tests.pipeline.conftest import LISTENER, fit
 from tests.pipeline.published_data import same, tensors
@@ -391,10 +391,22 @@ def test_settings_are_checked(bert_dir):
     for model in ({"mode": "x"}, {"stride": 0}, {"max_query_pieces": 3}):
         with pytest.raises((ConfigError, ValueError)):
             make(bert_dir, model=model)
-    nlp = make(bert_dir, encoder={"window": 20})
+
+
+@pytest.mark.parametrize("mode", ["unmarked", "markers"])
+def test_a_long_query_leaves_half_of_a_short_window_for_the_passage(bert_dir, caplog, mode):
+    nlp = make(bert_dir, encoder={"window": 24}, model={"mode": mode, "stride": 8})
     nlp.initialize()
-    with pytest.raises(ConfigError, match="has no room for a passage"):
-        nlp(asked(nlp, f"@placeholder {FILLER * 10}"))
+    doc = nlp(asked(nlp, f"{FILLER * 10}@placeholder {FILLER * 10}", "@placeholder lived ."))
+    assert [len(x.candidates) for x in doc._.completions] == [5, 5]
+    assert "1 of 2 queries are longer than max_query_pieces (90) or half a window" in caplog.text
+    query = nlp.get_pipe("luke_cloze").predict([doc])[0]
+    model = nlp.get_pipe("luke_cloze").model
+    windows = scorer_of(model).place(encoder_below(model), query).windows
+    assert windows.lengths[0] == 12 and windows.sizes().max() <= 26
+    # The gap is among the pieces that are left.
+    mask = windows.tokenizer.mask_id
+    assert mask in windows.questions.ids[: windows.questions.piece_offsets[1]]
 
 
 def test_it_is_evaluated_with_gold_entities_and_their_links(trained, tmp_path):

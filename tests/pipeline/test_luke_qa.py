@@ -156,6 +156,25 @@ def test_many_questions_of_many_documents(trained, monkeypatch):
     assert pipe.answer([], docs) == []
 
 
+def test_the_best_document_wins_although_all_scores_are_one(trained, monkeypatch):
+    docs = [trained.make_doc(text) for text in ("Tokyo is in Japan .", *TEXTS)]
+    pipe, questions = trained.get_pipe("luke_qa"), ["What is the capital ?", "Who was born ?"]
+    wanted = [x.best.text for x in pipe.answer(questions, docs)]
+    scores_of_query = pipe._scores
+
+    def sure(query):
+        scores = scores_of_query(query)
+        return scores._replace(logits=scores.logits * 100)
+
+    monkeypatch.setattr(pipe, "_scores", sure)
+    for order in (docs, docs[::-1]):
+        found = pipe.answer(questions, order, batch_size=2)
+        assert [x.best.text for x in found] == wanted
+        assert [x.best.doc for x in found] == [docs[2], docs[1]]
+    ones = [pipe.answer(questions[:1], [doc])[0].answers[0].score for doc in docs[:3:2]]
+    assert ones == [1.0, 1.0]
+
+
 # Documents of any length
 
 
@@ -284,6 +303,16 @@ def test_one_question_and_texts_are_not_asked(trained):
     assert pipe.answer((x for x in ["Who sang ?"]), [doc]) == [wanted]
 
 
+def test_a_question_is_tokenised_once(trained):
+    pipe, made = trained.get_pipe("luke_qa"), []
+    make_doc, pipe.make_doc = pipe.make_doc, lambda text: made.append(text) or make_doc(text)
+    try:
+        pipe.answer(["Who sang ?"], [trained.make_doc(text) for text in TEXTS])
+    finally:
+        pipe.make_doc = make_doc
+    assert made == ["Who sang ?"]
+
+
 def test_no_threshold_is_tuned_if_there_must_be_an_answer(bert_dir):
     nlp = make(bert_dir, no_answer=False)
     examples = make_examples(nlp)
@@ -360,6 +389,39 @@ def test_the_first_gold_answer_with_words_is_learned(bert_dir):
     assert nlp.get_pipe("luke_qa").limits["without pieces"] == 1
 
 
+def test_an_answer_that_no_window_contains_is_not_learned_as_no_answer(bert_dir, caplog):
+    small = {"encoder": {"window": 24, "overlap": 4}, "model": {"stride": 4}}
+    nlp = make(bert_dir, max_answer_length=60, **small)
+    words = ["of", "course", "!"] * 20
+    docs = [Doc(nlp.vocab, words=words) for _ in range(2)]
+    for doc in docs:
+        doc._.questions = ["Who ?", "Where ?"]
+    docs[1]._.answers = [[docs[1][3:55]], [docs[1][7:9]]]
+    eg = Example(*docs)
+    with caplog.at_level(logging.WARNING):
+        nlp.initialize(lambda: [eg])
+    pipe = nlp.get_pipe("luke_qa")
+    assert (pipe.limits["gold"], pipe.limits["in no window"]) == (2, 1)
+    assert "the answers to 1 are longer than what windows share" in caplog.text
+    query, scores = pipe.predict([eg.predicted])
+    _, d_scores = pipe.get_loss([eg], (query, scores))
+    of_window = scores.windows.windows.docs
+    moved = [np.abs(d_scores.logits[scores.offsets[w] : scores.offsets[w + 1]]).sum()
+             for w in range(len(of_window))]  # fmt: skip
+    assert [bool(x) for x in moved] == [w == 1 for w in of_window]
+
+
+@pytest.mark.parametrize("span", [(0, 2), (1, 3)])
+def test_answers_that_begin_or_end_without_pieces_are_counted(bert_dir, span):
+    nlp = make(bert_dir)
+    docs = [Doc(nlp.vocab, words=["\u200b", "Ada", "\u200b", "sang", "."]) for _ in range(2)]
+    for doc in docs:
+        doc._.questions = ["Who ?", "Where ?"]
+    docs[1]._.answers = [[docs[1][slice(*span)]], [docs[1][1:2]]]
+    nlp.initialize(lambda: [Example(*docs)])
+    assert nlp.get_pipe("luke_qa").limits["without pieces"] == 1
+
+
 def test_limits_are_counted(bert_dir, caplog):
     nlp = make(bert_dir, max_answer_length=1)
     texts = {**TEXTS, "Kyoto": {"": "Kyoto"}}
@@ -370,8 +432,8 @@ def test_limits_are_counted(bert_dir, caplog):
     with caplog.at_level(logging.WARNING):
         nlp.initialize(lambda: [*examples, Example(inside, gold)])
     assert nlp.get_pipe("luke_qa").limits == {
-        "gold": 7, "not asked": 0, "without pieces": 1, "too long": 1, "inside a token": 1,
-        "no answer": 3,
+        "gold": 7, "not asked": 0, "without pieces": 1, "in no window": 0, "too long": 1,
+        "inside a token": 1, "no answer": 3,
     }  # fmt: skip
     assert "max_answer_length (1 tokens)" in caplog.text
 
