@@ -12,10 +12,17 @@ from tqdm import tqdm
 from wasabi import Printer
 
 from ..corpora.conversion_report import Report
-from ..corpora.formats import CHARACTERS, CorpusFormat, format_names, get_format
+from ..corpora.formats import CHARACTERS, CorpusFormat, format_names, get_format, looks_like
 from ..corpora.formats import FORMATS as CORPUS_FORMATS
 from ..corpora.lines import Advance
-from ..corpora.options import ALIGNMENTS, BRACKETS, SCHEMES, SEPARATORS, ConvertOptions
+from ..corpora.options import (
+    ALIGNMENTS,
+    BRACKETS,
+    OFFSETS,
+    SCHEMES,
+    SEPARATORS,
+    ConvertOptions,
+)
 from ..errors import ConfigError, CorpusError
 from . import app, exit_on_error
 from .stages import pretraining_extra
@@ -51,13 +58,13 @@ def convert_cli(
         ),
     ] = "",
     n_sents: Annotated[
-        int, typer.Option("--n-sents", "-n", help="columns: sentences per document.")
+        int, typer.Option("--n-sents", "-n", help="columns, csv: sentences per document.")
     ] = _DEFAULTS.n_sents,
     documents: Annotated[
         bool, typer.Option("--documents", help="columns: keep -DOCSTART- documents whole.")
     ] = _DEFAULTS.documents,
     scheme: Annotated[
-        str, typer.Option(help=f"columns: auto to detect it, or {', '.join(SCHEMES)}.")
+        str, typer.Option(help=f"columns, csv: auto to detect it, or {', '.join(SCHEMES)}.")
     ] = _DEFAULTS.scheme,
     separator: Annotated[
         str, typer.Option(help=f"columns: {', '.join(SEPARATORS)}; auto uses the first line.")
@@ -73,7 +80,7 @@ def convert_cli(
         typer.Option(
             help=f"Formats with character offsets: {', '.join(ALIGNMENTS)}. A span that cuts a "
             "token is left out, shrunk or extended, or the token is split. auto is strict for "
-            "jsonl and prodigy-links, else split."
+            "annotation tools and csv, else split."
         ),
     ] = _DEFAULTS.alignment,
     spans_key: Annotated[
@@ -93,6 +100,22 @@ def convert_cli(
     ne_columns: Annotated[
         str, typer.Option(help="hipe: columns whose entities are read, comma-separated.")
     ] = ",".join(_DEFAULTS.ne_columns),
+    offsets: Annotated[
+        str,
+        typer.Option(
+            help=f"doccano, label-studio, csv, spacy-tuples: {', '.join(OFFSETS)}. What offsets "
+            "count; utf16 are the units of JavaScript, two for most emoji."
+        ),
+    ] = _DEFAULTS.offsets,
+    fields: Annotated[
+        str,
+        typer.Option(
+            help="csv, label-studio: names of columns or keys, as text=Sentence,label=Class."
+        ),
+    ] = "",
+    encoding: Annotated[
+        str, typer.Option(help="csv: the file's encoding, as latin-1 or cp1252.")
+    ] = _DEFAULTS.encoding,
     ignore_spacing: Annotated[
         bool, typer.Option("--ignore-spacing", help="hipe: join all words by spaces.")
     ] = _DEFAULTS.ignore_spacing,
@@ -102,8 +125,12 @@ def convert_cli(
     columns: one word and its tag per line (IOB1, IOB2, BILOU or IOBES, detected), blank lines
     between sentences.
 
-    jsonl: one JSON object per line with "text" and "spans" of character offsets, and optional
-    "relations", types of spans, "tokens", "answer" and "meta".
+    Annotation tools: jsonl (Prodigy: "text" and "spans", optional "relations", "tokens", "answer"),
+    doccano, label-studio (JSON and JSON_MIN), brat (a folder of .txt and .ann), spacy-tuples
+    (training data of older tutorials, as JSON).
+
+    csv: a table with a header, also TSV, with one span (text, start, end, label) or one word and
+    its tag per row.
 
     Relations: semeval (SemEval-2010 Task 8), tacred (also Re-TACRED), docred (also Re-DocRED),
     conll04 (the JSON of SpERT).
@@ -136,6 +163,9 @@ def convert_cli(
             brackets=brackets,
             types=_names(types),
             ne_columns=_names(ne_columns.upper()),
+            offsets=offsets,
+            fields=_fields(fields),
+            encoding=encoding,
             ignore_spacing=ignore_spacing,
         )
         convert(format_name, source, target, lang, options, msg)
@@ -218,14 +248,25 @@ def convert_file(
     with tqdm(
         total=_size(path), unit="B", unit_scale=True, delay=1, leave=False, disable=None
     ) as bar:
-        for doc in file_format.reader(path, nlp, options, report, bar.update):
-            doc_bin.add(doc)
+        try:
+            for doc in file_format.reader(path, nlp, options, report, bar.update):
+                doc_bin.add(doc)
+        except CorpusError as err:
+            raise CorpusError(f"{err}{_hint(file_format, path)}") from err
     if not len(doc_bin):
         skipped = "; ".join(f"{what}: {event.count}" for what, event in report.events.items())
         raise CorpusError(f"{path} has no documents{f' ({skipped})' if skipped else ''}.")
     out_path.parent.mkdir(parents=True, exist_ok=True)
     doc_bin.to_disk(out_path)
     return report
+
+
+def _hint(file_format: CorpusFormat, path: Path) -> str:
+    """A sentence about the format that a file has, if it is another one."""
+    name = looks_like(path, FORMATS) if path.is_file() else ""
+    if name in ("", file_format.name):
+        return ""
+    return f" The file looks like the format {name}: spacy luke convert {name} {path} OUT"
 
 
 def print_report(path: Path, out_path: Path, report: Report, msg: Printer) -> None:
@@ -260,6 +301,15 @@ def print_report(path: Path, out_path: Path, report: Report, msg: Printer) -> No
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _fields(text: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of the format's name and the file's."""
+    pairs = [item.partition("=") for item in text.split(",") if item.strip()]
+    for name, equals, own in pairs:
+        if not (name.strip() and equals and own.strip()):
+            raise ConfigError(f"fields is {text!r}; write it as in text=Sentence,label=Class.")
+    return tuple((name.strip(), own.strip()) for name, _, own in pairs)
 
 
 def _size(path: Path) -> int:

@@ -58,18 +58,19 @@ def align_spans(
 ) -> AlignedSpans:
     """Align spans with tokens and count those that were moved, split a token or were left out.
 
+    White space is first taken off the ends of spans.
+
     alignment: ``strict`` leaves out a span that cuts a token. ``contract`` and ``expand`` move
-        its ends to token boundaries. ``split`` removes white space from the span's ends, then
-        splits the token, which needs a new document.
+        its ends to token boundaries. ``split`` splits the token, which needs a new document.
     """
     text = doc.text  # spaCy joins the tokens at every access
-    trimmed = {item: _trim(text, item) if alignment == "split" else item for item in items}
+    trimmed = {item: _trim(text, item) for item in items}
     if len(trimmed) < len(items):
         report.count("repeated spans taken once", location, len(items) - len(trimmed))
+    n_trimmed = sum(item != inner for item, inner in trimmed.items())
+    if n_trimmed:
+        report.count("spans with white space taken off their ends", location, n_trimmed)
     if alignment == "split":
-        n_trimmed = sum(item != inner for item, inner in trimmed.items())
-        if n_trimmed:
-            report.count("spans with white space taken off their ends", location, n_trimmed)
         doc, n_split = split_tokens(
             doc, {edge for item in trimmed.values() for edge in (item.start, item.end)}
         )

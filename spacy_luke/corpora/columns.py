@@ -1,7 +1,7 @@
 """Column files: one word and its tag per line, blank lines between sentences."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -77,10 +77,23 @@ def read_columns(
     another scheme, and a file without words; ConfigError if the file lacks a configured column.
     """
     layout = find_layout(path, options)
-    scheme = _choose_scheme(path, layout, options, report)
-    for group in _group(read_sentences(path, layout, report, advance), options):
-        yield _make_doc(nlp, path, group, scheme, report)
+    scheme = choose_scheme(path, read_sentences(path, layout, Report()), options, report)
+    sentences = read_sentences(path, layout, report, advance)
+    yield from _make_docs(nlp, sentences, scheme, options, report)
     _note_documents(options, report)
+
+
+def make_sentence_docs(
+    path: Path,
+    nlp: Language,
+    sentences: Sequence[Sentence],
+    options: ConvertOptions,
+    report: Report,
+) -> Iterator[Doc]:
+    """Yield the documents of sentences that were read from another file, with their scheme
+    detected."""
+    scheme = choose_scheme(path, sentences, options, report)
+    yield from _make_docs(nlp, sentences, scheme, options, report)
 
 
 def find_layout(path: Path, options: ConvertOptions) -> Layout:
@@ -179,10 +192,12 @@ def _read_tag(cell: str, location: str, report: Report) -> Tag | None:
     return parse_tag(cell)
 
 
-def _choose_scheme(path: Path, layout: Layout, options: ConvertOptions, report: Report) -> str:
+def choose_scheme(
+    path: Path, sentences: Iterable[Sentence], options: ConvertOptions, report: Report
+) -> str:
     """The configured or detected scheme; recorded in the report."""
     detector = SchemeDetector()
-    for sentence in read_sentences(path, layout, Report()):
+    for sentence in sentences:
         detector.add(sentence.tags, sentence.lines)
     if options.scheme != AUTO:
         for prefix, line in detector.first_line.items():
@@ -207,7 +222,18 @@ def _choose_scheme(path: Path, layout: Layout, options: ConvertOptions, report: 
     return scheme
 
 
-def _group(sentences: Iterator[Sentence], options: ConvertOptions) -> Iterator[list[Sentence]]:
+def _make_docs(
+    nlp: Language,
+    sentences: Iterable[Sentence],
+    scheme: str,
+    options: ConvertOptions,
+    report: Report,
+) -> Iterator[Doc]:
+    for group in _group(sentences, options):
+        yield _make_doc(nlp, group, scheme, report)
+
+
+def _group(sentences: Iterable[Sentence], options: ConvertOptions) -> Iterator[list[Sentence]]:
     """Join sentences into documents, never across a ``-DOCSTART-`` line."""
     group: list[Sentence] = []
     for sentence in sentences:
@@ -220,7 +246,7 @@ def _group(sentences: Iterator[Sentence], options: ConvertOptions) -> Iterator[l
         yield group
 
 
-def _make_doc(nlp: Language, path: Path, group: list[Sentence], scheme: str, report: Report) -> Doc:
+def _make_doc(nlp: Language, group: list[Sentence], scheme: str, report: Report) -> Doc:
     words: list[str] = []
     starts: list[bool | int | None] = []
     entities: list[TaggedEntity] = []

@@ -94,3 +94,9 @@ def _read_place(data: dict[str, Any], key: str, owner: str, text: str) -> tuple[
         raise CorpusError(f"{key} of {owner} is {place!r}, not two whole numbers.")
     check_offsets(f"{key} of {owner}", place[0], place[1], text)
     return place[0], place[1]
+
+
+def is_elevant(value: Any) -> bool:
+    """Whether a JSON value has the keys of this format."""
+    labels = value.get("labels") if isinstance(value, dict) else None
+    return isinstance(labels, list) and all(isinstance(x, dict) and "span" in x for x in labels)

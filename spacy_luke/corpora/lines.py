@@ -1,11 +1,13 @@
 """Numbered lines of a UTF-8 file."""
 
+import codecs
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import CorpusError
 
-BOM = b"\xef\xbb\xbf"
+BOM = codecs.BOM_UTF8
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 Advance = Callable[[int], object]
 
 
@@ -22,7 +24,7 @@ def read_lines(path: Path, advance: Advance = ignore_progress) -> Iterator[tuple
     """Yield (line number from 1, line without its end); ``advance`` gets the bytes read.
 
     Only LF and CRLF end a line: other line separators of Unicode are part of words. A byte order
-    parse is dropped. Raises CorpusError for a file that cannot be opened, bytes that are not UTF-8
+    mark is dropped. Raises CorpusError for a file that cannot be opened, bytes that are not UTF-8
     and a carriage return inside a line.
     """
     try:
@@ -37,6 +39,8 @@ def read_lines(path: Path, advance: Advance = ignore_progress) -> Iterator[tuple
 def _decode(raw: bytes, path: Path, number: int) -> str:
     if number == 1 and raw.startswith(BOM):
         raw = raw[len(BOM) :]
+    if number == 1 and raw.startswith(UTF_16):
+        raise CorpusError(f"{path} is UTF-16. Save the file as UTF-8.")
     try:
         line = raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as err:

@@ -13,6 +13,13 @@ from .lines import Advance, at_line, ignore_progress, read_lines
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
+class JsonValue(NamedTuple):
+    """A JSON value and its location: ``line 3`` or ``record 3``, counted from 1."""
+
+    location: str
+    value: Any
+
+
 class JsonObject(NamedTuple):
     """A JSON object and its location: ``line 3`` or ``record 3``, counted from 1."""
 
@@ -25,16 +32,36 @@ def read_json_lines(path: Path, advance: Advance = ignore_progress) -> Iterator[
 
     Raises CorpusError, with the line, for invalid JSON and values that are not objects.
     """
-    for number, line in read_lines(path, advance):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as err:
-            raise CorpusError(f"{at_line(path, number)}: not JSON: {err}.") from err
+    for location, line in _lines(path, advance):
+        value = _parse(line, f"{path}, {location}")
+        yield JsonObject(location, require_object(value, f"{path}, {location}: the record"))
+
+
+def read_json_objects(path: Path, advance: Advance = ignore_progress) -> Iterator[JsonObject]:
+    """Yield the objects of a file that is one JSON list, has one object per line, or is a single
+    object. Raises CorpusError, with the line or record, for anything else."""
+    for item in read_json_values(path, advance):
         yield JsonObject(
-            f"line {number}", require_object(value, f"{at_line(path, number)}: the record")
+            item.location, require_object(item.value, f"{path}, {item.location}: the record")
         )
+
+
+def read_json_values(path: Path, advance: Advance = ignore_progress) -> Iterator[JsonValue]:
+    """Yield the elements of a file that is one JSON list, or else the value of each line.
+
+    A line that is a list with a string first is a record, as in ``["text", {}]``. An object may be
+    written on several lines if it is the only one. Raises CorpusError, with the line or record, for
+    invalid JSON.
+    """
+    begin = _begin(path)
+    if begin.startswith("[") and not begin.startswith('["'):
+        yield from _list_values(path, advance)
+    elif begin.startswith("{") and not _is_json(next(_lines(path)).value):
+        yield JsonValue("record 1", _whole_or_first_line(path))
+        advance(path.stat().st_size)
+    else:
+        for location, line in _lines(path, advance):
+            yield JsonValue(location, _parse(line, f"{path}, {location}"))
 
 
 def read_json_list(path: Path, advance: Advance = ignore_progress) -> Iterator[JsonObject]:
@@ -43,6 +70,11 @@ def read_json_list(path: Path, advance: Advance = ignore_progress) -> Iterator[J
     Raises CorpusError, with the record, for invalid JSON and values that are not objects. A
     truncated file fails at its last record, after all others were yielded.
     """
+    for location, value in _list_values(path, advance):
+        yield JsonObject(location, require_object(value, f"{path}, {location}: the record"))
+
+
+def _list_values(path: Path, advance: Advance) -> Iterator[JsonValue]:
     text = "\n".join(line for _, line in read_lines(path))
     position = _skip(text, 0)
     if text[position : position + 1] != "[":
@@ -57,7 +89,7 @@ def read_json_list(path: Path, advance: Advance = ignore_progress) -> Iterator[J
         value, position = _decode(text, position, f"{path}, {location}")
         advance(len(text[n_reported:position].encode("utf-8", "surrogatepass")))
         n_reported = position
-        yield JsonObject(location, require_object(value, f"{path}, {location}: the record"))
+        yield JsonValue(location, value)
         closed, position = _after_item(text, position, f"{path}, {location}")
     position = _skip(text, position + 1)
     if position < len(text):
@@ -78,6 +110,48 @@ def read_json_object(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as err:
         raise CorpusError(f"{path}: not JSON: {err}.") from err
     return require_object(value, f"{path}: the content")
+
+
+def _lines(path: Path, advance: Advance = ignore_progress) -> Iterator[JsonValue]:
+    """The lines that are not blank, each with its location."""
+    for number, line in read_lines(path, advance):
+        if line.strip():
+            yield JsonValue(f"line {number}", line)
+
+
+def _begin(path: Path) -> str:
+    """The first two characters of a file that are not white space."""
+    begin = ""
+    for _, line in _lines(path):
+        begin += "".join(line.split(maxsplit=2))[:2]
+        if len(begin) > 1:
+            break
+    return begin[:2]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parse(line: str, location: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as err:
+        raise CorpusError(f"{location}: not JSON: {err}.") from err
+
+
+def _whole_or_first_line(path: Path) -> dict[str, Any]:
+    """The object of a file; if it is not one object, raises the error of its first line."""
+    try:
+        return read_json_object(path)
+    except CorpusError:
+        location, line = next(_lines(path))
+        _parse(line, f"{path}, {location}")
+        raise
 
 
 def _skip(text: str, position: int) -> int:

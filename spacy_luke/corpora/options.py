@@ -1,10 +1,12 @@
 """Settings of the readers of annotated files."""
 
-from dataclasses import dataclass, fields
+import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
 from .brackets import TABLES
+from .offset_units import CHARACTERS, UTF16
 
 AUTO = "auto"
 SEPARATORS = (AUTO, "tab", "space")
@@ -12,6 +14,7 @@ SCHEMES = ("IOB1", "IOB2", "BILOU", "IOBES")
 SCHEME_ALIASES = {"BIO": "IOB2", "BILUO": "BILOU", "BIOES": "IOBES"}
 ALIGNMENTS = ("strict", "contract", "expand", "split")
 BRACKETS = tuple(TABLES)
+OFFSETS = (AUTO, CHARACTERS, UTF16)
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,11 @@ class ConvertOptions:
         ``auto`` is the format's default.
     types: the entity types to keep; empty means all.
     ne_columns: names of the columns of HIPE whose entities are read.
+    offsets: what offsets count: ``characters``, or ``utf16`` (units of UTF-16, as JavaScript does).
+        ``auto`` is the format's default.
+    fields: names of columns or keys that the user's file has for the format's own, as
+        ``(("text", "Sentence"),)``.
+    encoding: of a text file with columns. ``auto`` is UTF-8, or UTF-16 after its byte order mark.
     ignore_spacing: join all words by spaces, though the format has the spaces between them; spaCy's
         corpus reader then keeps the words as tokens.
 
@@ -49,6 +57,9 @@ class ConvertOptions:
     brackets: str = AUTO
     types: tuple[str, ...] = ()
     ne_columns: tuple[str, ...] = ("NE-COARSE-LIT",)
+    offsets: str = AUTO
+    fields: tuple[tuple[str, str], ...] = ()
+    encoding: str = AUTO
     ignore_spacing: bool = False
 
     def __post_init__(self) -> None:
@@ -56,6 +67,7 @@ class ConvertOptions:
         _require_choice("separator", self.separator, SEPARATORS)
         _require_choice("alignment", self.alignment, (AUTO, *ALIGNMENTS))
         _require_choice("brackets", self.brackets, (AUTO, *BRACKETS))
+        _require_choice("offsets", self.offsets, OFFSETS)
         if self.n_sents < 1:
             raise ConfigError(f"n_sents is {self.n_sents}; give 1 or more sentences per document.")
         if self.documents and self.n_sents != 1:
@@ -75,11 +87,15 @@ class ConvertOptions:
         """The setting ``brackets``; ``default`` if it is ``auto``."""
         return default if self.brackets == AUTO else self.brackets
 
+    def field(self, name: str) -> str:
+        """The name in the file of one of the format's columns or keys; empty if not given."""
+        return dict(self.fields).get(name, "")
+
     def changed(self) -> dict[str, Any]:
         """The settings that differ from their defaults, by name."""
         return {
             field.name: getattr(self, field.name)
-            for field in fields(self)
+            for field in dataclasses.fields(self)
             if getattr(self, field.name) != field.default
         }
 

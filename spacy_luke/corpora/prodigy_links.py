@@ -14,10 +14,10 @@ from .annotation_writer import AnnotationWriter
 from .characters import CharSpan
 from .checks import check_strings, errors_at, get_items, get_name, require_key, require_object
 from .conversion_report import Report
-from .jsonl import parse_record
 from .lines import Advance, ignore_progress
-from .objects import read_json_lines
+from .objects import read_json_objects
 from .options import ConvertOptions
+from .record_docs import ALIGNMENT, parse_record
 from .records import Record, accepts, read_record
 
 ANSWERS = {"NIL_otherLink": NIL, "NIL_ambiguous": ""}
@@ -51,17 +51,16 @@ def read_prodigy_links(
     writer = AnnotationWriter(options.spans_key, report)
     for text in _read_texts(path, report, advance).values():
         spans = [replace(span, kb_id=kb_id) for span, kb_id in text.mentions.items()]
-        record = replace(text.record, spans=spans)
+        record = replace(text.record, spans=spans, partial=True)
         with errors_at(f"{path}, {record.location}"):
-            parsed = parse_record(nlp, record, options.alignment_or("strict"), report)
-        parsed.unknown = set(range(len(parsed.doc)))
+            parsed = parse_record(nlp, record, options.alignment_or(ALIGNMENT), report)
         yield writer.write(parsed, record.location)
     writer.finish()
 
 
 def _read_texts(path: Path, report: Report, advance: Advance) -> dict[str, LinkedText]:
     texts: dict[str, LinkedText] = {}
-    for location, data in read_json_lines(path, advance):
+    for location, data in read_json_objects(path, advance):
         with errors_at(f"{path}, {location}"):
             kb_id = _read_answer(data, location, report)
             record = None if kb_id is None else read_record(data, location, report)
@@ -99,3 +98,8 @@ def _read_answer(data: dict[str, Any], location: str, report: Report) -> str | N
         meaning = "NIL" if ANSWERS[accepted[0]] else "not annotated"
         report.count(f"mentions with the answer {accepted[0]}, read as {meaning}", location)
     return ANSWERS.get(accepted[0], accepted[0])
+
+
+def is_prodigy_links(value: Any) -> bool:
+    """Whether a JSON value has the keys of this format."""
+    return isinstance(value, dict) and all(key in value for key in ("text", "spans", "accept"))

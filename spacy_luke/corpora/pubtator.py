@@ -23,6 +23,7 @@ from .checks import errors_at
 from .conversion_report import Report
 from .lines import Advance, at_line, ignore_progress, read_lines
 from .options import ConvertOptions
+from .quotes import same_letters
 
 _TEXT = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
 _SEVERAL = re.compile(r"[|,;+]")
@@ -195,17 +196,13 @@ def _same_text(mention: Mention, text: str, report: Report) -> bool:
     there = text[mention.start : mention.end]
     if there == mention.text:
         return True
-    same = _letters(there) == _letters(mention.text) != ""
+    same = same_letters(there, mention.text)
     what = "white space or punctuation, taken by offsets" if same else "letters, left out"
     report.count(
         f"mentions whose text and the text at their offsets differ in {what}",
         f"line {mention.line}",
     )
     return same
-
-
-def _letters(text: str) -> str:
-    return "".join(character for character in text.casefold() if character.isalnum())
 
 
 def _kb_id(mention: Mention, report: Report) -> str:

@@ -1,4 +1,4 @@
-"""Validated records of JSON lines with character offsets."""
+"""The record of a text, spans and relations, and its form in Prodigy's JSON."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,14 +17,18 @@ from .checks import (
     get_names,
     get_value,
     keys_of,
+    require_key,
     require_object,
 )
 from .conversion_report import Report
 from .lines import Advance, ignore_progress
-from .objects import read_json_lines
-from .relation_records import RelationRecord, read_relations, token_offsets
+from .objects import read_json_objects
+from .relation_records import Place, RelationRecord, read_relations, token_offsets
 
 ANSWERS = ("accept", "reject", "ignore")
+OWN_KEYS = ("spans", "relations", "tokens", "answer")
+"""A record without all of these, but with keys that are not of the format, is of another one."""
+UNANNOTATED_KEYS = {"text", "meta"}
 
 
 @dataclass(frozen=True)
@@ -38,28 +42,42 @@ class TokenRecord:
 
 @dataclass(frozen=True)
 class Record:
-    """An accepted record; ``tokens`` is None if the record has none."""
+    """A text and its annotation.
+
+    location: where it is in its file.
+    spans: may contain spans without a character, which are left out and counted.
+    tokens: None if the tokenizer is to be used.
+    meta, name: stored in ``Doc.user_data["meta"]`` and ``["id"]``.
+    unclear: places of spans that are not annotated reliably; their tokens are unknown.
+    partial: only the spans are annotated; all other tokens are unknown.
+    """
 
     location: str
     text: str
     spans: list[CharSpan]
     relations: list[RelationRecord]
-    tokens: list[TokenRecord] | None
-    meta: Any
+    tokens: list[TokenRecord] | None = None
+    meta: Any = None
+    name: str = ""
+    unclear: tuple[Place, ...] = ()
+    partial: bool = False
 
 
 def read_records(
     path: Path, report: Report, advance: Advance = ignore_progress
 ) -> Iterator[Record]:
-    """Yield the accepted records of a JSON lines file; the others are counted.
+    """Yield the accepted records of a file of JSON lines, or one JSON list; the others are counted.
 
-    Raises CorpusError, with the line, for an invalid record.
+    Raises CorpusError, with the line or record, for an invalid record.
     """
-    for location, data in read_json_lines(path, advance):
+    for location, data in read_json_objects(path, advance):
         with errors_at(f"{path}, {location}"):
             record = (
                 read_record(data, location, report) if accepts(data, location, report) else None
             )
+            if record is not None and data.get("options") and data.get("accept"):
+                what = "records with chosen options, not read (ids: see the format prodigy-links)"
+                report.count(what, location)
         if record is not None:
             yield record
 
@@ -81,8 +99,7 @@ def read_record(data: dict[str, Any], location: str, report: Report) -> Record:
     tokens = None if data.get("tokens") is None else _read_tokens(data, text)
     places = None if tokens is None else [(token.start, token.end) for token in tokens]
     if data.get("spans") is None:
-        what = "records without the key spans, read as having none"
-        report.count(what, f"{location}; {keys_of(data)}")
+        _note_missing_spans(data, location, report)
     spans = []
     for i, item in enumerate(get_items(data, "spans")):
         span = _read_span(item, i, text, places)
@@ -91,7 +108,20 @@ def read_record(data: dict[str, Any], location: str, report: Report) -> Record:
             what = "spans whose token_start or token_end contradict start and end, which are kept"
             report.count(what, location)
     relations = read_relations(data, spans, places)
-    return Record(location, text, spans, relations, tokens, _read_meta(data))
+    meta = check_meta(data.get("meta"))
+    return Record(location, text, spans, relations, tokens, meta, partial=_is_binary(data))
+
+
+def _note_missing_spans(data: dict[str, Any], location: str, report: Report) -> None:
+    if not any(key in data for key in OWN_KEYS) and data.keys() - UNANNOTATED_KEYS:
+        require_key(data, "spans", "the record")
+    what = "records without the key spans, read as having none"
+    report.count(what, f"{location}; {keys_of(data)}")
+
+
+def _is_binary(data: dict[str, Any]) -> bool:
+    """Whether the annotator of Prodigy only accepted or rejected the spans that were shown."""
+    return data.get("_is_binary", data.get("_view_id") == "ner") is True
 
 
 def _read_tokens(data: dict[str, Any], text: str) -> list[TokenRecord]:
@@ -134,7 +164,8 @@ def _read_span(item: Any, i: int, text: str, tokens: list[tuple[int, int]] | Non
     else:
         start = get_value(item, "start", int, owner)
         end = get_value(item, "end", int, owner)
-    check_offsets(f"{owner} ({label})", start, end, text)
+    if not 0 <= start == end <= len(text):  # an empty span is left out later, and counted
+        check_offsets(f"{owner} ({label})", start, end, text)
     return CharSpan(start, end, label, kb_id, types=types)
 
 
@@ -146,9 +177,8 @@ def _token_offsets_differ(
     return token_offsets(item, owner, tokens) != (span.start, span.end)
 
 
-def _read_meta(data: dict[str, Any]) -> Any:
-    """The record's ``meta``, which must be serialisable for a ``.spacy`` file."""
-    meta = data.get("meta")
+def check_meta(meta: Any) -> Any:
+    """Check that a value can be stored in a ``.spacy`` file. Raises CorpusError if it cannot."""
     try:
         srsly.msgpack_dumps(meta)
     except (ValueError, OverflowError, TypeError) as err:

@@ -24,9 +24,7 @@ from .conversion_report import Report
 from .lines import Advance, ignore_progress
 from .objects import read_json_object
 from .options import ConvertOptions
-
-NEARBY = 50
-"""How many characters from its offset an answer is looked for if it is not there."""
+from .quotes import find_near
 
 
 class SquadAnswer(NamedTuple):
@@ -66,9 +64,9 @@ def read_squad(
 
     The article's title is stored in ``Doc.user_data["title"]``. Answers are stored by characters,
     also those that begin or end inside a token. If an answer is not at its offset, the only place
-    within ``NEARBY`` characters that has its text is taken; if there is none, or several, the
-    answer is left out. A question that loses all answers in this way is left out, because it would
-    count as unanswerable. Raises CorpusError, with the paragraph, for an invalid record.
+    within ``quotes.NEARBY`` characters that has its text is taken; if there is none, or several,
+    the answer is left out. A question that loses all answers in this way is left out, because it
+    would count as unanswerable. Raises CorpusError, with the paragraph, for an invalid record.
     """
     n_unknown = 0
     for paragraph in read_squad_paragraphs(path, advance):
@@ -201,8 +199,11 @@ def _find(text: str, answer: SquadAnswer) -> int | None:
     or several."""
     if answer.start >= 0 and text.startswith(answer.text, answer.start):
         return answer.start
-    low = max(answer.start - NEARBY, 0)
-    high = max(answer.start + len(answer.text) + NEARBY, 0)
-    first = text.find(answer.text, low, high)
-    unique = first >= 0 and text.find(answer.text, first + 1, high) < 0
-    return first if unique else None
+    return find_near(text, answer.text, answer.start)
+
+
+def is_squad(value: Any) -> bool:
+    """Whether a JSON value has the keys of this format."""
+    data = value.get("data") if isinstance(value, dict) else None
+    first = data[0] if isinstance(data, list) and data else None
+    return isinstance(first, dict) and "paragraphs" in first

@@ -203,7 +203,7 @@ def test_a_file_goes_into_a_directory_that_exists(run, tmp_path):
         (["columns", "in.conll", "out.json"], "out.json must end in .spacy"),
         (["columns", "data", "out.spacy"], "out.spacy must be a directory"),
         (["columns", "data", "out"], "would both be written to out/a.spacy"),
-        (["jsonl", "data", "out"], "no file that ends in .jsonl, .ndjson"),
+        (["jsonl", "data", "out"], "no file that ends in .json, .jsonl, .ndjson"),
         (["columns", "in.conll", "out.spacy", "--scheme", "x"], "scheme is 'x'"),
         (["columns", "in.conll", "out.spacy", "-n", "0"], "n_sents is 0"),
         (["columns", "in.conll", "out.spacy", "--alignment", "expand"], "does not take"),

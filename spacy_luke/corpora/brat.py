@@ -1,0 +1,187 @@
+"""brat's standoff: a folder of texts, each with a file of annotation beside it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..errors import CorpusError
+from .checks import errors_at
+from .conversion_report import Report
+from .lines import Advance, at_line, ignore_progress, read_lines
+from .options import ConvertOptions
+from .quotes import same_letters
+from .record_builder import RecordBuilder
+from .record_docs import write_records
+from .records import Record
+
+TEXT, ANNOTATION = ".txt", ".ann"
+_SPAN = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
+_RELATION = re.compile(r"(\S+) \S+?:(\S+) \S+?:(\S+)\s*")
+_NORMALIZATION = re.compile(r"\S+ (\S+) ([^\s:]+):(.+)")
+_NOT_READ = {
+    "E": "events",
+    "A": "attributes",
+    "M": "attributes",
+    "#": "notes",
+    "*": "equivalences",
+}
+"""First character of a line's id -> what is counted and not read."""
+
+
+@dataclass
+class Mention:
+    """A text-bound annotation: fragments are its offsets, of which it usually has one pair."""
+
+    line: int
+    label: str
+    fragments: list[tuple[int, int]]
+    quote: str
+    ids: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Standoff:
+    """The lines of an annotation file that are read. mentions: by id."""
+
+    mentions: dict[str, Mention] = field(default_factory=dict)
+    relations: list[tuple[int, str, str, str]] = field(default_factory=list)
+
+
+def read_brat(
+    path: Path,
+    nlp: Language,
+    options: ConvertOptions,
+    report: Report,
+    advance: Advance = ignore_progress,
+) -> Iterator[Doc]:
+    """Yield one document per text of a folder, and of the folders in it.
+
+    Text-bound annotations (T) are spans, relations (R) relations from the first argument to the
+    second, and the id of a normalization (N) is ``kb_id``, without the name of its resource.
+    Events, attributes, notes and equivalences are counted. ``Doc.user_data["id"]`` is the text's
+    file without its suffix.
+
+    The fragments of a span are one span if only white space is between them; otherwise it is left
+    out. Offsets are checked by the quoted text. Raises CorpusError, with file and line, for invalid
+    lines.
+    """
+    texts = sorted(path.rglob(f"*{TEXT}"))
+    for annotation in sorted(path.rglob(f"*{ANNOTATION}")):
+        if not annotation.with_suffix(TEXT).exists():
+            raise CorpusError(f"{annotation} has no text: {annotation.with_suffix(TEXT).name}.")
+    if not texts:
+        raise CorpusError(f"{path} contains no {TEXT} file.")
+    records = _read_records(path, texts, report, advance)
+    yield from write_records(path, records, nlp, options, report)
+
+
+def _read_records(
+    folder: Path, texts: list[Path], report: Report, advance: Advance
+) -> Iterator[Record]:
+    for path in texts:
+        name = path.relative_to(folder).with_suffix("")
+        annotation = path.with_suffix(ANNOTATION)
+        if not annotation.exists():
+            report.count(f"texts skipped: no {ANNOTATION} file", str(name))
+            continue
+        standoff = read_standoff(annotation, report, advance)
+        text = _read_text(path, standoff)
+        advance(path.stat().st_size)
+        with errors_at(str(annotation)):
+            yield _read_record(text, standoff, str(name), report)
+
+
+def read_standoff(path: Path, report: Report, advance: Advance = ignore_progress) -> Standoff:
+    """Read an annotation file. Raises CorpusError, with the line, for an invalid line."""
+    standoff, links = Standoff(), []
+    for number, line in read_lines(path, advance):
+        if not line.strip():
+            continue
+        name, *cells = line.split("\t")
+        with errors_at(at_line(path, number)):
+            kind = name[:1]
+            if kind == "T":
+                standoff.mentions[name] = _mention(number, cells, line)
+            elif kind == "R":
+                match = _match(_RELATION, cells, line)
+                standoff.relations.append((number, match[2], match[3], match[1]))
+            elif kind == "N":
+                match = _match(_NORMALIZATION, cells, line)
+                links.append((number, match[1], match[3].strip()))
+            elif kind in _NOT_READ:
+                report.count(f"annotation not read: {_NOT_READ[kind]}", at_line(path, number))
+            else:
+                raise CorpusError(f"{line[:60]!r} does not begin with the id of an annotation.")
+    for number, name, kb_id in links:
+        if name in standoff.mentions:
+            standoff.mentions[name].ids.append(kb_id)
+        else:
+            what = "normalizations left out: of an annotation that is not a span"
+            report.count(what, at_line(path, number))
+    return standoff
+
+
+def _match(pattern: re.Pattern[str], cells: list[str], line: str) -> re.Match[str]:
+    match = pattern.fullmatch(cells[0]) if cells else None
+    if match is None:
+        raise CorpusError(f"{line[:60]!r} is not a line of brat's standoff.")
+    return match
+
+
+def _mention(number: int, cells: list[str], line: str) -> Mention:
+    match = _match(_SPAN, cells, line)
+    pairs = (pair.split() for pair in match[2].split(";"))
+    fragments = [(int(start), int(end)) for start, end in pairs]
+    return Mention(number, match[1], fragments, cells[1] if len(cells) > 1 else "")
+
+
+def _read_text(path: Path, standoff: Standoff) -> str:
+    """The text as it is, or, if more spans are then at their offsets, without byte order mark or
+    with CRLF as one character."""
+    raw = path.read_bytes()
+    try:
+        text = raw.decode("utf-8-sig" if not standoff.mentions else "utf-8")
+    except UnicodeDecodeError as err:
+        raise CorpusError(f"{path}: byte {err.start} is not UTF-8. Save it as UTF-8.") from err
+    forms = [text]
+    for old, new in (("\r\n", "\n"), ("\ufeff", "")):
+        forms += [form.replace(old, new) for form in forms if old in form]
+    return max(forms, key=lambda form: sum(_is_at(x, form) for x in standoff.mentions.values()))
+
+
+def _is_at(mention: Mention, text: str) -> bool:
+    (start, _), (_, end) = mention.fragments[0], mention.fragments[-1]
+    return len(mention.fragments) > 1 or same_letters(text[start:end], mention.quote)
+
+
+def _read_record(text: str, standoff: Standoff, name: str, report: Report) -> Record:
+    builder = RecordBuilder(text, name, report)
+    for key, mention in standoff.mentions.items():
+        _add_mention(builder, key, mention)
+    for number, head, tail, label in standoff.relations:
+        builder.add_relation(head, tail, label, f"line {number}")
+    return builder.record(name)
+
+
+def _add_mention(builder: RecordBuilder, name: str, mention: Mention) -> None:
+    text, report = builder.text, builder.report
+    (start, _), (_, end) = mention.fragments[0], mention.fragments[-1]
+    if len(mention.fragments) > 1:
+        gaps = zip(mention.fragments, mention.fragments[1:])
+        if any(text[before[1] : after[0]].strip() for before, after in gaps):
+            what = "discontinuous spans left out: there are words between their parts"
+            report.count(what, builder.location)
+            for part in mention.fragments:
+                builder.leave_out(*part, name)
+            return
+        report.count("spans in several parts, with white space between, joined", builder.location)
+    ids = list(dict.fromkeys(mention.ids))
+    if len(ids) > 1:
+        report.count("spans with several ids, left without an id", builder.location)
+    kb_id = ids[0] if len(ids) == 1 else ""
+    owner = f"{name} in line {mention.line}"
+    builder.add_span(start, end, mention.label, owner, name, mention.quote or None, kb_id)

@@ -1,0 +1,240 @@
+"""Label Studio's JSON and JSON_MIN: tasks with regions of a text, and relations between them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..errors import CorpusError
+from .checks import (
+    check_strings,
+    errors_at,
+    get_items,
+    get_strings,
+    get_value,
+    keys_of,
+    require_items,
+    require_object,
+)
+from .conversion_report import Report
+from .lines import Advance, ignore_progress
+from .objects import JsonObject, read_json_objects
+from .offset_units import CHARACTERS
+from .options import AUTO, ConvertOptions
+from .record_builder import RecordBuilder
+from .record_docs import write_records
+from .records import Record
+
+TEXT = "text"
+SPAN_TYPES = ("labels", "hypertextlabels")
+"""Types of results that label a part of a text; the labels are in the key of the same name."""
+RELATION = "relation"
+DIRECTIONS = {"right": (False,), "left": (True,), "bi": (False, True)}
+"""Direction of a relation -> whether its sides are exchanged, for each relation that it means."""
+ANNOTATIONS = ("annotations", "completions")
+"""The second is of versions before 1.0."""
+_MIN_KEYS = ("annotator", "annotation_id", "lead_time", "created_at", "updated_at")
+
+
+@dataclass
+class Annotation:
+    """An annotation of one task. data: the task's data. results: regions and relations."""
+
+    location: str
+    task: Any
+    data: dict[str, Any]
+    results: list[dict[str, Any]]
+    ground_truth: bool = False
+    time: str = ""
+    skipped: str = field(default="")
+
+    @property
+    def rank(self) -> tuple[bool, str]:
+        """Of several annotations of a task, the one with the highest rank is taken."""
+        return self.ground_truth, self.time
+
+
+def read_label_studio(
+    path: Path,
+    nlp: Language,
+    options: ConvertOptions,
+    report: Report,
+    advance: Advance = ignore_progress,
+) -> Iterator[Doc]:
+    """Yield one document per annotated task of an export, JSON or JSON_MIN.
+
+    Keys read: ``data``, whose text is at ``text``, at ``options.fields``, at the only key with a
+    string, or at the key in which the regions are; ``annotations``, each with ``result``. Results
+    of the type ``labels`` have ``value`` with ``start``, ``end``, ``labels`` and the ``text``
+    there, by which offsets are checked; ``relation`` has ``from_id``, ``to_id``, ``labels`` and
+    ``direction``. ``Doc.user_data["id"]`` is the task's id.
+
+    Of several annotations the ground truth, or else the newest, is taken. Cancelled annotations and
+    predictions are not read. All of this is counted. Raises CorpusError, with the record, for an
+    invalid task.
+    """
+    records = _read_records(path, options, report, advance)
+    yield from write_records(path, records, nlp, options, report)
+
+
+def is_label_studio(value: Any) -> bool:
+    """Whether a JSON value has the keys of a task."""
+    if not isinstance(value, dict):
+        return False
+    return isinstance(value.get("data"), dict) or all(x in value for x in _MIN_KEYS[:2])
+
+
+def _read_records(
+    path: Path, options: ConvertOptions, report: Report, advance: Advance
+) -> Iterator[Record]:
+    chosen: dict[Any, Annotation] = {}
+    for number, item in enumerate(read_json_objects(path, advance)):
+        with errors_at(f"{path}, {item.location}"):
+            for annotation in _annotations(item, report):
+                key = (number, None) if annotation.task is None else (-1, str(annotation.task))
+                _choose(chosen, key, annotation, report)
+    for annotation in chosen.values():
+        with errors_at(f"{path}, {annotation.location}"):
+            yield _read_record(annotation, options, report)
+
+
+def _choose(chosen: dict[Any, Annotation], key: Any, new: Annotation, report: Report) -> None:
+    if key in chosen:
+        what = "annotations left out: another one of the task is the ground truth, or newer"
+        report.count(what, new.location)
+    if key not in chosen or new.rank > chosen[key].rank:
+        chosen[key] = new
+
+
+def _annotations(item: JsonObject, report: Report) -> list[Annotation]:
+    """The task's annotations that count; a task without one is counted."""
+    task, location = item.data, item.location
+    if "data" not in task:
+        return _minimal(item, report)
+    data = require_object(task["data"], "data of the record")
+    key = next((key for key in ANNOTATIONS if key in task), "")
+    if not key:
+        raise CorpusError(f"the record has no key 'annotations'; {keys_of(task)}.")
+    found = [require_object(x, f"annotation {i}") for i, x in enumerate(get_items(task, key))]
+    kept = [x for x in found if not (x.get("was_cancelled") or x.get("skipped"))]
+    if len(kept) < len(found):
+        report.count("annotations skipped: cancelled", location, len(found) - len(kept))
+    if not kept:
+        predicted = "; predictions are not annotation" if task.get("predictions") else ""
+        report.count(f"tasks skipped: not annotated{predicted}", location)
+    return [_annotation(item, data, x) for x in kept]
+
+
+def _annotation(item: JsonObject, data: dict[str, Any], annotation: dict[str, Any]) -> Annotation:
+    results = [
+        require_object(x, f"result {i}") for i, x in enumerate(require_items(annotation, "result"))
+    ]
+    time = str(annotation.get("updated_at") or annotation.get("created_at") or "")
+    truth = annotation.get("ground_truth") is True
+    return Annotation(item.location, item.data.get("id"), data, results, truth, time)
+
+
+def _minimal(item: JsonObject, report: Report) -> list[Annotation]:
+    """The annotation of a record of JSON_MIN: results are lists of values, by the name of their
+    control, and no record has relations."""
+    data = item.data
+    if "annotation_id" not in data:
+        raise CorpusError(f"the record has neither 'data' nor 'annotation_id'; {keys_of(data)}.")
+    if data["annotation_id"] is None:
+        report.count("tasks skipped: not annotated", item.location)
+        return []
+    results = [
+        {"type": _type_of(value), "value": value}
+        for key, values in data.items()
+        if isinstance(values, list)
+        for value in values
+        if isinstance(value, dict)
+    ]
+    texts = {key: x for key, x in data.items() if key not in _MIN_KEYS}
+    time = str(data.get("updated_at") or data.get("created_at") or "")
+    return [Annotation(item.location, data.get("id"), texts, results, False, time)]
+
+
+def _type_of(value: dict[str, Any]) -> str:
+    return next((x for x in SPAN_TYPES if x in value), ", ".join(sorted(value)))
+
+
+def _read_record(item: Annotation, options: ConvertOptions, report: Report) -> Record:
+    text = item.data[_text_key(item, options)]
+    unit = CHARACTERS if options.offsets == AUTO else options.offsets
+    builder = RecordBuilder(text, item.location, report, unit)
+    relations = []
+    for i, result in enumerate(item.results):
+        if result.get("type") == RELATION:
+            relations.append((f"result {i}", result))
+        elif result.get("type") in SPAN_TYPES:
+            _add_region(builder, result, f"result {i}")
+        else:
+            report.count(f"results not read: {result.get('type')}", item.location)
+    for owner, result in relations:
+        _add_relation(builder, result, owner)
+    return builder.record(item.task)
+
+
+def _add_region(builder: RecordBuilder, result: dict[str, Any], owner: str) -> None:
+    value = require_object(result.get("value"), f"value of {owner}")
+    labels = check_strings(value.get(result["type"]) or [], f"labels of {owner}")
+    if not labels:
+        builder.report.count("spans left out: they have no label", builder.location)
+        return
+    if isinstance(value.get("start"), str):
+        builder.report.count("spans left out: they are parts of HTML", builder.location)
+        return
+    start, end = (get_value(value, key, int, owner) for key in ("start", "end"))
+    name, quote = result.get("id"), value.get("text")
+    if not isinstance(name, str | int | None):
+        raise CorpusError(f"the id of {owner} is not a string.")
+    if isinstance(quote, str):
+        quote = quote.replace("\\n", "\n") if "\\n" not in builder.text else quote
+    for label in dict.fromkeys(labels):
+        builder.add_span(start, end, label, owner, name, quote if quote else None)
+
+
+def _add_relation(builder: RecordBuilder, result: dict[str, Any], owner: str) -> None:
+    sides = [get_value(result, key, str, owner) for key in ("from_id", "to_id")]
+    direction = result.get("direction", "right")
+    if direction not in DIRECTIONS:
+        choices = ", ".join(DIRECTIONS)
+        raise CorpusError(f"direction of {owner} is {direction!r}; choose one of {choices}.")
+    labels = get_strings(result, "labels", owner) if result.get("labels") else []
+    if not labels:
+        builder.report.count("relations left out: they have no label", builder.location)
+    for label in dict.fromkeys(labels):
+        for exchanged in DIRECTIONS[direction]:
+            head, tail = reversed(sides) if exchanged else sides
+            builder.add_relation(head, tail, label, owner)
+
+
+def _text_key(item: Annotation, options: ConvertOptions) -> str:
+    """The key of the task's data that has its text."""
+    named = options.field(TEXT)
+    strings = [key for key, x in item.data.items() if isinstance(x, str) and key != "id"]
+    if named:
+        if named not in strings:
+            raise CorpusError(f"data has no text at {named!r}; {keys_of(item.data)}.")
+        return named
+    if TEXT in strings:
+        return TEXT
+    if len(strings) > 1:
+        values = [x["value"] for x in item.results if isinstance(x.get("value"), dict)]
+        strings = [key for key in strings if any(_is_in(x, item.data[key]) for x in values)]
+    if len(strings) != 1:
+        raise CorpusError(
+            f"data has no key 'text', and not one other key with a text; {keys_of(item.data)}. "
+            "Give the key, as in --fields text=body."
+        )
+    return strings[0]
+
+
+def _is_in(value: dict[str, Any], text: str) -> bool:
+    """Whether the text of a region is at its offsets."""
+    start, end, quote = (value.get(key) for key in ("start", "end", "text"))
+    return type(start) is int and type(end) is int and bool(quote) and text[start:end] == quote

@@ -1,0 +1,62 @@
+"""The place of a span whose text the file quotes: at its offsets, or near them."""
+
+from typing import NamedTuple
+
+from ..errors import CorpusError
+from .offset_units import from_utf16, has_wide_characters
+
+NEARBY = 50
+AT_OFFSETS = ""
+DIFFERS = "spans whose text differs in white space or punctuation, taken by offsets"
+IN_UTF16 = "spans whose offsets count UTF-16 units, converted by their text"
+NEAR = "spans moved: their text is near their offsets"
+NOWHERE = "spans left out: their text is not at their offsets"
+
+
+class Found(NamedTuple):
+    """Where a quoted span is, and how it was found: one of the texts above, for the report."""
+
+    start: int
+    end: int
+    how: str
+
+
+def find_quote(text: str, start: int, end: int, quote: str) -> Found:
+    """The place of a span. ``how`` is ``NOWHERE`` if its text is neither at its offsets nor at a
+    single place within ``NEARBY`` characters; the place is then as given."""
+    if 0 <= start <= end and text[start:end] == quote:
+        return Found(start, end, AT_OFFSETS)
+    units = _in_utf16(text, start, end) if has_wide_characters(text) else (start, end)
+    if 0 <= units[0] <= units[1] and text[slice(*units)] == quote:
+        return Found(*units, IN_UTF16)
+    if 0 <= start <= end and same_letters(text[start:end], quote):
+        return Found(start, end, DIFFERS)
+    near = find_near(text, quote, start) if quote.strip() else None
+    if near is not None:
+        return Found(near, near + len(quote), NEAR)
+    return Found(start, end, NOWHERE)
+
+
+def find_near(text: str, quote: str, start: int) -> int | None:
+    """The only place of a text within ``NEARBY`` characters; None if there is none, or several."""
+    low = max(start - NEARBY, 0)
+    high = max(start + len(quote) + NEARBY, 0)
+    first = text.find(quote, low, high)
+    unique = first >= 0 and text.find(quote, first + 1, high) < 0
+    return first if unique else None
+
+
+def same_letters(one: str, other: str) -> bool:
+    """Whether two texts have the same letters and digits, and any at all."""
+    return _letters(one) == _letters(other) != ""
+
+
+def _letters(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def _in_utf16(text: str, start: int, end: int) -> tuple[int, int]:
+    try:
+        return from_utf16(text, start), from_utf16(text, end)
+    except CorpusError:
+        return start, end

@@ -1,0 +1,159 @@
+"""Tables of users: CSV or TSV with a header, and one span, or one word and its tag, per row."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..errors import CorpusError
+from .checks import errors_at
+from .columns import Sentence, TaggedWord, make_sentence_docs
+from .conversion_report import Report
+from .lines import Advance, at_line, ignore_progress
+from .offset_units import CHARACTERS
+from .options import AUTO, ConvertOptions
+from .record_builder import RecordBuilder
+from .record_docs import write_records
+from .records import Record
+from .table_rows import Row, Table, read_table
+from .tag_schemes import parse_tag
+
+TEXT, START, END, LABEL, ID, MENTION, KB_ID = (
+    *("text", "start", "end", "label"),
+    *("id", "mention", "kb_id"),
+)
+SENTENCE, WORD, TAG = "sentence", "word", "tag"
+ROLES = {
+    TEXT: ("text", "sentence", "document", "content"),
+    START: ("start", "begin", "start_offset", "start_char", "offset_start"),
+    END: ("end", "stop", "end_offset", "end_char", "offset_end"),
+    LABEL: ("label", "entity_type", "type", "tag", "category"),
+    ID: ("id", "doc_id", "document_id", "text_id"),
+    MENTION: ("mention", "span", "span_text", "entity_text", "mention_text"),
+    KB_ID: ("kb_id", "entity_id", "qid"),
+    SENTENCE: ("sentence #", "sentence_id", "sent_id", "sentence", "sent"),
+    WORD: ("word", "token", "words", "tokens"),
+    TAG: ("tag", "ner", "ner_tag", "bio", "iob", "label", "labels", "tags"),
+}
+"""Role of a column -> the names that it has, in any case, unless ``fields`` gives another one."""
+_SPANS, _WORDS = (TEXT, START, END, LABEL), (WORD, TAG)
+
+
+def read_tables(
+    path: Path,
+    nlp: Language,
+    options: ConvertOptions,
+    report: Report,
+    advance: Advance = ignore_progress,
+) -> Iterator[Doc]:
+    """Yield the documents of a table; its header decides which of two shapes it has.
+
+    One span per row: columns for the text, the start and end of the span (characters, end
+    exclusive) and its label; optional are an id of the text, by which rows belong to one document,
+    the text of the span, by which offsets are checked, and an id of a knowledge base. A row with a
+    text and without a span is a text without entities. Rows without an id belong together if
+    their texts are equal.
+
+    One word per row: columns for the word and its tag. A sentence begins where the column of the
+    sentence has a new value, or after an empty row. Tags and sentences are read as in ``columns``.
+
+    Raises CorpusError, with the line, for invalid rows, and with the columns of the file if they
+    are of neither shape.
+    """
+    table = read_table(path, ROLES, options)
+    if all(role in table.columns for role in _SPANS):
+        _note_columns(table, (*_SPANS, ID, MENTION, KB_ID), report)
+        records = _read_spans(table, options, report)
+        yield from write_records(path, records, nlp, options, report)
+    elif all(role in table.columns for role in _WORDS):
+        _note_columns(table, (*_WORDS, SENTENCE), report)
+        sentences = list(_read_sentences(table, report))
+        if not sentences:
+            raise CorpusError(f"{path} contains no word.")
+        yield from make_sentence_docs(path, nlp, sentences, options, report)
+    else:
+        names = ", ".join(map(repr, table.header))
+        raise CorpusError(
+            f"{path}: the columns are {names}. Needed are {_list(_SPANS)} (one span per row), or "
+            f"{_list(_WORDS)} (one word per row). Give others by --fields, as in "
+            "text=Sentence,label=Class. The format columns reads files without a header."
+        )
+    advance(path.stat().st_size)
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _note_columns(table: Table, roles: tuple[str, ...], report: Report) -> None:
+    names = [f"{x} {table.header[table.columns[x]]!r}" for x in roles if x in table.columns]
+    report.notes.append(f"columns: {', '.join(names)}")
+
+
+def _read_spans(table: Table, options: ConvertOptions, report: Report) -> Iterator[Record]:
+    texts: dict[str, list[Row]] = {}
+    for row in table.rows():
+        if row.is_blank:
+            continue
+        if not row.cells[TEXT] and ID not in row.cells:
+            raise CorpusError(f"{at_line(table.path, row.line)}: the text is empty.")
+        texts.setdefault(row.cells.get(ID) or row.cells[TEXT], []).append(row)
+    for rows in texts.values():
+        yield _read_text(table.path, rows, options, report)
+
+
+def _read_text(path: Path, rows: list[Row], options: ConvertOptions, report: Report) -> Record:
+    unit = CHARACTERS if options.offsets == AUTO else options.offsets
+    text = next((row.cells[TEXT] for row in rows if row.cells[TEXT]), "")
+    with errors_at(at_line(path, rows[0].line)):
+        builder = RecordBuilder(text, f"line {rows[0].line}", report, unit)
+    for row in rows:
+        with errors_at(at_line(path, row.line)):
+            if row.cells[TEXT] not in ("", text):
+                raise CorpusError(f"the id {row.cells[ID]!r} has another text in an earlier line.")
+            if any(row.cells[role].strip() for role in (START, END, LABEL)):
+                _add_span(builder, row)
+    return builder.record(rows[0].cells.get(ID) or None)
+
+
+def _add_span(builder: RecordBuilder, row: Row) -> None:
+    start, end = (_number(row, role) for role in (START, END))
+    label = row.cells[LABEL].strip()
+    quote = row.cells.get(MENTION) or None
+    kb_id = row.cells.get(KB_ID, "").strip()
+    builder.add_span(start, end, label, "the span", quote=quote, kb_id=kb_id)
+
+
+def _number(row: Row, role: str) -> int:
+    cell = row.cells[role].strip().removesuffix(".0")  # pandas writes 3.0 beside empty cells
+    if not cell.isdecimal():
+        raise CorpusError(f"the {role} is {row.cells[role]!r}, not a whole number.")
+    return int(cell)
+
+
+def _read_sentences(table: Table, report: Report) -> Iterator[Sentence]:
+    sentence, current = Sentence(opens_document=False), ""
+    for row in table.rows():
+        name = row.cells.get(SENTENCE, "").strip()
+        begins = name != "" and name != current
+        if (begins or row.is_blank) and sentence.words:
+            yield sentence
+            sentence = Sentence(opens_document=False)
+        current = name or current
+        if row.is_blank:
+            continue
+        if not row.cells[WORD].strip():
+            report.count("rows left out: they have no word", f"line {row.line}")
+            continue
+        tag = parse_tag(row.cells[TAG].strip())
+        if tag is None:
+            raise CorpusError(
+                f"{at_line(table.path, row.line)}: {row.cells[TAG]!r} is not a tag. A tag is O, or "
+                "one of B I L O U E S, a hyphen and a label, as in B-person."
+            )
+        sentence.words.append(TaggedWord(row.line, row.cells[WORD].strip(), tag))
+    if sentence.words:
+        yield sentence
+    if SENTENCE not in table.columns:
+        report.notes.append("no column of sentences: only empty rows end a sentence")
