@@ -14,7 +14,7 @@ from .characters import CharSpan, align_spans, check_offsets, make_text_doc
 from .checks import check_unicode, errors_at, get_value, require_items, require_object
 from .conversion_report import Report
 from .lines import Advance, ignore_progress
-from .objects import JsonObject, read_json_lines
+from .objects import JsonObject, read_json_objects
 from .options import ConvertOptions
 
 COREFERENCE = "coref"
@@ -42,7 +42,7 @@ def read_elevant(
     defaults to ``split``. Raises CorpusError, with the line, for an invalid record.
     """
     writer = AnnotationWriter(options.spans_key, report)
-    for item in read_json_lines(path, advance):
+    for item in read_json_objects(path, advance):
         with errors_at(f"{path}, {item.location}"):
             parsed = _parse(nlp, item, options.alignment_or("split"), report)
         yield writer.write(parsed, item.location)

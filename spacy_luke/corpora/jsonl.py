@@ -27,8 +27,8 @@ def read_jsonl(
     exclusive) or ``token_start`` and ``token_end`` (inclusive), and optional ``kb_id`` and
     ``types``; ``relations``, see ``relation_records``; optional ``tokens``, each with ``text``,
     ``start`` and ``end``, which replace the tokenizer; optional ``answer``; optional ``meta``,
-    stored in ``Doc.user_data["meta"]``. In a record of Prodigy's binary interface only the span is
-    annotated: the other tokens have missing entity annotation.
+    stored in ``Doc.user_data["meta"]``. In a record with only accepted or rejected spans
+    (``_is_binary``), or with ``options``, other tokens have missing entity annotation.
 
     Raises CorpusError, with the line, for an invalid record.
     """

@@ -1,7 +1,7 @@
 """Label Studio's JSON and JSON_MIN: tasks with regions of a text, and relations between them."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,10 @@ _MIN_KEYS = ("annotator", "annotation_id", "lead_time", "created_at", "updated_a
 
 @dataclass
 class Annotation:
-    """An annotation of one task. data: the task's data. results: regions and relations."""
+    """An annotation of one task. data: the task's data. results: regions and relations.
+
+    is_record: its record has all annotations of the task.
+    """
 
     location: str
     task: Any
@@ -49,7 +52,7 @@ class Annotation:
     results: list[dict[str, Any]]
     ground_truth: bool = False
     time: str = ""
-    skipped: str = field(default="")
+    is_record: bool = True
 
     @property
     def rank(self) -> tuple[bool, str]:
@@ -76,6 +79,7 @@ def read_label_studio(
     predictions are not read. All of this is counted. Raises CorpusError, with the record, for an
     invalid task.
     """
+    options.check_fields((TEXT,))
     records = _read_records(path, options, report, advance)
     yield from write_records(path, records, nlp, options, report)
 
@@ -90,18 +94,27 @@ def is_label_studio(value: Any) -> bool:
 def _read_records(
     path: Path, options: ConvertOptions, report: Report, advance: Advance
 ) -> Iterator[Record]:
-    chosen: dict[Any, Annotation] = {}
+    chosen: dict[Hashable, Annotation] = {}
     for number, item in enumerate(read_json_objects(path, advance)):
         with errors_at(f"{path}, {item.location}"):
             for annotation in _annotations(item, report):
-                key = (number, None) if annotation.task is None else (-1, str(annotation.task))
-                _choose(chosen, key, annotation, report)
+                _choose(chosen, _task_key(number, annotation, options), annotation, report)
     for annotation in chosen.values():
         with errors_at(f"{path}, {annotation.location}"):
             yield _read_record(annotation, options, report)
 
 
-def _choose(chosen: dict[Any, Annotation], key: Any, new: Annotation, report: Report) -> None:
+def _task_key(number: int, annotation: Annotation, options: ConvertOptions) -> Hashable:
+    """What the annotations of one task have in common: in JSON the record; in JSON_MIN the id and
+    text, which the record of every annotator repeats."""
+    if annotation.is_record or annotation.task is None:
+        return number
+    return str(annotation.task), annotation.data[_text_key(annotation, options)]
+
+
+def _choose(
+    chosen: dict[Hashable, Annotation], key: Hashable, new: Annotation, report: Report
+) -> None:
     if key in chosen:
         what = "annotations left out: another one of the task is the ground truth, or newer"
         report.count(what, new.location)
@@ -155,7 +168,7 @@ def _minimal(item: JsonObject, report: Report) -> list[Annotation]:
     ]
     texts = {key: x for key, x in data.items() if key not in _MIN_KEYS}
     time = str(data.get("updated_at") or data.get("created_at") or "")
-    return [Annotation(item.location, data.get("id"), texts, results, False, time)]
+    return [Annotation(item.location, data.get("id"), texts, results, False, time, False)]
 
 
 def _type_of(value: dict[str, Any]) -> str:

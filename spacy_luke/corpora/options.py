@@ -1,6 +1,7 @@
 """Settings of the readers of annotated files."""
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +91,12 @@ class ConvertOptions:
     def field(self, name: str) -> str:
         """The name in the file of one of the format's columns or keys; empty if not given."""
         return dict(self.fields).get(name, "")
+
+    def check_fields(self, names: Iterable[str]) -> None:
+        """Raise ConfigError if ``fields`` has a name that the format does not use."""
+        names = tuple(names)
+        for name, _ in self.fields:
+            _require_choice("fields", name, names)
 
     def changed(self) -> dict[str, Any]:
         """The settings that differ from their defaults, by name."""

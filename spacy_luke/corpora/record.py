@@ -195,8 +195,9 @@ def _records(path: Path, advance: Advance = ignore_progress) -> Iterator[JsonObj
         return
     whole = read_json_object(path)
     with errors_at(str(path)):
-        require_key(whole, DATA, "the file")
-        records = require_items(whole, DATA)
+        if PASSAGE not in whole:
+            require_key(whole, DATA, "the file")
+        records = [whole] if PASSAGE in whole else require_items(whole, DATA)
     for number, record in enumerate(records, 1):
         location = f"record {number}"
         data = require_object(record, f"{path}, {location}: the record")

@@ -26,9 +26,10 @@ from .objects import read_json_objects
 from .relation_records import Place, RelationRecord, read_relations, token_offsets
 
 ANSWERS = ("accept", "reject", "ignore")
-OWN_KEYS = ("spans", "relations", "tokens", "answer")
-"""A record without all of these, but with keys that are not of the format, is of another one."""
-UNANNOTATED_KEYS = {"text", "meta"}
+UNANNOTATED_KEYS = {"text", "meta", "relations"}
+"""A record without ``spans`` that has other keys is of another format, unless it has ``tokens``, or
+an ``answer`` that is not about classes."""
+CLASS_KEYS = {"label", "options", "accept"}
 
 
 @dataclass(frozen=True)
@@ -109,19 +110,22 @@ def read_record(data: dict[str, Any], location: str, report: Report) -> Record:
             report.count(what, location)
     relations = read_relations(data, spans, places)
     meta = check_meta(data.get("meta"))
-    return Record(location, text, spans, relations, tokens, meta, partial=_is_binary(data))
+    return Record(location, text, spans, relations, tokens, meta, partial=_is_partial(data))
 
 
 def _note_missing_spans(data: dict[str, Any], location: str, report: Report) -> None:
-    if not any(key in data for key in OWN_KEYS) and data.keys() - UNANNOTATED_KEYS:
+    answered = "tokens" in data or ("answer" in data and not data.keys() & CLASS_KEYS)
+    if not answered and data.keys() - UNANNOTATED_KEYS:
         require_key(data, "spans", "the record")
     what = "records without the key spans, read as having none"
     report.count(what, f"{location}; {keys_of(data)}")
 
 
-def _is_binary(data: dict[str, Any]) -> bool:
-    """Whether the annotator of Prodigy only accepted or rejected the spans that were shown."""
-    return data.get("_is_binary", data.get("_view_id") == "ner") is True
+def _is_partial(data: dict[str, Any]) -> bool:
+    """Whether the annotator of Prodigy only decided on the spans that were shown: accepted or
+    rejected them, or chose options for them."""
+    is_binary = data.get("_is_binary", data.get("_view_id") == "ner") is True
+    return is_binary or bool(data.get("options"))
 
 
 def _read_tokens(data: dict[str, Any], text: str) -> list[TokenRecord]:

@@ -79,9 +79,8 @@ def read_table(path: Path, roles: Mapping[str, Sequence[str]], options: ConvertO
         (line, cells) for line, cells in read_cells(path, text, delimiter, quoted) if cells
     )
     columns = _columns([name.strip().lower() for name in header], roles)
+    options.check_fields(roles)
     for role, name in options.fields:
-        if role not in roles:
-            raise ConfigError(f"fields has {role!r}; choose one of {', '.join(roles)}.")
         if name not in header:
             found = ", ".join(map(repr, header))
             raise ConfigError(f"fields has {name!r}, but the columns of {path} are {found}.")

@@ -20,7 +20,7 @@ from .checks import (
 )
 from .conversion_report import Report
 from .lines import Advance, ignore_progress
-from .objects import JsonObject, read_json_lines, read_json_list
+from .objects import JsonObject, read_json_list, read_json_objects
 from .options import ConvertOptions
 from .words import WordDoc
 
@@ -58,7 +58,7 @@ def read_ufet(
             return ParsedDoc(document.doc)
         return ParsedDoc(document.doc, [span], types=[(span, types)])
 
-    return _write(path, read_json_lines(path, advance), parse, options, report)
+    return _write(path, read_json_objects(path, advance), parse, options, report)
 
 
 def read_openentity(
@@ -128,7 +128,7 @@ def read_figer(
                 parsed.types.append((span, types))
         return parsed
 
-    return _write(path, read_json_lines(path, advance), parse, options, report)
+    return _write(path, read_json_objects(path, advance), parse, options, report)
 
 
 def _write(
