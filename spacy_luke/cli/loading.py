@@ -41,7 +41,7 @@ def use_device(gpu_id: int) -> None:
 
 
 def load_pipeline(name: str | Path, code: Path | None = None) -> Language:
-    """Load a trained pipeline from its directory, or an installed package by its name.
+    """Load a trained pipeline from its directory, else an installed package by its name.
 
     code: a Python file that registers functions of the pipeline; it is imported first.
 
@@ -52,7 +52,7 @@ def load_pipeline(name: str | Path, code: Path | None = None) -> Language:
         _import_code(code)
     path = Path(name)
     trained = (path / "meta.json").is_file() and (path / "config.cfg").is_file()
-    if not trained and (path.exists() or not is_package(str(name))):
+    if not trained and not is_package(str(name)):
         raise ConfigError(
             f"PIPELINE: {name} is not the directory of a trained pipeline, and not the name of an "
             "installed package."

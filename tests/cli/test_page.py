@@ -1,5 +1,10 @@
 """``spacy luke page``: one HTML file with predicted and annotated entities side by side."""
 
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 import spacy
@@ -306,8 +311,25 @@ def run(nlp, tmp_path, monkeypatch):
 def test_the_page_is_written(run, tmp_path):
     code, output = run("model", "docs.spacy", "deep/out.html", "--limit", "3", "--title", "My page")
     assert code == 0 and "3 of 5 documents" in output
+    assert "Entities: predicted by luke_ner, and compared with the annotation" in output
     text = read((tmp_path / "deep" / "out.html").read_text(encoding="utf8"))
     assert "My page" in text and "Document 3" in text and "Document 4" not in text
+
+
+def test_text_is_predicted_and_predictions_are_shown_as_they_are(run, tmp_path):
+    nlp = spacy.load(tmp_path / "model")
+    text = make_examples(nlp)[0].reference.text
+    (tmp_path / "notes.txt").write_text(f"{text}\n\nAda left\n", encoding="utf8")
+    code, output = run("model", "notes.txt", "out.html", "--lines")
+    assert code == 0 and "2 of 2 documents" in output and "nothing is compared" in output
+    doc = nlp(text)
+    assert doc.ents
+    DocBin(docs=[doc], store_user_data=True).to_disk("predicted.spacy")
+    for args in (["predicted.spacy"], ["model", "predicted.spacy"]):
+        code, output = run(*args, "out.html")
+        assert code == 0 and ("with scores" in output or "have scores" in output)
+        text = read((tmp_path / "out.html").read_text(encoding="utf8"))
+        assert doc.ents[0].text in text and "100.0" not in text and "agreements" not in text
 
 
 @pytest.mark.parametrize(
@@ -317,9 +339,31 @@ def test_the_page_is_written(run, tmp_path):
         (["model", "gone.spacy", "out.html"], "gone.spacy does not exist"),
         (["blank", "docs.spacy", "out.html"], "(empty) writes Doc.ents"),
         (["model", "docs.spacy", "out.html", "--limit", "-1"], "--limit is -1"),
+        (["model", "docs.spacy"], "OUT is docs.spacy, not an .html file"),
+        (["docs.spacy"], "1 arguments; give [PIPELINE] DOCS OUT"),
+        (["model", "docs.spacy", "out.html", "--code", "gone.py"], "gone.py is not a file"),
     ],
 )
 def test_bad_input_is_one_error(run, tmp_path, args, fault):
+    before = (tmp_path / "docs.spacy").read_bytes()
     code, output = run(*args)
     assert code == 1 and fault in output
     assert not (tmp_path / "out.html").exists()
+    assert (tmp_path / "docs.spacy").read_bytes() == before
+
+
+def test_the_wheel_contains_the_templates(tmp_path):
+    root, source = Path(__file__).parents[2], tmp_path / "source"
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        source.mkdir(exist_ok=True)
+        shutil.copy(root / name, source)
+    unwanted = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(root / "spacy_luke", source / "spacy_luke", ignore=unwanted)
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
+    done = subprocess.run([*build, str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    folder = "spacy_luke/cli/pages/templates"
+    names = {x for x in zipfile.ZipFile(wheel).namelist() if x.startswith(folder)}
+    assert names == {f"{folder}/{path.name}" for path in (root / folder).iterdir()}
+    assert f"{folder}/page.html" in names

@@ -14,7 +14,7 @@ from .links import LINKS, show_links
 from .passages import WRONG, Passage, make_passages, passage_ends
 from .questions import ANSWERS, ShownQuestion, show_questions
 from .relations import Drawn, draw_relations
-from .text import Entity, cut_text, type_chips
+from .text import Chip, Entity, Place, cut_text, type_chips
 
 if TYPE_CHECKING:
     from ...kb.knowledge_base import MappedKB
@@ -25,13 +25,15 @@ class View(NamedTuple):
 
     written: what is predicted. kb: of links. compared: attributes that are annotated in the corpus.
         A predicted relation or type that a document lacks is then spurious.
-    given: whether the entities are given, not predicted.
+    given: whether the entities are given, not predicted. unscored: attributes whose scores are not
+        shown, because they are those of an annotation.
     """
 
     written: Written
     kb: "MappedKB | None"
     compared: Collection[str]
     given: bool
+    unscored: Collection[str] = ()
 
 
 @dataclass
@@ -91,13 +93,12 @@ def show(
     """One document, cut into pieces at entity boundaries, and into passages if it is long."""
     title = str(reference.user_data.get(TITLE) or f"Document {number}")
     written = view.written
-    chips = {}
-    if TYPES in written:
-        settings = {x: y for x, y in written[TYPES].items() if x in ("ancestors", "spans_key")}
-        chips = type_chips(doc, reference, TYPES in view.compared, **settings)
+    chips = _chips(doc, reference, view) if TYPES in written else {}
     questions = []
     if ANSWERS in written:
         questions = show_questions(doc, reference, f"question-{number}", **written[ANSWERS])
+        if ANSWERS in view.unscored:
+            questions = [question.without_scores() for question in questions]
     answers = [answer for question in questions for answer in question.marks]
     ends = passage_ends(doc)
     pieces = cut_text(
@@ -111,8 +112,18 @@ def show(
     )
     drawn = Drawn([], [])
     if RELATIONS in written:
-        drawn = draw_relations(doc, reference, RELATIONS in view.compared, **written[RELATIONS])
+        compare, scores = RELATIONS in view.compared, RELATIONS not in view.unscored
+        drawn = draw_relations(doc, reference, compare, scores, **written[RELATIONS])
     links = show_links(doc, reference, view.kb, **written[LINKS]) if LINKS in written else []
     passages = make_passages(ends, pieces, drawn, links)
     counts = None if gold is None else count(predicted, gold)
     return ShownDoc(f"document-{number}", title, counts, len(doc), passages, questions)
+
+
+def _chips(doc: Doc, reference: Doc, view: View) -> dict[Place, list[Chip]]:
+    written = view.written[TYPES]
+    settings = {name: x for name, x in written.items() if name in ("ancestors", "spans_key")}
+    chips = type_chips(doc, reference, TYPES in view.compared, **settings)
+    if TYPES in view.unscored:
+        return {place: [x._replace(score=None) for x in row] for place, row in chips.items()}
+    return chips

@@ -121,7 +121,7 @@ def _read_text(file: Path, nlp: Language, lines: bool, skipped: Counter[str]) ->
     numbered = [(number, line) for number, line in read_lines(file)]
     texts = [("", "\n".join(line for _, line in numbered))]
     if lines:
-        texts = [(f", line {number}", line) for number, line in numbered]
+        texts = [(f", line {number}", line) for number, line in numbered if line.strip()]
     for location, text in texts:
         if text.strip():
             with errors_at(f"{file}{location}"):

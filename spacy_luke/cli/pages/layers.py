@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 
 from ...annotations.annotated import is_annotated, set_annotated, spans_annotated
 from ...annotations.candidates import get_candidates
-from ...annotations.questions import answer_offsets, clear_answers, has_answers
+from ...annotations.questions import answer_offsets, clear_answers, has_answers, n_questions
 from ...annotations.relations import relation_offsets
 from ...annotations.scores import scores_of
 from ...annotations.types import get_types
@@ -120,6 +120,8 @@ def predicted_layers(
         if attribute == ENTITIES and not by:
             if annotated or attribute in scored:
                 layers.append(Layer(name, f"given to the pipeline: those of {source}"))
+        elif attribute == ANSWERS and not any(n_questions(doc) for doc in references):
+            continue
         elif attribute == ENTITIES or attribute in written:
             status = f"predicted by {', '.join(by)}"
             if attribute in scored:
@@ -137,7 +139,7 @@ def predicted_layers(
 
 def layers_as_they_are(present: Iterable[str], scored: Collection[str]) -> list[Layer]:
     """What the page says of the layers of documents that are shown without a pipeline."""
-    with_scores, without = "predictions: they have scores", "without scores, as annotation is"
+    with_scores, without = "predictions, with scores", "annotation, or predictions without scores"
     return [
         Layer(NAMES[attribute], with_scores if attribute in scored else without)
         for attribute in present

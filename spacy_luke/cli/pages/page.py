@@ -39,6 +39,7 @@ class HtmlPage:
     entities: "predicted", "given" (gold entities, which are not counted), "shown" (documents
         without pipeline) or "" if there are none.
     notes: warnings.
+    is_predicted: false if the documents are shown as they are.
     """
 
     title: str
@@ -52,6 +53,7 @@ class HtmlPage:
     curves: list[Curve] = field(default_factory=list)
     questions: list[QuestionCounts] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    is_predicted: bool = True
 
     @property
     def compared(self) -> list[str]:
@@ -109,11 +111,14 @@ def page_as_it_is(docs: Sequence[Doc], limit: int, title: str, source: str) -> H
             "that predicts them."
         )
     page = HtmlPage(title, [("Documents", source)], len(docs))
+    page.is_predicted = False
     page.entities = "shown" if ENTITIES in present else ""
-    page.layers = layers_as_they_are(present, scored_layers(docs))
+    scored = scored_layers(docs)
+    page.layers = layers_as_they_are(present, scored)
     written: Written = {layer: {} for layer in present if layer != ENTITIES}
     pairs = [Example(doc, _bare(doc)) for doc in docs]
-    _show_all(page, pairs, limit, View(written, None, (), given=False))
+    view = View(written, None, (), given=False, unscored=set(present) - scored)
+    _show_all(page, pairs, limit, view)
     return page
 
 

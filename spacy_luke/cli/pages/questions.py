@@ -49,6 +49,10 @@ class ShownQuestion(NamedTuple):
         """All answers that are shown, for :func:`.cut_text`."""
         return [*self.answers, *self.gold]
 
+    def without_scores(self) -> "ShownQuestion":
+        answers = [answer._replace(score=None) for answer in self.answers]
+        return self._replace(answers=answers, no_answer=None)
+
 
 class QuestionCounts(NamedTuple):
     """A row of the table: questions, those with a predicted answer, exact match and F1 from 0 to 1,

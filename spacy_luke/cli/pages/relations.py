@@ -15,15 +15,16 @@ MAX_WORDS = 30
 """Maximum words shown completely. In longer ranges, words far from relations are omitted."""
 CONTEXT = 3
 """Words kept on each side of a mention in a long range."""
-MAX_CHARACTERS = 40
-"""Of a word, and of the label of an arc; longer ones are cut, and whole on a line of their own."""
+MAX_WORD, MAX_LABEL = 40, 30
+"""Characters of a word and of the label of an arc. Longer ones are cut; the whole label is then on
+a line below the picture."""
 _MARKS = {"spurious": "\N{BALLOT X} ", "missed": "missed "}
 _WORDS = {"agreed": "annotated alike", "spurious": "only predicted", "missed": "only annotated"}
 
 
 class ShownRelation(NamedTuple):
     """A predicted or gold relation. kind: "plain" without annotation, else "agreed", "spurious" or
-    "missed". score: None if missed."""
+    "missed". score: None if missed or not shown."""
 
     kind: str
     head: Place
@@ -38,7 +39,7 @@ class ShownRelation(NamedTuple):
 
     @property
     def short_text(self) -> str:
-        return self._replace(label=_shortened(self.label)).text
+        return self._replace(label=_shortened(self.label, MAX_LABEL)).text
 
 
 class Line(NamedTuple):
@@ -83,18 +84,25 @@ class _Placed(NamedTuple):
     tail: Place
 
 
-def draw_relations(doc: Doc, reference: Doc, compare: bool, **settings: Any) -> Drawn:
+def draw_relations(
+    doc: Doc, reference: Doc, compare: bool, scores: bool = True, **settings: Any
+) -> Drawn:
     """Pictures of the predicted and gold relations of a document.
 
     A picture shows a sentence, or several sentences that relations connect. If sentences are not
     set, it shows the words around relations.
 
-    compare: whether relations are annotated. settings: passed to :func:`links`.
+    compare: whether relations are annotated. scores: whether they are shown. settings: passed to
+    :func:`links`.
     """
     drawn = Drawn([], [])
     text, gold_text = doc.text, reference.text  # spaCy joins the tokens at every access
     aligned = [
-        (link, _tokens(doc, text, link.head), _tokens(doc, text, link.tail))
+        (
+            link if scores else link._replace(score=None),
+            _tokens(doc, text, link.head),
+            _tokens(doc, text, link.tail),
+        )
         for link in links(doc, reference, compare, **settings)
     ]
     merged = _merge(side for _, *sides in aligned for side in sides if side is not None)
@@ -104,7 +112,7 @@ def draw_relations(doc: Doc, reference: Doc, compare: bool, **settings: Any) -> 
         has_arc = bool(head and tail and word_of[head[0]] != word_of[tail[0]])
         if head and tail and has_arc:
             placed.append(_Placed(link, head, tail))
-        if not has_arc or len(link.label) > MAX_CHARACTERS:
+        if not has_arc or len(link.label) > MAX_LABEL:
             # A missed relation may be outside the predicted text.
             source = gold_text if link.kind == "missed" else text
             head_text, tail_text = (source[slice(*place)] for place in (link.head, link.tail))
@@ -226,7 +234,7 @@ def make_words(
         if i not in taken and not doc[i].is_space
     ]
     for word in words:
-        word.text = _shortened(" ".join(word.text.split()))
+        word.text = _shortened(" ".join(word.text.split()), MAX_WORD)
         after = doc[word.end : word.end + 1].text  # white space may be a token
         word.space = bool(doc[word.end - 1].whitespace_) or after.isspace()
     return sorted(words, key=lambda word: word.start)
@@ -292,7 +300,5 @@ def _merge(ranges: Iterable[Place]) -> list[Place]:
     return merged
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= MAX_CHARACTERS:
-        return text
-    return text[: MAX_CHARACTERS - 1] + "\N{HORIZONTAL ELLIPSIS}"
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -2,11 +2,16 @@
 
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .document import ShownDoc
 from .layers import ENTITIES, NAMES
 from .page import HtmlPage
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 MAX_TYPES = 5
 """Types that are shown of an entity; the others are behind a button."""
@@ -22,6 +27,21 @@ def hue(label: str) -> int:
 
 def render(page: HtmlPage) -> str:
     """The page as HTML; all text is escaped."""
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            page=page,
+            hues=sorted({hue(label) for label in _labels(page)}),
+            highest=max((bar.n for bar in page.bars), default=0),
+            kinds={name: _kinds(page, name) for name in NAMES.values()},
+            max_types=MAX_TYPES,
+        )
+    )
+
+
+@cache
+def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -32,13 +52,7 @@ def render(page: HtmlPage) -> str:
         undefined=StrictUndefined,
     )
     environment.filters.update(percent=_percent, hue=hue, counted=_counted)
-    return environment.get_template("page.html").render(
-        page=page,
-        hues=sorted({hue(label) for label in _labels(page)}),
-        highest=max((bar.n for bar in page.bars), default=0),
-        kinds={name: _kinds(page, name) for name in NAMES.values()},
-        max_types=MAX_TYPES,
-    )
+    return environment
 
 
 def _labels(page: HtmlPage) -> Iterator[str]:
