@@ -15,6 +15,7 @@ from ..corpora.preset import preset_sents
 from ..errors import ConfigError
 from . import app, exit_on_error
 from .loading import (
+    Code,
     TypesFromLabels,
     answers_questions,
     consumed,
@@ -34,7 +35,12 @@ _SHOWN = ("_p", "_r", "_f", "_acc", "_em", "_f1", "_unanswerable", _CALIBRATION)
 
 @app.command("evaluate")
 def evaluate_cli(
-    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A trained pipeline.")],
+    pipeline: Annotated[
+        str,
+        typer.Argument(
+            metavar="PIPELINE", help="A trained pipeline: a directory, or an installed package."
+        ),
+    ],
     docs: Annotated[Path, typer.Argument(metavar="DOCS", help="Annotated documents, .spacy.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write all scores, .json.")
@@ -44,6 +50,7 @@ def evaluate_cli(
         typer.Option("--gold-sents", help="Give the pipeline the annotated sentence starts."),
     ] = False,
     types_from_labels: TypesFromLabels = False,
+    code: Code = None,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
 ) -> None:
     """Score a pipeline whose components consume entities, or answer questions.
@@ -58,7 +65,7 @@ def evaluate_cli(
     msg = Printer()
     with exit_on_error(msg):
         use_device(gpu_id)
-        nlp = load_pipeline(pipeline)
+        nlp = load_pipeline(pipeline, code)
         scores = evaluate(nlp, load_examples(docs, nlp, types_from_labels), gold_sents)
         if output is not None:
             output.parent.mkdir(parents=True, exist_ok=True)

@@ -9,15 +9,24 @@ import spacy
 import typer
 from spacy.language import Language
 from spacy.training import Corpus, Example
+from spacy.util import import_file, is_package
 
 from ..annotations.queries import copy_queries
 from ..annotations.questions import copy_questions
 from ..corpora.preset import PresetCounts, add_types_from_labels, preset_entities, preset_spans
-from ..errors import ConfigError, CorpusError
+from ..errors import ConfigError, CorpusError, LukeError
 
 TypesFromLabels = Annotated[
     bool,
     typer.Option("--types-from-labels", help="Use labels as types of entities without types."),
+]
+
+
+Code = Annotated[
+    Path | None,
+    typer.Option(
+        "--code", "-c", help="A Python file with functions that PIPELINE needs, imported first."
+    ),
 ]
 
 
@@ -31,11 +40,38 @@ def use_device(gpu_id: int) -> None:
         raise ConfigError(f"--gpu-id is {gpu_id}, but this GPU cannot be used: {err}") from err
 
 
-def load_pipeline(path: Path) -> Language:
-    """Load a trained pipeline. Raises ConfigError if the directory does not contain one."""
-    if not (path / "meta.json").is_file() or not (path / "config.cfg").is_file():
-        raise ConfigError(f"PIPELINE: {path} is not the directory of a trained pipeline.")
-    return spacy.load(path)
+def load_pipeline(name: str | Path, code: Path | None = None) -> Language:
+    """Load a trained pipeline from its directory, else an installed package by its name.
+
+    code: a Python file that registers functions of the pipeline; it is imported first.
+
+    Raises ConfigError if there is no such directory or package, or if it or the code cannot be
+    loaded.
+    """
+    if code is not None:
+        _import_code(code)
+    path = Path(name)
+    trained = (path / "meta.json").is_file() and (path / "config.cfg").is_file()
+    if not trained and not is_package(str(name)):
+        raise ConfigError(
+            f"PIPELINE: {name} is not the directory of a trained pipeline, and not the name of an "
+            "installed package."
+        )
+    try:
+        return spacy.load(path if trained else str(name))
+    except LukeError:
+        raise
+    except ValueError as err:  # above all spaCy's E002: a factory that is not registered
+        raise ConfigError(f"PIPELINE: {name} cannot be loaded: {err}") from err
+
+
+def _import_code(path: Path) -> None:
+    if not path.is_file():
+        raise ConfigError(f"--code: {path} is not a file.")
+    try:
+        import_file("python_code", path)
+    except Exception as err:  # whatever the user's code raises
+        raise ConfigError(f"--code: {path}: {type(err).__name__}: {err}") from err
 
 
 def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) -> list[Example]:

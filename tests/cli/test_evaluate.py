@@ -20,7 +20,7 @@ from spacy_luke.annotations.types import clear_types
 from spacy_luke.cli import app
 from spacy_luke.cli.evaluate import evaluate
 from spacy_luke.cli.loading import load_examples
-from spacy_luke.cli.page import make_page
+from spacy_luke.cli.pages.page import make_page
 from spacy_luke.corpora.preset import preset_ents_corpus
 from spacy_luke.errors import ConfigError
 from tests.cli.answering import make_answers_by_rule  # noqa: F401  (registers the factory)

@@ -1,6 +1,10 @@
 """``spacy luke page``: one HTML file with predicted and annotated entities side by side."""
 
-import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 import spacy
@@ -9,12 +13,15 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
-from spacy_luke.cli.page import Entity, cut_text, histogram, make_page, render
-from spacy_luke.cli.page_counts import Counts, count
+from spacy_luke.cli.pages.charts import histogram
+from spacy_luke.cli.pages.counts import Counts, count
+from spacy_luke.cli.pages.page import make_page
+from spacy_luke.cli.pages.render import render
+from spacy_luke.cli.pages.text import Entity, cut_text
 from spacy_luke.errors import ConfigError
 from spacy_luke.metrics.entity_typing import typing_score
 from spacy_luke.metrics.relations import relation_score
-from tests.cli.page_data import FAMILY, operations, read, related, texts
+from tests.cli.pages.page_data import FAMILY, operations, read, related, texts
 from tests.pipeline.conftest import fit, make_examples, make_ner
 
 
@@ -64,7 +71,7 @@ def test_a_wrong_label_is_spurious_and_missed():
 
 def test_without_annotation_nothing_is_right_or_wrong():
     (piece,) = cut_text("Ada", [Entity(0, 3, "PER", 0.5)], None)
-    assert piece.kind == "agreed"
+    assert piece.kind == "plain"
 
 
 def test_scores_of_nothing_are_no_numbers():
@@ -75,8 +82,8 @@ def test_scores_of_nothing_are_no_numbers():
 
 
 def test_the_histogram_counts_every_score():
-    bars = histogram([(0.0, True), (0.049, False), (1.0, True), (0.97, True)])
-    assert bars[0][1:] == (1, 1) and bars[-1][1:] == (2, 0)
+    bars = histogram([(0.0, True), (0.049, False), (1.0, True), (0.97, True), (0.99, None)])
+    assert bars[0][1:] == (1, 1, 0) and bars[-1][1:] == (2, 0, 1)
     assert histogram([]) == []
 
 
@@ -202,30 +209,23 @@ def test_the_page_shows_relations_and_types_below_and_behind_entities():
     html = render(page_of([(doc, related(relations, types={"Ada": {"countess": 1.0}}))]))
     text = read(html)
     assert "child 0.75" in text and "poet 0.50" in text and "countess" in text
-    assert html.count("<svg") == 1 and "Arcs point from the head" in text
-
-
-def test_all_colours_have_a_light_and_a_dark_value():
-    html = render(page_of([(related([("Ada", "Byron", "child")]), related([]))]))
-    light, dark = re.findall(r":root \{(.*?)\}", html, re.DOTALL)
-    assert set(re.findall(r"--[\w-]+:", dark)) | {"--spot:"} == set(re.findall(r"--[\w-]+:", light))
-    rest = html.replace(light, "").replace(dark, "")
-    assert re.findall(r" #[0-9a-f]{3,6};", rest) == [" #fff;"]  # of printed pages
-    assert not re.search(r"hsl\(var\(--\w+\) \d", rest)
+    assert html.count("<figure") == 1 and "Arcs point from the head" in text
 
 
 def test_a_page_without_relations_or_types_does_not_speak_of_them():
     html = render(page_of([(related([]), related([]))]))
-    assert "Arcs" not in html and 'class="relations"' not in html and 'class="type' not in html
+    assert (
+        "Arcs point" not in html and 'class="relations"' not in html and 'class="type' not in html
+    )
 
 
 def test_what_a_pipeline_does_not_write_is_not_missed():
     relations = [("Ada", "Byron", "child")]
     gold = related(relations, types={"Ada": {"countess": 1.0}})
     html = render(page_of([(related([]), gold)], "test_entities"))
-    assert not any(x in html for x in ("countess", "Arcs", "<svg", 'class="type'))
+    assert not any(x in html for x in ("countess", "Arcs point", "<figure", 'class="type'))
     html = render(page_of([(related([]), gold)]))
-    assert "countess" in html and "Arcs" in html
+    assert "countess" in html and "Arcs point" in html
 
 
 def test_gold_relations_anywhere_make_predictions_elsewhere_spurious():
@@ -234,10 +234,10 @@ def test_gold_relations_anywhere_make_predictions_elsewhere_spurious():
     page = page_of(
         [(related(relations), related([])), (related([], other), related(relations, other))]
     )
-    kinds = [texts(shown.relations.pictures[0])[1][0][0] for shown in page.documents]
+    kinds = [texts(shown.passages[0].relations.pictures[0])[1][0][0] for shown in page.documents]
     assert kinds == ["spurious", "missed"]
     page = page_of([(related(relations), related([]))])
-    assert texts(page.documents[0].relations.pictures[0])[1][0][0] == "plain"
+    assert texts(page.documents[0].passages[0].relations.pictures[0])[1][0][0] == "plain"
 
 
 def test_relations_and_types_are_counted_as_by_their_scorers():
@@ -268,8 +268,8 @@ def test_settings_of_the_component_count():
     assert counts["relations"] == {"knows": Counts(1)}
     assert counts["types"] == {"/person": Counts(1), "/person/poet": Counts(1)}
     (shown,) = page.documents
-    assert [kind for kind, _ in texts(shown.relations.pictures[0])[1]] == ["agreed"]
-    chips = [chip.kind for piece in shown.pieces for chip in piece.types]
+    assert [kind for kind, _ in texts(shown.passages[0].relations.pictures[0])[1]] == ["agreed"]
+    chips = [chip.kind for piece in shown.passages[0].pieces for chip in piece.types]
     assert chips == ["agreed", "agreed", "spurious"]
 
 
@@ -311,8 +311,25 @@ def run(nlp, tmp_path, monkeypatch):
 def test_the_page_is_written(run, tmp_path):
     code, output = run("model", "docs.spacy", "deep/out.html", "--limit", "3", "--title", "My page")
     assert code == 0 and "3 of 5 documents" in output
+    assert "Entities: predicted by luke_ner, and compared with the annotation" in output
     text = read((tmp_path / "deep" / "out.html").read_text(encoding="utf8"))
     assert "My page" in text and "Document 3" in text and "Document 4" not in text
+
+
+def test_text_is_predicted_and_predictions_are_shown_as_they_are(run, tmp_path):
+    nlp = spacy.load(tmp_path / "model")
+    text = make_examples(nlp)[0].reference.text
+    (tmp_path / "notes.txt").write_text(f"{text}\n\nAda left\n", encoding="utf8")
+    code, output = run("model", "notes.txt", "out.html", "--lines")
+    assert code == 0 and "2 of 2 documents" in output and "nothing is compared" in output
+    doc = nlp(text)
+    assert doc.ents
+    DocBin(docs=[doc], store_user_data=True).to_disk("predicted.spacy")
+    for args in (["predicted.spacy"], ["model", "predicted.spacy"]):
+        code, output = run(*args, "out.html")
+        assert code == 0 and ("with scores" in output or "have scores" in output)
+        text = read((tmp_path / "out.html").read_text(encoding="utf8"))
+        assert doc.ents[0].text in text and "100.0" not in text and "agreements" not in text
 
 
 @pytest.mark.parametrize(
@@ -322,9 +339,31 @@ def test_the_page_is_written(run, tmp_path):
         (["model", "gone.spacy", "out.html"], "gone.spacy does not exist"),
         (["blank", "docs.spacy", "out.html"], "(empty) writes Doc.ents"),
         (["model", "docs.spacy", "out.html", "--limit", "-1"], "--limit is -1"),
+        (["model", "docs.spacy"], "OUT is docs.spacy, not an .html file"),
+        (["docs.spacy"], "1 arguments; give [PIPELINE] DOCS OUT"),
+        (["model", "docs.spacy", "out.html", "--code", "gone.py"], "gone.py is not a file"),
     ],
 )
 def test_bad_input_is_one_error(run, tmp_path, args, fault):
+    before = (tmp_path / "docs.spacy").read_bytes()
     code, output = run(*args)
     assert code == 1 and fault in output
     assert not (tmp_path / "out.html").exists()
+    assert (tmp_path / "docs.spacy").read_bytes() == before
+
+
+def test_the_wheel_contains_the_templates(tmp_path):
+    root, source = Path(__file__).parents[2], tmp_path / "source"
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        source.mkdir(exist_ok=True)
+        shutil.copy(root / name, source)
+    unwanted = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(root / "spacy_luke", source / "spacy_luke", ignore=unwanted)
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
+    done = subprocess.run([*build, str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    folder = "spacy_luke/cli/pages/templates"
+    names = {x for x in zipfile.ZipFile(wheel).namelist() if x.startswith(folder)}
+    assert names == {f"{folder}/{path.name}" for path in (root / folder).iterdir()}
+    assert f"{folder}/page.html" in names

@@ -4,8 +4,9 @@ import pytest
 from spacy.training import Example
 
 from spacy_luke.cli.evaluate import evaluate
-from spacy_luke.cli.page import make_page, render
-from spacy_luke.cli.page_links import ShownCandidate, show_links
+from spacy_luke.cli.pages.links import ShownCandidate, show_links
+from spacy_luke.cli.pages.page import make_page
+from spacy_luke.cli.pages.render import render
 from tests.pipeline.linker_data import TEXTS, make_doc, make_linker
 
 

@@ -9,9 +9,9 @@ from spacy.language import Language
 from spacy.scorer import PRFScore
 from spacy.training import Example
 
-from .page_links import LINKS
-from .page_questions import ANSWERS
-from .page_text import Entity
+from .links import LINKS
+from .questions import ANSWERS
+from .text import Entity
 
 RELATIONS, TYPES = "doc._.relations", "span._.types"
 # Settings of the component that its metric or the page needs.
@@ -99,9 +99,9 @@ def count_labels(tally: LabelCounts, predicted: Sequence[Entity], gold: Sequence
 def count_written(written: Written, examples: Sequence[Example]) -> list[LabelCounts]:
     """Counts of relations, types and links that are predicted and annotated, as by the components'
     metrics."""
-    from ..metrics.entity_typing import count_types
-    from ..metrics.links import count_links
-    from ..metrics.relations import count_relations
+    from ...metrics.entity_typing import count_types
+    from ...metrics.links import count_links
+    from ...metrics.relations import count_relations
 
     counters: dict[str, tuple[str, Callable[..., Mapping[str, PRFScore]]]] = {
         RELATIONS: ("relations", count_relations),

@@ -13,12 +13,13 @@ from spacy_luke.annotations.questions import (
     Answers,
     copy_questions,
 )
-from spacy_luke.cli.page import make_page, render
-from spacy_luke.cli.page_questions import MAX_ANSWERS, show_questions
-from spacy_luke.cli.page_text import Entity, ShownAnswer, cut_text
+from spacy_luke.cli.pages.page import make_page
+from spacy_luke.cli.pages.questions import MAX_ANSWERS, show_questions
+from spacy_luke.cli.pages.render import render
+from spacy_luke.cli.pages.text import Entity, ShownAnswer, cut_text
 from spacy_luke.errors import InputError
 from spacy_luke.metrics.questions import question_score
-from tests.cli.page_data import EN, operations, read
+from tests.cli.pages.page_data import EN, operations, read
 from tests.pipeline.test_luke_qa import make, make_examples
 
 TEXT = "Ada King wrote it in 1843 or 1844 in London ."
@@ -304,7 +305,7 @@ def test_documents_with_entities_and_without_questions_stand_beside_others():
     html = render(page)
     text = read(html)
     assert html.count('class="questions"') == 1 and "entities not annotated" in text
-    assert re.search(r'<mark class="agreed over-more" style="--hue:\d+">Ada King</mark>', html)
+    assert re.search(r'<mark class="agreed c\d+ over-more">Ada King</mark>', html)
     assert page.compared == ["entities", "answers"]
 
 
@@ -330,7 +331,7 @@ def test_empty_questions_and_repeated_ones_of_luke_qa(bert_dir):
     first, empty, again, blank = page.documents[0].questions
     assert first.answers[0].place == again.answers[0].place
     assert first.answers[0].score == pytest.approx(again.answers[0].score)
-    (piece,) = [x for x in page.documents[0].pieces if len(x.opens) > 1][:1]
+    (piece,) = [x for x in page.documents[0].passages[0].pieces if len(x.opens) > 1][:1]
     assert [x.label for x in piece.opens] == ["1", "3"]
     assert (empty.answers, empty.kind, empty.no_answer) == ([], "agreed", 1.0) and not blank.answers
     text = read(render(page))

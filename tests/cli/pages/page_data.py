@@ -8,6 +8,7 @@ import spacy
 from spacy.tokens import Doc, Span
 
 VOID = {"meta", "line", "rect"}
+CODE = {"style", "script"}
 
 
 class Reader(HTMLParser):
@@ -30,7 +31,7 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self.open:
+        if not CODE & set(self.open):
             self.text.append(data)
 
 
@@ -40,7 +41,8 @@ def read(html):
     reader.feed(html)
     assert not reader.open and len(set(reader.ids)) == len(reader.ids)
     assert set(reader.addresses) <= {f"#{name}" for name in reader.ids}
-    assert "<script" not in html and "http" not in html and "url(" not in html
+    assert html.count("<script") <= 1 and "://" not in html
+    assert "url(" not in html and "default-src 'none'" in html
     return re.sub(r"\s+", " ", "".join(reader.text))
 
 
@@ -67,11 +69,9 @@ def related(relations, text=FAMILY, starts=(0, 7, 10), types=None):
 
 def texts(picture):
     """Words and tags of a picture, and the labels of its arcs with their kinds."""
-    words = re.findall(r"<tspan[^>]*>(.*?)</tspan>", picture)
-    arcs = re.findall(
-        r'displacy-arrow (\w+)".*?<textPath[^>]*>(.*?)</textPath>', picture, re.DOTALL
-    )
-    return [word for word in words if word], sorted(arcs)
+    words = [x for cell in picture.cells for x in (cell.word.text, cell.word.tag) if x]
+    arcs = [(x.kind, x.label) for cell in picture.cells for x in cell.parts if x.label]
+    return words, sorted(arcs)
 
 
 def operations(run):

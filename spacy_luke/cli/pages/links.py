@@ -7,11 +7,11 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..annotations.candidates import get_candidates
-from ..annotations.mentions import NIL, spans_of
+from ...annotations.candidates import get_candidates
+from ...annotations.mentions import NIL, spans_of
 
 if TYPE_CHECKING:
-    from ..kb.knowledge_base import MappedKB
+    from ...kb.knowledge_base import MappedKB
 
 LINKS = "span._.candidates"
 MAX_CANDIDATES = 5
@@ -27,10 +27,14 @@ class ShownCandidate(NamedTuple):
 
 
 class ShownLink(NamedTuple):
-    """A mention and its link. kind: "plain" without annotation, else "agreed", "spurious" (another
-    entity, or one where there is none) or "missed" (none where there is one). name: of the entity;
-    empty for "NIL". gold: the right ones, if they are annotated and another was chosen. n_others:
-    candidates that are not shown."""
+    """A mention and its link.
+
+    kind: "plain" without annotation, else "agreed", "spurious" (another entity, or one where there
+    is none) or "missed" (none where there is one). name: of the entity; empty for "NIL".
+    description: of the entity, at its first mention. gold: the right ones, if they are annotated
+    and another was chosen. n_others: candidates that are not shown. end: the last character of the
+    mention, exclusive.
+    """
 
     kind: str
     mention: str
@@ -39,11 +43,12 @@ class ShownLink(NamedTuple):
     gold: str
     candidates: list[ShownCandidate]
     n_others: int
+    end: int
 
 
 def linking_kb(nlp: Language) -> "MappedKB | None":
     """The knowledge base of the last component that writes candidates."""
-    from ..pipeline.luke_linker import LukeLinker
+    from ...pipeline.luke_linker import LukeLinker
 
     pipes = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, LukeLinker)]
     return pipes[-1].kb if pipes else None
@@ -52,19 +57,36 @@ def linking_kb(nlp: Language) -> "MappedKB | None":
 def show_links(
     doc: Doc,
     reference: Doc,
-    kb: "MappedKB",
+    kb: "MappedKB | None",
     spans_key: str | None = None,
     labels_discard: Collection[str] = (),
 ) -> list[ShownLink]:
-    """The mentions of a document in text order. The settings are those of the component."""
-    from ..pipeline.links import gold_ids
+    """The mentions of a document in text order. The settings are those of the component.
+
+    kb: None if it is not known. Entities are then shown by their ids, and only mentions with links
+    or candidates.
+    """
+    from ...pipeline.links import gold_ids
 
     mentions = [x for x in spans_of(doc, spans_key) if x.label_ not in labels_discard]
+    if kb is None:
+        mentions = [x for x in mentions if has_link(x)]
     gold = gold_ids([Example(doc, reference)], [mentions], spans_key)
-    return [_show(mention, ids, kb) for mention, ids in zip(mentions, gold)]
+    described: set[str] = set()
+    shown = []
+    for mention, ids in zip(mentions, gold):
+        new = mention.kb_id_ not in described
+        described.add(mention.kb_id_)
+        shown.append(_show(mention, ids, kb, new))
+    return shown
 
 
-def _show(mention: Span, gold: set[str], kb: "MappedKB") -> ShownLink:
+def has_link(mention: Span) -> bool:
+    """Whether a mention has a link, "NIL" included, or candidates."""
+    return bool(mention.kb_id) or get_candidates(mention) is not None
+
+
+def _show(mention: Span, gold: set[str], kb: "MappedKB | None", describe: bool) -> ShownLink:
     link = mention.kb_id_ or NIL
     kind = "plain"
     if gold:
@@ -76,19 +98,20 @@ def _show(mention: Span, gold: set[str], kb: "MappedKB") -> ShownLink:
         kind,
         mention.text,
         "" if link == NIL else _name(kb, link),
-        _description(kb, link),
+        _description(kb, link) if describe else "",
         others,
         [ShownCandidate(_name(kb, x), y, x in gold) for x, y in candidates[:MAX_CANDIDATES]],
         max(len(candidates) - MAX_CANDIDATES, 0),
+        mention.end_char,
     )
 
 
-def _name(kb: "MappedKB", entity: str) -> str:
-    return kb.entity(entity).name if entity in kb else entity
+def _name(kb: "MappedKB | None", entity: str) -> str:
+    return kb.entity(entity).name if kb is not None and entity in kb else entity
 
 
-def _description(kb: "MappedKB", entity: str) -> str:
-    text = kb.entity(entity).description if entity in kb else ""
+def _description(kb: "MappedKB | None", entity: str) -> str:
+    text = kb.entity(entity).description if kb is not None and entity in kb else ""
     return (
         text
         if len(text) <= _MAX_CHARACTERS

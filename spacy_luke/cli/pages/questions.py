@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from ..annotations.questions import (
+from ...annotations.questions import (
     Offsets,
     answer_offsets,
     has_answers,
     n_questions,
     question_texts,
 )
-from .page_text import ShownAnswer
+from .text import ShownAnswer
 
 if TYPE_CHECKING:
-    from ..metrics.squad import AnswerScore
+    from ...metrics.squad import AnswerScore
 
 ANSWERS = "doc._.answers"
 MAX_ANSWERS = 5
@@ -48,6 +48,10 @@ class ShownQuestion(NamedTuple):
     def marks(self) -> list[ShownAnswer]:
         """All answers that are shown, for :func:`.cut_text`."""
         return [*self.answers, *self.gold]
+
+    def without_scores(self) -> "ShownQuestion":
+        answers = [answer._replace(score=None) for answer in self.answers]
+        return self._replace(answers=answers, no_answer=None)
 
 
 class QuestionCounts(NamedTuple):
@@ -116,7 +120,7 @@ class _Compared(NamedTuple):
 
     def compare(self, rank: int) -> "AnswerScore | None":
         """Compare an answer, or that there is none, with the gold ones; None without annotation."""
-        from ..metrics.squad import score_answer
+        from ...metrics.squad import score_answer
 
         if self.gold is None:
             return None
@@ -157,7 +161,7 @@ def count_questions(examples: Sequence[Example]) -> list[QuestionCounts]:
     """Rows of all annotated questions, and of those with and without a gold answer; empty without
     annotation. As :func:`.question_score`, which raises InputError if a predicted document has
     other questions than its reference."""
-    from ..metrics.questions import question_score
+    from ...metrics.questions import question_score
 
     scores = question_score(examples)
     if not scores["qa_questions"]:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from ..annotations.types import get_types, with_ancestors
+from ...annotations.annotated import is_annotated, spans_annotated
+from ...annotations.mentions import all_spans
+from ...annotations.types import get_types, with_ancestors
 
 Place = tuple[int, int]
 
@@ -61,7 +63,8 @@ class ShownAnswer(NamedTuple):
 class Piece:
     """A range of text within which no entity or answer starts or ends.
 
-    kind: "", "agreed", "spurious", "missed", or "both" if a spurious and a missed entity overlap.
+    kind: "" without entity, "plain" if there is nothing to compare with, "agreed", "spurious",
+    "missed", or "both" if a spurious and a missed entity overlap.
     label: of the predicted entity. gold_label: of the annotated one.
     tags, types: of the entities that end here.
     line: over the text: "" without answers, "missed" if all its answers are, "one", or "more" if
@@ -86,24 +89,24 @@ def cut_text(
     gold: Sequence[Entity] | None,
     types: Mapping[Place, Sequence[Chip]] | None = None,
     answers: Iterable[ShownAnswer] = (),
+    cuts: Iterable[int] = (),
+    alike: str = "agreed",
 ) -> list[Piece]:
     """Cut a text at boundaries of entities and answers. A predicted entity may overlap a gold one,
     and answers may overlap everything.
 
-    types: shown at the end of their character ranges, which need not be entities.
+    gold: None without annotation. types: shown at the end of their character ranges, which need not
+    be entities. cuts: further characters to cut at. alike: the kind of predicted entities that are
+    annotated, too.
 
     Example: predicted [0, 3), gold [0, 3) and [4, 7) of a text of 7 characters gives the pieces
     [0, 3) "agreed", [3, 4) "", [4, 7) "missed".
     """
     types = types or {}
-    if gold is None:  # without annotation, all predictions are shown as agreed
-        gold = predicted
-    predicted_keys, gold_keys = {e.key for e in predicted}, {e.key for e in gold}
-    kinds = [(e, "agreed" if e.key in gold_keys else "spurious") for e in predicted]
-    kinds += [(e, "missed") for e in gold if e.key not in predicted_keys]
+    kinds = _kinds(predicted, gold, alike)
     ends = {edge for e, _ in kinds for edge in (e.start, e.end)} | {end for _, end in types}
     at = _by_place(answers)
-    bounds = sorted({0, len(text), *ends, *(edge for place in at for edge in place)})
+    bounds = sorted({0, len(text), *cuts, *ends, *(edge for place in at for edge in place)})
     starting: dict[int, list[tuple[Entity, str]]] = defaultdict(list)
     for entity, kind in kinds:
         starting[entity.start].append((entity, kind))
@@ -127,6 +130,16 @@ def cut_text(
         pieces.append(piece)
     _mark_answers(pieces, at)
     return pieces
+
+
+def _kinds(
+    predicted: Sequence[Entity], gold: Sequence[Entity] | None, alike: str
+) -> list[tuple[Entity, str]]:
+    if gold is None:
+        return [(entity, "plain") for entity in predicted]
+    predicted_keys, gold_keys = {e.key for e in predicted}, {e.key for e in gold}
+    kinds = [(e, alike if e.key in gold_keys else "spurious") for e in predicted]
+    return kinds + [(e, "missed") for e in gold if e.key not in predicted_keys]
 
 
 def _by_place(answers: Iterable[ShownAnswer]) -> dict[Place, list[ShownAnswer]]:
@@ -158,15 +171,23 @@ def _mark_answers(pieces: Iterable[Piece], at: Mapping[Place, list[ShownAnswer]]
 
 
 def type_chips(
-    doc: Doc, reference: Doc, ancestors: bool = False, spans_key: str | None = None
+    doc: Doc,
+    reference: Doc,
+    compare: bool = True,
+    *,
+    ancestors: bool = False,
+    spans_key: str | None = None,
 ) -> dict[Place, list[Chip]]:
     """Characters of a span -> its predicted types, then its missed types.
 
-    ancestors: ``/person/artist`` implies ``/person``. spans_key: the group with types; defaults to
-    entities. Both are settings of luke_entity_typing."""
+    compare: whether types are annotated in the corpus. ancestors: ``/person/artist`` implies
+    ``/person``. spans_key: the group with types; defaults to entities. Both are settings of
+    luke_entity_typing.
+    """
     predicted = _types(doc, ancestors, spans_key)
-    gold = _types(reference, ancestors, spans_key)
-    reference_spans = _spans(reference, spans_key)
+    compare = compare and is_annotated(reference, "types")
+    gold = _types(reference, ancestors, spans_key) if compare else {}
+    reference_spans = _spans(reference, spans_key) if compare else None
     reference_places = {_place(span) for span in reference_spans or ()}
     chips: dict[Place, list[Chip]] = {}
     for place in {**predicted, **gold}:
@@ -188,16 +209,14 @@ def _kind(agrees: bool) -> str:
 
 def _types(doc: Doc, ancestors: bool, spans_key: str | None) -> dict[Place, dict[str, float]]:
     """Characters -> types, of the spans whose types are set."""
-    spans = _spans(doc, spans_key) or ()
+    spans = all_spans(doc, spans_key)
     types = {_place(span): x for span in spans if (x := get_types(span)) is not None}
     return {place: with_ancestors(x) for place, x in types.items()} if ancestors else types
 
 
 def _spans(doc: Doc, spans_key: str | None) -> Sequence[Span] | None:
     """The entities or the spans of a group; None if they are not annotated."""
-    if spans_key is not None:
-        return list(doc.spans[spans_key]) if spans_key in doc.spans else None
-    return doc.ents if doc.has_annotation("ENT_IOB") else None
+    return all_spans(doc, spans_key) if spans_annotated(doc, spans_key) else None
 
 
 def _place(span: Span) -> Place:

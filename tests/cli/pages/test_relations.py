@@ -1,17 +1,13 @@
 """Relations of a page: pictures of sentences with arcs, and the types behind entities."""
 
-import re
-
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from spacy_luke.cli.page import Entity, cut_text
-from spacy_luke.cli.page_arcs import Arc, Word, draw
-from spacy_luke.cli.page_relations import CONTEXT, MAX_WORDS, draw_relations, links
-from spacy_luke.cli.page_text import type_chips
+from spacy_luke.cli.pages.relations import CONTEXT, MAX_WORDS, draw_relations, links
+from spacy_luke.cli.pages.text import Entity, cut_text, type_chips
 from spacy_luke.metrics.relations import relation_score
-from tests.cli.page_data import FAMILY, related, texts
+from tests.cli.pages.page_data import FAMILY, related, texts
 
 
 def test_relations_that_agree_are_missed_or_spurious_are_told_apart():
@@ -57,18 +53,17 @@ def test_heads_and_tails_of_symmetric_labels_may_be_exchanged():
 
 def test_a_sentence_with_relations_is_one_picture_and_others_are_none():
     relations = [("Ada", "Byron", "child"), ("Babbage", "London", "in")]
-    first, second = draw_relations(related(relations), related([]), True, "x").pictures
+    first, second = draw_relations(related(relations), related([]), True).pictures
     words, arcs = texts(first)
     assert words == ["Ada", "PER", "is", "the", "daughter", "of", "Byron", "PER", "."]
     assert arcs == [("spurious", "\N{BALLOT X} child 1.00")]
     words, _ = texts(second)
     assert words == ["Ada", "met", "Babbage", "PER", "in", "London", "LOC", "."]
-    assert 'id="x-0"' in first and 'id="x-1"' in second
 
 
 def test_sentences_that_a_relation_joins_are_one_picture():
     relations = [("Ada", "Babbage", "knows"), ("Babbage", "London", "in")]
-    (picture,) = draw_relations(related(relations), related(relations), True, "x").pictures
+    (picture,) = draw_relations(related(relations), related(relations), True).pictures
     words, arcs = texts(picture)
     assert words.count(".") == 3
     assert [kind for kind, _ in arcs] == ["agreed", "agreed"]
@@ -76,7 +71,7 @@ def test_sentences_that_a_relation_joins_are_one_picture():
 
 def test_without_sentences_the_words_around_a_relation_are_shown():
     (picture,) = draw_relations(
-        related([("Babbage", "London", "in")], starts=()), related([]), True, "x"
+        related([("Babbage", "London", "in")], starts=()), related([]), True
     ).pictures
     words, _ = texts(picture)
     assert words == [".", "Ada", "met", "Babbage", "PER", "in", "London", "LOC", "."]
@@ -86,16 +81,16 @@ def test_words_far_from_relations_are_left_out_of_a_long_stretch():
     text = FAMILY.replace("Byron wrote", "Byron" + " wrote" * 500)
     doc = related([], text=text, starts=())
     doc._.relations = [(doc[0:1], doc[-4:-3], "knows")]
-    (picture,) = draw_relations(doc, doc.copy(), True, "x").pictures
+    (picture,) = draw_relations(doc, doc.copy(), True).pictures
     words, _ = texts(picture)
     assert "\N{HORIZONTAL ELLIPSIS}" in words and len(words) <= 4 * CONTEXT + 6 < MAX_WORDS
 
 
 def test_a_mention_within_another_has_no_arc_but_a_line():
     relations = [("daughter of Byron", "Byron", "of"), ("Ada", "daughter of Byron", "is")]
-    drawn = draw_relations(related(relations), related([]), False, "x")
+    drawn = draw_relations(related(relations), related([]), False)
     (line,) = drawn.lines
-    assert line == ("plain", "daughter of Byron", "of 1.00", "Byron")
+    assert line[:4] == ("plain", "daughter of Byron", "of 1.00", "Byron")
     words, arcs = texts(drawn.pictures[0])
     assert "daughter of Byron" in words and arcs == [("plain", "is 1.00")]
 
@@ -106,46 +101,9 @@ def test_mentions_of_one_relation_that_another_mention_covers_have_no_arc():
         (doc[0:1], doc[2:3], "a"),
         (doc[0:4], doc[5:6], "b"),
     ]
-    drawn = draw_relations(doc, related([]), True, "x")
+    drawn = draw_relations(doc, related([]), True)
     assert [line.label for line in drawn.lines] == ["\N{BALLOT X} a 1.00"]
     assert [label for _, label in texts(drawn.pictures[0])[1]] == ["\N{BALLOT X} b 1.00"]
-
-
-def test_an_arc_points_to_the_tail():
-    words = [Word("Ada", 0, 1), Word("Byron", 1, 2)]
-    left, right = (
-        draw(words, [Arc(*words, "child", "plain", forward)], "x") for forward in (False, True)
-    )
-
-    def tip(svg):
-        return int(re.search(r'displacy-arrowhead" d="M(\d+)', svg)[1])
-
-    def middle(svg, word):
-        return int(re.search(rf'x="(\d+)">{word}<', svg)[1])
-
-    assert tip(left) == middle(left, "Ada") and tip(right) == middle(right, "Byron")
-
-
-def test_text_from_right_to_left_is_drawn_so():
-    words = [Word("Ada", 0, 1), Word("Byron", 1, 2)]
-    svg = draw(words, [Arc(*words, "child", "plain", True)], "x", "rtl")
-    byron, ada = (int(x) for x in re.findall(r'displacy-word"[^>]* x="(\d+)"', svg))
-    assert byron < ada
-    assert int(re.search(r'displacy-arrowhead" d="M(\d+)', svg)[1]) == byron
-    assert 'side="left"' in svg
-
-
-def test_words_and_ends_of_arcs_do_not_collide():
-    words = [Word(text, i, i + 1) for i, text in enumerate(("Ada", "of", "Byron" * 6))]
-    arcs = [Arc(words[0], words[2], f"label {i}" * 4, "plain", True) for i in range(3)]
-    svg = draw(words, arcs, "x")
-    ada, of, byron = (int(x) for x in re.findall(r'displacy-word"[^>]* x="(\d+)"', svg))
-    assert of - ada > 14 * 3 * 0.5 and byron - of > 14 * 30 * 0.25
-    curves = re.findall(r'd="M([\d.]+),\S+ C\S+ \S+ ([\d.]+),', svg)
-    starts, ends = zip(*((float(a), float(b)) for a, b in curves))
-    assert len({*starts, *ends}) == 6 and max(starts) < min(ends)
-    # nested, not crossed
-    assert sorted(starts) == [a for a, _ in sorted(zip(starts, ends), key=lambda x: -x[1])]
 
 
 def test_types_are_compared_where_they_are_annotated():

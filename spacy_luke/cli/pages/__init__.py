@@ -1,0 +1,1 @@
+"""Pages of documents: what they show (data), arcs (drawing), HTML (templates)."""

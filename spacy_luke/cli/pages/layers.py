@@ -1,0 +1,150 @@
+"""Which layers of documents are predicted, and which are annotated.
+
+Documents that a pipeline wrote look like annotated ones, except that predictions have scores. To
+compare predictions with such documents would be to compare them with themselves.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from ...annotations.annotated import is_annotated, set_annotated, spans_annotated
+from ...annotations.candidates import get_candidates
+from ...annotations.questions import answer_offsets, clear_answers, has_answers, n_questions
+from ...annotations.relations import relation_offsets
+from ...annotations.scores import scores_of
+from ...annotations.types import get_types
+from .counts import RELATIONS, TYPES, Written
+from .links import LINKS, has_link
+from .questions import ANSWERS
+
+ENTITIES = "doc.ents"
+NAMES = {
+    ENTITIES: "entities",
+    TYPES: "types",
+    RELATIONS: "relations",
+    LINKS: "links",
+    ANSWERS: "answers",
+}
+"""The attribute of each layer -> its name on the page."""
+
+
+class Layer(NamedTuple):
+    """What the page says of a layer: whether it is predicted, annotated and compared."""
+
+    name: str
+    status: str
+
+
+def has_layer(doc: Doc, layer: str) -> bool:
+    """Whether a document has annotation or predictions of a layer."""
+    present: dict[str, Callable[[Doc], bool]] = {
+        ENTITIES: lambda doc: spans_annotated(doc, None),
+        TYPES: lambda doc: (
+            is_annotated(doc, "types") and any(get_types(ent) is not None for ent in doc.ents)
+        ),
+        RELATIONS: lambda doc: is_annotated(doc, "relations") and bool(relation_offsets(doc)),
+        LINKS: lambda doc: any(has_link(ent) for ent in doc.ents),
+        ANSWERS: has_answers,
+    }
+    return present[layer](doc)
+
+
+def scored_layers(docs: Sequence[Doc]) -> set[str]:
+    """The layers of the documents of a file that have scores, so they are predictions.
+
+    If the entities do, their links are, too. Entities that were corrected by hand have no scores.
+    """
+    with_ents = [doc for doc in docs if doc.ents]
+    scored = {
+        ENTITIES: bool(with_ents) and all(map(_has_scores, with_ents)),
+        TYPES: any(
+            score != 1.0 for ent in _ents(docs) for score in (get_types(ent) or {}).values()
+        ),
+        RELATIONS: any(x.score != 1.0 for doc in docs for x in relation_offsets(doc)),
+        LINKS: any(get_candidates(ent) is not None for ent in _ents(docs)),
+        ANSWERS: any(
+            score not in (0.0, 1.0)
+            for doc in docs
+            for item in answer_offsets(doc)
+            for score in (item.no_answer, *(x for *_, x in item.answers))
+        ),
+    }
+    scored[LINKS] |= scored[ENTITIES] and any(has_layer(doc, LINKS) for doc in with_ents)
+    return {layer for layer, predicted in scored.items() if predicted}
+
+
+def _ents(docs: Iterable[Doc]) -> Iterable[Span]:
+    return (ent for doc in docs for ent in doc.ents)
+
+
+def _has_scores(doc: Doc) -> bool:
+    scores = scores_of(doc)
+    return all((ent.start_char, ent.end_char, ent.label) in scores for ent in doc.ents)
+
+
+def not_annotated(doc: Doc, layers: Collection[str]) -> None:
+    """Mark layers of a reference as not annotated, so that nothing is compared with them."""
+    if ENTITIES in layers:
+        set_annotated(doc, "ents", False)
+    if TYPES in layers:
+        set_annotated(doc, "types", False)
+    if RELATIONS in layers:
+        set_annotated(doc, "relations", False)
+    if LINKS in layers:
+        for token in doc:
+            token.ent_kb_id_ = ""
+    if ANSWERS in layers:
+        clear_answers(doc)
+
+
+def predicted_layers(
+    nlp: Language,
+    written: Written,
+    writers_of_entities: Sequence[str],
+    references: Sequence[Doc],
+    scored: Collection[str],
+    source: str,
+) -> list[Layer]:
+    """What the page says of the layers that a pipeline writes.
+
+    writers_of_entities: components; without any, the entities of the references are given. scored:
+    the layers of the references that are predictions. source: of the references.
+    """
+    layers = []
+    for attribute, name in NAMES.items():
+        by = writers_of_entities if attribute == ENTITIES else _writers(nlp, attribute)
+        annotated = any(has_layer(doc, attribute) for doc in references)
+        if attribute == ENTITIES and not by:
+            if annotated or attribute in scored:
+                layers.append(Layer(name, f"given to the pipeline: those of {source}"))
+        elif attribute == ANSWERS and not any(n_questions(doc) for doc in references):
+            continue
+        elif attribute == ENTITIES or attribute in written:
+            status = f"predicted by {', '.join(by)}"
+            if attribute in scored:
+                status += (
+                    f"; those of {source} have scores, so they are predictions, too, and nothing "
+                    "is compared"
+                )
+            elif annotated:
+                status += f", and compared with the annotation of {source}"
+            else:
+                status += "; not annotated, so nothing is compared"
+            layers.append(Layer(name, status))
+    return layers
+
+
+def layers_as_they_are(present: Iterable[str], scored: Collection[str]) -> list[Layer]:
+    """What the page says of the layers of documents that are shown without a pipeline."""
+    with_scores, without = "predictions, with scores", "annotation, or predictions without scores"
+    return [
+        Layer(NAMES[attribute], with_scores if attribute in scored else without)
+        for attribute in present
+    ]
+
+
+def _writers(nlp: Language, attribute: str) -> list[str]:
+    return [name for name in nlp.pipe_names if attribute in nlp.get_pipe_meta(name).assigns]
