@@ -204,12 +204,19 @@ def set_completions(doc: Doc, completions: Iterable[Completions | Iterable[Any]]
     """Replace the completions. There is one item per query: :class:`Completions`, or a list of
     (text, mentions) or (text, mentions, score), best first.
 
-    Raises InputError if there are more or fewer items than queries, for an item of another type,
-    for a mention that is empty or not a span of the document, and for a score that is not a
-    probability.
+    Raises InputError if there are more or fewer items than queries, for an item of another type or
+    of another query, for a mention that is empty or not a span of the document, and for a score
+    that is not a probability.
     """
     rows = []
-    for item in list_of(completions, "Doc._.completions", "the completions of each query"):
+    items = list_of(completions, "Doc._.completions", "the completions of each query")
+    for item, text in zip(items, query_texts(doc)):
+        if isinstance(item, Completions) and item.query != text:
+            raise InputError(
+                f"An item of Doc._.completions is of the query {item.query!r}, but the query there "
+                f"is {text!r}. The items must be in the order of Doc._.queries."
+            )
+    for item in items:
         given = item.candidates if isinstance(item, Completions) else item
         rows.append(
             [

@@ -139,11 +139,19 @@ def set_answers(doc: Doc, answers: Iterable[Answers | Iterable[Any]]) -> None:
     """Replace the answers. There is one item per question: :class:`Answers`, or a list of spans or
     (span, score), best first. An empty list means that there is no answer.
 
-    Raises InputError if there are more or fewer items than questions, for an item of another type,
-    for a span that is empty or of another document, and for a score that is not a probability.
+    Raises InputError if there are more or fewer items than questions, for an item of another type
+    or with the answers to another question, for a span that is empty or of another document, and
+    for a score that is not a probability.
     """
     rows = []
-    for item in list_of(answers, "Doc._.answers", "the answers to each question"):
+    items = list_of(answers, "Doc._.answers", "the answers to each question")
+    for item, text in zip(items, question_texts(doc)):
+        if isinstance(item, Answers) and item.question != text:
+            raise InputError(
+                f"An item of Doc._.answers answers {item.question!r}, but the question there is "
+                f"{text!r}. The items must be in the order of Doc._.questions."
+            )
+    for item in items:
         given = item.answers if isinstance(item, Answers) else item
         pairs = [
             Answer(x) if isinstance(x, Span) else row_of(x, Answer, "An answer", _FORM)

@@ -164,6 +164,12 @@ QUESTIONS = PublishedClass(
     classifier="qa_outputs",
     classes=("start", "end"),
 )
+# Plain encoders with the same head.
+_PLAIN_QUESTIONS = (
+    "BertForQuestionAnswering",
+    "RobertaForQuestionAnswering",
+    "XLMRobertaForQuestionAnswering",
+)
 SPAN_QUESTIONS = PublishedClass(
     "LukeForEntitySpanQA",
     head={"scorer.weight": (1, (2, "hidden_size")), "scorer.bias": (1,)},
@@ -201,4 +207,6 @@ def class_named(name: str) -> PublishedClass:
     """The row of a class. An unknown class gets a row without a head, read by ``luke``."""
     if name.startswith("UCTopic"):  # the class exists under several names
         return PHRASES
+    if name in _PLAIN_QUESTIONS:
+        return QUESTIONS
     return _BY_NAME.get(name) or PublishedClass(name)

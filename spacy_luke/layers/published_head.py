@@ -51,7 +51,7 @@ def published_labels(model: Model) -> list[str]:
         return []
     names, row = class_names(encoder.network.config, head), class_named(head.architecture)
     weight = encoder.others.get(row.weight)
-    architecture = encoder.source.architecture or head.architecture
+    architecture = class_named(encoder.source.architecture or head.architecture).name
     if weight is None or head.architecture != architecture:
         return []
     if weight.shape[1:] != (head.width * encoder.hidden_size,):

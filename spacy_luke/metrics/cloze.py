@@ -8,7 +8,7 @@ from spacy.util import registry
 
 from ..annotations.queries import check_same_queries, completion_offsets, has_completions
 from .answers import Answer, Answers, calibration_scores
-from .squad import AnswerScore, mean_score, score_answer
+from .squad import AnswerScore, mean_score, score_answerable
 
 COMPLETION = "completion"
 """The label of all completions."""
@@ -32,9 +32,9 @@ def cloze_score(
 ) -> dict[str, Any]:
     """Exact match and F1 of the best completions, from 0 to 1, as the official metric of ReCoRD.
 
-    Texts are compared as in SQuAD, with each right answer; the best counts. Scored are the queries
-    whose right answers are known. A query without a completion counts as wrong. prefix: of the
-    names of the scores.
+    Texts are compared as in SQuAD 1.1, with each right answer; the best counts. Scored are the
+    queries whose right answers are known. A query without a completion counts as wrong. prefix: of
+    the names of the scores.
 
     - ``cloze_em``, ``cloze_f1``;
     - ``cloze_queries``: the number of scored queries.
@@ -78,5 +78,5 @@ def _queries(examples: Iterable[Example]) -> Iterator[CompletedQuery]:
             if best is None:  # also where a right answer is normalised to nothing
                 yield CompletedQuery(AnswerScore(0.0, 0.0, True, False), None)
                 continue
-            result = score_answer(best.text, [x.text for x in golds])
+            result = score_answerable(best.text, [x.text for x in golds])
             yield CompletedQuery(result, best.score)

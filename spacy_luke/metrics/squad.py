@@ -63,6 +63,16 @@ def score_answer(prediction: str, golds: Iterable[str]) -> AnswerScore:
     return AnswerScore(exact, f1, bool(golds), bool(prediction))
 
 
+def score_answerable(prediction: str, golds: Iterable[str]) -> AnswerScore:
+    """Compare a prediction with all gold answers, of which there is at least one, as SQuAD 1.1 and
+    ReCoRD do: none of them is ignored, and F1 is 0 without a common word."""
+    kept = [normalize_answer(x) for x in golds]
+    found = normalize_answer(prediction)
+    exact = max(float(found == gold) for gold in kept)
+    f1 = max(_f1(found.split(), gold.split()) for gold in kept) if found else 0.0
+    return AnswerScore(exact, f1, True, bool(prediction))
+
+
 def _f1(found: Sequence[str], gold: Sequence[str]) -> float:
     """F1 of bags of words. If one of them is empty, 1 if both are, else 0."""
     if not found or not gold:

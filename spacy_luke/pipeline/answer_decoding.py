@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from spacy.tokens import Doc
 
-from ..annotations.questions import Answer, Answers
+from ..annotations.questions import Answer, Answers, question_texts, set_answers
 from ..calibration import sigmoid
 from ..inputs.windows import Windows
 from ..layers.answer_scorer import AnswerScores
@@ -145,3 +145,14 @@ def scored(
     given = confidence.accepts(of_label, scores)
     none = 1.0 - answers[0].score if answers else 1.0
     return Answers(question, tuple(x for x, is_given in zip(answers, given) if is_given), none)
+
+
+def write_answers(
+    docs: Iterable[Doc], found: Iterable[list[Placed]], confidence: Confidence, no_answer: bool
+) -> None:
+    """Write ``Doc._.answers``. found: of all questions of the documents. no_answer: see
+    :func:`scored`."""
+    rest = iter(found)
+    for doc in docs:
+        texts = question_texts(doc)
+        set_answers(doc, [scored(text, next(rest), confidence, no_answer) for text in texts])

@@ -11,6 +11,7 @@ from thinc.api import Model
 
 from ..annotations.questions import answer_offsets, has_answers
 from ..layers.answer_scorer import QuestionQuery
+from ..layers.published_head import published_labels
 from ..layers.task_layer import encoder_below, fits, scorer_of
 from ..report import LOGGER, log_lost
 from .answer_targets import answer_targets, is_asked
@@ -36,7 +37,9 @@ def count_limits(
     window`` as a whole, ``too long`` to be predicted, ``inside a token``; each is counted once, for
     the first reason. ``no answer``: questions without one, which are not among them."""
     counts = dict.fromkeys(("gold", *NOT_LEARNED, *NOT_EXACT, "no answer"), 0)
+    n_docs = 0
     for batch in minibatch(examples, 32):
+        n_docs += len(batch)
         part = [eg for eg in batch if has_answers(eg.reference)]
         asked = [eg for eg in part if is_asked(eg)]
         for eg in part:
@@ -60,7 +63,9 @@ def count_limits(
         cfg["max_answer_length"],
         counts["inside a token"],
     )
-    if not counts["gold"] and not counts["no answer"]:
+    # A published model that is only loaded, as by 'spacy luke import', has nothing to learn from.
+    is_loaded = n_docs < 2 and bool(published_labels(model))
+    if not counts["gold"] and not counts["no answer"] and not is_loaded:
         LOGGER.warning(
             "%s: no document of the training data has gold answers to questions, so that nothing "
             "is learned.",

@@ -7,24 +7,23 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
 from ..annotations.attributes import require
 from ..annotations.given import list_of
-from ..annotations.questions import Answers, Question, get_questions, set_answers
+from ..annotations.questions import Answers, Question
 from ..checkpoint.classes import QUESTIONS
 from ..layers.answer_scorer import AnswerScorer, AnswerScores, QuestionQuery
 from ..metrics.answers import Answers as ScoredAnswers
 from ..metrics.questions import ANSWER, best_least_score, question_answers, question_score
 from ..validation import Count, Probability, setting
-from .answer_decoding import Choice, Placed, best_of, find_answers, scored
+from .answer_decoding import Choice, Placed, best_of, find_answers, scored, write_answers
 from .answer_limits import NOT_LEARNED, count_limits
 from .answer_targets import answer_loss, answer_targets, is_asked
 from .class_loss import Targets
 from .entity_source import DocEnts, EntitySource, HasEntitySource
-from .questions import every_question_of_every_doc, questions_of_docs
+from .questions import batches_of_docs, every_question_of_every_doc, questions_of_docs
 from .without_labels import WithoutLabels
 
 DEFAULT_CONFIG = Config().from_str(
@@ -136,13 +135,16 @@ class LukeQA(
         """
         questions = list_of(questions, "questions", "questions")
         best: list[list[Placed]] = [[] for _ in questions]
-        for batch in minibatch(docs, batch_size):
-            for numbers, query in every_question_of_every_doc(
-                list(batch), questions, self.make_doc, self.entity_source
-            ):
-                for i, found in zip(numbers, self._found(query, self._scores(query))):
-                    best[i] = best_of([*best[i], *found], self.top_k)
-        return self._scored(questions, best)
+        for numbers, query in every_question_of_every_doc(
+            docs, questions, self.make_doc, self.entity_source, batch_size
+        ):
+            for i, found in zip(numbers, self._found(query, self._scores(query))):
+                best[i] = best_of([*best[i], *found], self.top_k)
+        confidence = self._confidence
+        return [
+            scored(str(question), found, confidence, self.no_answer)
+            for question, found in zip(questions, best)
+        ]
 
     # Queries
 
@@ -151,27 +153,22 @@ class LukeQA(
 
     # Prediction
 
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """As all components, but with fewer documents at a time if they have many questions."""
+        for docs in batches_of_docs(stream, batch_size):
+            yield from super().pipe(docs, batch_size=len(docs))
+
     def set_annotations(
         self, docs: Iterable[Doc], scores: tuple[QuestionQuery, AnswerScores]
     ) -> None:
         """Write ``Doc._.answers``: none where the question or the document has no pieces."""
-        answers = iter(self._scored(scores[0].questions, self._found(*scores)))
-        for doc in docs:
-            set_answers(doc, [next(answers) for _ in get_questions(doc)])
+        write_answers(docs, self._found(*scores), self._confidence, self.no_answer)
 
     def _found(self, query: QuestionQuery, scores: AnswerScores) -> list[list[Placed]]:
         """The best answers to each question of a query."""
         choice = Choice(self.top_k, self.max_answer_length, self.overlap_threshold)
         found = find_answers(scores._replace(logits=self.model.ops.to_numpy(scores.logits)), choice)
         return [[(query.docs[i], x) for x in answers] for i, answers in zip(query.of_doc, found)]
-
-    def _scored(
-        self, questions: Iterable[Question], found: Iterable[list[Placed]]
-    ) -> list[Answers]:
-        return [
-            scored(str(question), answers, self._confidence, self.no_answer)
-            for question, answers in zip(questions, found)
-        ]
 
     def answers(self, examples: Iterable[Example]) -> ScoredAnswers:
         return question_answers(examples)

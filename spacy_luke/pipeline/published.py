@@ -164,10 +164,9 @@ def _has_published_form(pipe: Any) -> bool:
 
 def _architecture_of(checkpoint: Checkpoint) -> str:
     """The source's class if its heads are still present; else the class for the present heads."""
-    source = checkpoint.source.architecture
-    head = class_named(source).head
-    if head and head.keys() <= checkpoint.others.keys():
-        return source
+    row = class_named(checkpoint.source.architecture)
+    if row.head and row.head.keys() <= checkpoint.others.keys():
+        return row.name
     masked = MASKED_LM.head.keys() <= checkpoint.others.keys()
     return (MASKED_LM if masked else BARE_MODEL).name
 

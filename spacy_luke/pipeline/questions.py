@@ -1,11 +1,12 @@
 """Queries of ``luke_qa``: the questions of documents, and the entities of both."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from spacy.tokens import Doc
+from spacy.util import minibatch
 
-from ..annotations.questions import Question, get_questions
+from ..annotations.questions import Question, get_questions, n_questions
 from ..errors import InputError
 from ..layers.answer_scorer import QuestionQuery
 from .entity_source import EntitySource
@@ -13,7 +14,23 @@ from .entity_source import EntitySource
 MakeDoc = Callable[[str], Doc]
 
 _MAX_TOKENS = 1_000_000
-"""Most tokens of a query, a token counted once per question about its document: tens of MiB."""
+"""Most tokens of a query, a token counted once per question about its document: 100 MiB."""
+
+
+def batches_of_docs(docs: Iterable[Doc], most: int) -> Iterator[list[Doc]]:
+    """Batches of at most ``most`` documents, of fewer if they would have too many tokens for a
+    query."""
+    batch: list[Doc] = []
+    n_tokens = 0
+    for doc in docs:
+        n = len(doc) * n_questions(doc)
+        if batch and (len(batch) >= most or n_tokens + n > _MAX_TOKENS):
+            yield batch
+            batch, n_tokens = [], 0
+        batch.append(doc)
+        n_tokens += n
+    if batch:
+        yield batch
 
 
 def questions_of_docs(
@@ -23,39 +40,46 @@ def questions_of_docs(
     asked = [get_questions(doc) for doc in docs]
     of_doc = np.repeat(np.arange(len(docs)), [len(questions) for questions in asked])
     flat = [question for questions in asked for question in questions]
-    return question_query(docs, flat, of_doc, make_doc, entities)
+    return _query(docs, question_docs(flat, make_doc), of_doc, entities)
 
 
 def every_question_of_every_doc(
-    docs: Sequence[Doc], questions: Sequence[Question], make_doc: MakeDoc, entities: EntitySource
-) -> Iterator[tuple[list[int], QuestionQuery]]:
-    """Each question about each document, with the number of each query's questions. Many questions
-    about long documents are several queries, to limit memory."""
-    n_tokens = sum(len(doc) for doc in docs if isinstance(doc, Doc))
-    size = max(1, _MAX_TOKENS // max(1, n_tokens))
-    for low in range(0, len(questions), size):
-        part = list(questions[low : low + size])
-        of_doc = np.repeat(np.arange(len(docs)), len(part))
-        numbers = list(range(low, low + len(part))) * len(docs)
-        yield numbers, question_query(docs, part * len(docs), of_doc, make_doc, entities)
-
-
-def question_query(
-    docs: Sequence[Doc],
+    docs: Iterable[Doc],
     questions: Sequence[Question],
-    of_doc: np.ndarray,
     make_doc: MakeDoc,
     entities: EntitySource,
-) -> QuestionQuery:
-    """of_doc: (n_questions,) the document of each question. make_doc: from the text of one.
+    batch_size: int,
+) -> Iterator[tuple[list[int], QuestionQuery]]:
+    """Each question about each document, with the number of each query's questions. Many questions
+    about long documents are several queries, to limit memory.
 
-    Raises InputError if a document or a question has another type.
+    batch_size: most documents of a query. Raises InputError for an invalid one, and if a document
+    or a question has another type.
     """
-    for doc in docs:
-        if not isinstance(doc, Doc):
-            raise InputError(f"A document is {doc!r}, not a Doc: make one with nlp.make_doc.")
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise InputError(f"batch_size is {batch_size!r}, not a positive integer.")
+    if not isinstance(docs, Iterable):
+        raise InputError(f"docs is {docs!r}; give documents.")
+    asked = question_docs(questions, make_doc)
+    for batch in minibatch(docs, batch_size):
+        for doc in batch:
+            if not isinstance(doc, Doc):
+                raise InputError(f"A document is {doc!r}, not a Doc: make one with nlp.make_doc.")
+        size = max(1, _MAX_TOKENS // max(1, sum(map(len, batch))))
+        for low in range(0, len(asked), size):
+            part = asked[low : low + size]
+            of_doc = np.repeat(np.arange(len(batch)), len(part))
+            numbers = list(range(low, low + len(part))) * len(batch)
+            yield numbers, _query(batch, part * len(batch), of_doc, entities)
+
+
+def question_docs(questions: Iterable[Question], make_doc: MakeDoc) -> list[Doc]:
+    """Questions as documents; equal texts are the same document. make_doc: from a text.
+
+    Raises InputError if a question has another type.
+    """
     made: dict[str, Doc] = {}
-    texts = []
+    docs = []
     for question in questions:
         if isinstance(question, str):
             if question not in made:
@@ -63,5 +87,15 @@ def question_query(
             question = made[question]
         elif not isinstance(question, Doc):
             raise InputError(f"A question is {question!r}, not a string or a Doc.")
-        texts.append(question)
-    return QuestionQuery(docs, texts, of_doc, entities.find(docs), entities.find(texts))
+        docs.append(question)
+    return docs
+
+
+def _query(
+    docs: Sequence[Doc], questions: Sequence[Doc], of_doc: np.ndarray, entities: EntitySource
+) -> QuestionQuery:
+    """of_doc: (n_questions,) the document of each question."""
+    different = list({id(x): x for x in questions}.values())
+    found = dict(zip(map(id, different), entities.find(different)))
+    of_questions = [found[id(x)] for x in questions]
+    return QuestionQuery(docs, questions, of_doc, entities.find(docs), of_questions)

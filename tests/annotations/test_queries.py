@@ -135,6 +135,17 @@ def test_new_queries_remove_completions():
     assert not has_completions(doc) and len(doc._.queries) == 1
 
 
+def test_completions_of_another_query_are_an_error():
+    doc = NLP("Ada sang and Bob danced")
+    doc._.queries = ["@placeholder sang", "@placeholder danced"]
+    doc._.completions = [[("Ada", [doc[0:1]])], [("Bob", [doc[3:4]])]]
+    completions = doc._.completions
+    with pytest.raises(InputError, match="of the query '@placeholder danced', but the query there"):
+        doc._.completions = completions[::-1]
+    doc._.completions = completions
+    assert [x.best.text for x in doc._.completions] == ["Ada", "Bob"]
+
+
 def test_invalid_completions_are_errors():
     doc, other = asked(GAP), asked(GAP)
     for completions in ([], [[], []]):

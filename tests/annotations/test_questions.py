@@ -80,6 +80,19 @@ def test_new_questions_remove_answers():
     assert not has_answers(doc) and doc._.questions == ("Where?",)
 
 
+def test_answers_to_another_question_are_an_error():
+    doc = NLP("Ada sang and Bob danced")
+    doc._.questions = ["Who sang?", "Who danced?"]
+    doc._.answers = [[doc[0:1]], [doc[3:4]]]
+    answers = doc._.answers
+    doc._.questions = ["Who danced?", "Who sang?"]
+    with pytest.raises(InputError, match="answers 'Who sang[?]', but the question there is 'Who d"):
+        doc._.answers = answers
+    assert doc._.answers == ()
+    doc._.answers = answers[::-1]
+    assert [x.best.text for x in doc._.answers] == ["Bob", "Ada"]
+
+
 def test_invalid_answers_are_errors():
     doc, other = asked("Whom?"), asked("Whom?")
     for answers in ([], [[], []]):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import spacy
 import torch
 from spacy.tokens import Doc, Span
 
@@ -106,15 +105,8 @@ def test_a_published_luke(make_checkpoint, kind, aware):
 
 def test_a_bert_with_token_types(make_checkpoint):
     path = make_checkpoint("bert", "BertForQuestionAnswering")
-    nlp = spacy.blank("en")
-    model = {"encoder": {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(path)}}
-    nlp.add_pipe("luke_qa", config={"model": model, "scorer": None})
-    nlp.initialize()
-    pipe = nlp.get_pipe("luke_qa")
+    nlp = import_checkpoint(str(path), "en", {"model": {"encoder": {"tokenization": "tokens"}}})
     reference = transformers.BertForQuestionAnswering.from_pretrained(path).eval()
-    with torch.no_grad():
-        head_of(pipe.model).classifier.weight.copy_(reference.qa_outputs.weight)
-        head_of(pipe.model).classifier.bias.copy_(reference.qa_outputs.bias)
     doc = nlp.make_doc(TEXT)
     scores = scores_of(nlp, doc, QUESTION)
     tokenizer = transformers.BertTokenizerFast(str(path / "vocab.txt"), do_lower_case=True)
@@ -134,6 +126,22 @@ def test_a_bert_with_token_types(make_checkpoint):
         inputs["token_type_ids"][:] = 0
         other = reference(**inputs).start_logits[0]
     assert (other - output.start_logits[0]).abs().max() > 1e-2
+
+
+def test_a_roberta(make_checkpoint):
+    path = make_checkpoint("roberta", "RobertaForQuestionAnswering")
+    nlp = import_checkpoint(str(path), "en")
+    scores = scores_of(nlp, nlp.make_doc(TEXT), QUESTION)
+    tokenizer = transformers.RobertaTokenizer(
+        *(str(path / x) for x in ("vocab.json", "merges.txt"))
+    )
+    inputs = tokenizer(QUESTION, TEXT, return_tensors="pt")
+    assert scores.windows.words(0, 1).piece_ids.tolist() == inputs["input_ids"][0].tolist()
+    with torch.no_grad():
+        output = transformers.RobertaForQuestionAnswering.from_pretrained(path).eval()(**inputs)
+    starts = output.start_logits[0].numpy()[[0, *scores.tokens.first]]
+    ends = output.end_logits[0].numpy()[[0, *scores.tokens.last]]
+    np.testing.assert_allclose(scores.logits, np.stack([starts, ends], 1), atol=1e-5)
 
 
 @pytest.mark.parametrize("entities", ["all", "known", "none"])

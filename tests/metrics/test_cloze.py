@@ -36,7 +36,9 @@ def example(*queries, predicted=True):
         ("Boston", ["Mets"], 0, 0),
         (None, ["Mets"], 0, 0),
         (None, ["The The"], 0, 0),  # a band, of which normalisation leaves nothing
-        ("The The", ["The The"], 1, 1),
+        # As the official script: no answer is ignored, and F1 is 0 without a common word.
+        ("The The", ["The The"], 1, 0),
+        ("The The", ["The The", "Mets"], 1, 0),
     ],
 )
 def test_a_query_is_scored_by_the_best_of_its_answers(best, right, em, f1):

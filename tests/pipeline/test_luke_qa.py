@@ -5,6 +5,7 @@ import logging
 import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
@@ -14,6 +15,7 @@ from spacy_luke.calibration import sigmoid
 from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.kb.link_table import LinkedText, write_link_table
 from spacy_luke.layers import encoder_run
+from spacy_luke.layers.task_layer import head_of
 from spacy_luke.metrics.questions import question_score
 from spacy_luke.pipeline import questions as pipeline_questions
 from spacy_luke.pipeline.answer_targets import gold_tokens
@@ -214,6 +216,37 @@ def test_answers_do_not_depend_on_batches(trained, monkeypatch):
     close(scores_of(trained.pipe([x.copy() for x in docs], batch_size=3)), expected)
 
 
+def test_documents_with_many_questions_are_read_in_small_batches(trained, monkeypatch):
+    docs = [asked(trained, text, *questions) for text, questions in TEXTS.items()]
+    docs.append(trained.make_doc("No question ."))
+    expected = scores_of(trained.pipe([x.copy() for x in docs]))
+    pipe, sizes = trained.get_pipe("luke_qa"), []
+    predict = pipe.predict
+    monkeypatch.setattr(pipe, "predict", lambda docs: sizes.append(len(docs)) or predict(docs))
+    for most, wanted in ((10**6, [5]), (30, [2, 3]), (1, [1] * 5)):
+        sizes.clear()
+        monkeypatch.setattr(pipeline_questions, "_MAX_TOKENS", most)
+        close(scores_of(trained.pipe([x.copy() for x in docs])), expected)
+        assert sizes == wanted
+    sizes.clear()
+    monkeypatch.setattr(pipeline_questions, "_MAX_TOKENS", 10**6)
+    assert len(list(trained.pipe([x.copy() for x in docs], batch_size=2))) == 5
+    assert sizes == [2, 2, 1]
+
+
+def test_a_tokenizer_that_changes_texts_answers_too(bert_dir):
+    nlp = make(bert_dir, no_answer=False)
+    nlp.initialize()
+    nlp.tokenizer = lambda text: Doc(nlp.vocab, words=text.split())  # spaces are lost
+    pipe = nlp.get_pipe("luke_qa")
+    pipe.make_doc = nlp.tokenizer
+    doc = nlp.make_doc("Ada sang")
+    doc._.questions = ["Who  sang?"]
+    (found,) = pipe(doc)._.answers
+    assert found.question == "Who  sang?" and found.best
+    assert pipe.answer(["Who  sang?"], [doc])[0].question == "Who  sang?"
+
+
 # Odd input
 
 
@@ -299,6 +332,11 @@ def test_one_question_and_texts_are_not_asked(trained):
     for docs in (["Ada sang ."], "Ada sang .", doc):
         with pytest.raises(InputError, match="not a Doc: make one with nlp.make_doc"):
             pipe.answer(["Who sang ?"], docs)
+    with pytest.raises(InputError, match="give documents"):
+        pipe.answer(["Who sang ?"], None)
+    for size in (0, -1, None, 1.5):
+        with pytest.raises(InputError, match="batch_size is .*, not a positive integer"):
+            pipe.answer(["Who sang ?"], [doc], batch_size=size)
     (wanted,) = pipe.answer(["Who sang ?"], [doc])
     assert pipe.answer((x for x in ["Who sang ?"]), [doc]) == [wanted]
 
@@ -307,7 +345,8 @@ def test_a_question_is_tokenised_once(trained):
     pipe, made = trained.get_pipe("luke_qa"), []
     make_doc, pipe.make_doc = pipe.make_doc, lambda text: made.append(text) or make_doc(text)
     try:
-        pipe.answer(["Who sang ?"], [trained.make_doc(text) for text in TEXTS])
+        docs = [trained.make_doc(text) for text in TEXTS]
+        pipe.answer(["Who sang ?", "Who sang ?"], docs, batch_size=1)
     finally:
         pipe.make_doc = make_doc
     assert made == ["Who sang ?"]
@@ -517,6 +556,29 @@ def test_published_files_come_back(make_checkpoint, tmp_path, kind):
     again = import_checkpoint(str(tmp_path / "out"), "en")
     doc = asked(nlp, "Tokyo is the capital of Japan .", "Where ?")
     close(scores_of([nlp(doc.copy())]), scores_of([again(doc.copy())]))
+
+
+@pytest.mark.parametrize("kind,prefix", [("bert", "Bert"), ("roberta", "Roberta")])
+def test_heads_of_plain_encoders_are_imported(make_checkpoint, tmp_path, kind, prefix, caplog):
+    """Their logits are those of ``transformers`` in ``tests/layers/test_answer_scorer.py``."""
+    source = make_checkpoint(kind, f"{prefix}ForQuestionAnswering")
+    nlp = import_checkpoint(str(source), "en")
+    assert nlp.pipe_names == ["luke_qa"] and "nothing is learned" not in caplog.text
+    assert export_component(nlp, tmp_path / "out") == "LukeForQuestionAnswering"
+    again = import_checkpoint(str(tmp_path / "out"), "en")
+    doc = asked(nlp, "Tokyo is the capital of Japan .", "Where ?")
+    close(scores_of([nlp(doc.copy())]), scores_of([again(doc.copy())]))
+    ours, theirs = tensors(tmp_path / "out"), tensors(source)
+    assert torch.equal(ours["qa_outputs.weight"], theirs["qa_outputs.weight"])
+    # The head is kept with the encoder, and a component that is trained starts with it.
+    luke = spacy.blank("en")
+    luke.add_pipe("luke", config={"model": {"name": str(source)}})
+    luke.initialize()
+    assert export_component(luke, tmp_path / "luke") == "LukeForQuestionAnswering"
+    started = make(source)
+    started.initialize(lambda: make_examples(started))
+    weight = head_of(started.get_pipe("luke_qa").model).classifier.weight
+    assert torch.equal(weight, theirs["qa_outputs.weight"])
 
 
 def test_a_trained_component_becomes_a_published_file(trained, tmp_path):

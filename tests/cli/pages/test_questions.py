@@ -32,8 +32,8 @@ def answered(questions, predicted, golds=None, words=WORDS):
     doc, reference = (Doc(EN.vocab, words=words) for _ in range(2))
     reference._.questions = doc._.questions = questions
     doc._.answers = [
-        Answers("", [Answer(doc[a:b], 0.75 / (i + 1)) for i, (a, b) in enumerate(places)], 0.25)
-        for places in predicted
+        Answers(x, [Answer(doc[a:b], 0.75 / (i + 1)) for i, (a, b) in enumerate(places)], 0.25)
+        for x, places in zip(questions, predicted, strict=True)
     ]
     if golds is not None:
         reference._.answers = [[reference[a:b] for a, b in places] for places in golds]
