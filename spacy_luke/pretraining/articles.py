@@ -16,6 +16,7 @@ from ..errors import ConfigError, CorpusError
 from ..files import remove_folder
 from ..report import LOGGER
 from ..vocab.entity_vocab import SPECIALS
+from .article_checks import tell_several_wikis, tell_unknown_prefixes
 from .dump_pages import PageTable, hidden_folders, read_page_tables
 from .dump_settings import markup_settings, site_of
 from .engine import Engine
@@ -54,6 +55,7 @@ def read_dump(
         )
     language = settings.language or _language(parts)
     check_language(language)
+    tell_several_wikis(parts)
     parts = [replace(part, site=site_of(part.site, language, settings)) for part in parts]
     recorded = {**asdict(settings), "language": language, "source": "dump"}
     read = {part.path for part in parts}
@@ -66,7 +68,10 @@ def read_dump(
             stage.run(tables, work, engine, show_progress, more=skipped)
         for hidden in hidden_folders(stage):
             remove_folder(hidden)
-    return read_manifest(folder, STAGE)
+    manifest = read_manifest(folder, STAGE)
+    if not any(part.site.is_wikimedia for part in parts):  # their prefixes are known
+        tell_unknown_prefixes(manifest, {x for part in parts for x in part.site.prefixes})
+    return manifest
 
 
 def without_twins(paths: Sequence[Path]) -> list[Path]:

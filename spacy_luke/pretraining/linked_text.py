@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
@@ -21,27 +20,16 @@ from ..corpora.checks import (
 from ..errors import ConfigError, CorpusError
 from ..report import LOGGER
 from ..vocab.entity_vocab import SPECIALS
+from .article_checks import SHOWN, tell_repeated_titles
 from .articles import STAGE, check_language
-from .database import database
 from .engine import Engine
 from .manifest import Manifest, files_of_input
-from .settings import VocabSettings
 from .stage import begin
-from .tables import (
-    ARTICLES,
-    CATEGORIES,
-    EXCLUDED,
-    FACTS,
-    FROM_PARQUET,
-    PAGES,
-    TableWriter,
-    literal,
-)
+from .tables import ARTICLES, CATEGORIES, EXCLUDED, FACTS, PAGES, TableWriter
 
 PART_SIZE = 64 << 20
 """Minimum bytes per part of a file."""
 BAD = "bad record"
-_SHOWN = 10
 
 
 class _Lines(NamedTuple):
@@ -107,7 +95,7 @@ def read_linked_text(
     with begin(STAGE, folder, settings, inputs, len(parts)) as stage:
         manifest = stage.run(parts, _read_part, engine, show_progress)
     _tell_bad_records(manifest)
-    _tell_repeated_titles(manifest)
+    tell_repeated_titles(manifest)
     return manifest
 
 
@@ -115,28 +103,12 @@ def _tell_bad_records(manifest: Manifest) -> None:
     tables = (pq.read_table(path) for path in manifest.paths("excluded.parquet"))
     reasons = [row["reason"] for table in tables for row in table.to_pylist()]
     bad = [reason for reason in reasons if reason.startswith(BAD)]
-    for reason in bad[:_SHOWN]:
+    for reason in bad[:SHOWN]:
         LOGGER.warning("%s", reason)
-    if len(bad) > _SHOWN:
-        LOGGER.warning("and %d more; excluded.parquet lists them all", len(bad) - _SHOWN)
+    if len(bad) > SHOWN:
+        LOGGER.warning("and %d more; excluded.parquet lists them all", len(bad) - SHOWN)
     if bad and not manifest.counts["article"]:
         raise CorpusError(f"No record can be used. The first one is a {bad[0]}")
-
-
-def _tell_repeated_titles(manifest: Manifest) -> None:
-    pages = [literal(path) for path in manifest.paths("pages.parquet")]
-    twice = f"{FROM_PARQUET} WHERE kind = 'article' GROUP BY title HAVING count(*) > 1"
-    failure = f"The titles of {manifest.folder} cannot be counted"
-    with TemporaryDirectory() as spill, database(VocabSettings.memory, Path(spill), failure) as db:
-        query = f"SELECT count(*), min(title) FROM (SELECT title {twice})"
-        n, title = db.execute(query, [pages]).fetchall()[0]
-    if n:
-        LOGGER.warning(
-            "%d titles are those of several records, for example %s: all of these are used, as "
-            "parts of one article.",
-            n,
-            title,
-        )
 
 
 def _parts(path: Path, size: int) -> Iterator[_Lines]:

@@ -136,6 +136,37 @@ def test_the_prefix_of_another_wiki_is_named(tmp_path):
     assert articles(manifest)["Laptop"]["link_targets"] == []
 
 
+def test_prefixes_that_no_page_has_are_told_unless_they_are_named(tmp_path, caplog):
+    tickets = page("Tickets", "[[jira:RED-1]], [[JIRA:RED-2]], [[de:A]], [[de:B]], [[de:C]].", 20)
+    titles = page("Titles", "[[Tools: A]], [[Tools: B]], [[IT:X]], [[IT:Y]], [[Help:X]]", 21)
+    manifest = read(tmp_path / "a", pages=[*PAGES, tickets, titles])
+    assert "3 links lead to 3 titles such as De:A, but no page starts with this" in caplog.text
+    # The third one is on the page Laptop.
+    assert "3 links lead to 2 titles such as JIRA:RED-2" in caplog.text
+    assert "set --interwiki jira" in caplog.text and caplog.text.count("--interwiki") == 2
+    assert articles(manifest)["Tickets"]["link_targets"][2:] == ["De:A", "De:B", "De:C"]
+    caplog.clear()
+    manifest = read(tmp_path / "b", "--interwiki", "jira,de", pages=[*PAGES, tickets, titles])
+    assert not caplog.text and articles(manifest)["Tickets"]["link_targets"] == []
+
+
+def test_many_unknown_prefixes_are_told_in_few_lines(tmp_path, caplog):
+    pages = [page(f"P{i}", f"[[x{i}:A]] [[x{i}:B]]", i + 20) for i in range(14)]
+    read(tmp_path / "a", pages=[*PAGES, *pages])
+    assert caplog.text.count("--interwiki") == 10
+    assert "There are 4 more such prefixes: x6, x7, x8, x9" in caplog.text
+
+
+def test_exports_of_several_wikis_are_told(tmp_path, caplog):
+    other = export(page("Berlin", "Another [[Laptop]]."), language="en")
+    (tmp_path / "other.xml").write_text(other.replace("<sitename>Wiki", "<sitename>Two"), "utf8")
+    (tmp_path / "acme.xml").write_text(export(*PAGES, language="en"), "utf8")
+    command = ["articles", tmp_path, "-o", tmp_path / "articles", "-n", "1", "--no-progress"]
+    assert CliRunner().invoke(app, list(map(str, command))).exit_code == 0
+    assert "of several wikis (Wiki, https://x.example/wiki/A: " in caplog.text
+    assert read_manifest(tmp_path / "articles", STAGE).counts["repeated page"] == 1
+
+
 def test_of_pages_with_one_title_the_newest_is_used_and_all_are_counted(tmp_path):
     old = page("Laptop", "An old laptop.", 4, time="2020-01-01T00:00:00Z")
     again = page("Berlin", "Berlin is an office. {{Note|x}}", 5)

@@ -140,6 +140,16 @@ def test_an_alias_of_several_records_is_counted(tmp_path):
     assert entities.counts["redirects to several articles"] == 1
 
 
+@pytest.mark.parametrize("name", ["Countess", "emp_0017", "Ada Byron"])
+def test_an_id_or_alias_of_several_titles_is_told(tmp_path, caplog, name):
+    """It may be the title of another record, too."""
+    other = {**BOB, "aliases": [name]}
+    read(tmp_path, ADA, other, BERLIN)
+    assert f"1 names (ids, aliases, titles) are those of several titles, for example {name}" in (
+        caplog.text
+    )
+
+
 def test_a_title_of_several_records_is_told(tmp_path, caplog):
     manifest = read(tmp_path, ADA, BOB, BERLIN, BERLIN)
     assert "1 titles are those of several records, for example Berlin" in caplog.text

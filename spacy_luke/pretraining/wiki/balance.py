@@ -14,7 +14,7 @@ from .html_tags import BREAK, HOLE
 from .links import OUTSIDE, resolve
 from .sites import Site
 from .templates import Rules
-from .titles import normalize_title
+from .titles import decoded, normalize_title
 
 _DEEPEST = 20  # the tokenizer fails at a depth of 40, links included
 _PARAMETER = re.compile(r"\{\{\{[^{}]*\}\}\}")
@@ -24,6 +24,8 @@ _BRACES = re.compile(
 _NAME = re.compile(r"\s*([^|{}\[\]\n<>]*)")
 _LINKS = re.compile(r"\[\[(?!\[)|\]\]|\n(?=[ \t]*\n|==|[*#;:])")
 _TARGET = re.compile(r"[^|\[\]\n]*")
+_PREFIXED = re.compile("[:%&]")
+"""A colon, or what may stand for one."""
 _ADDRESSES = re.compile(r"\[\[|\]\]|\[(?=[a-z]*:?//)|\]")
 _URL = re.compile(r"\s*(?:[a-z]+:)?//", re.IGNORECASE)
 
@@ -306,7 +308,7 @@ class _Links:
     def _side_kind(self, start: int) -> str | None:
         """``file``, ``category`` or ``language`` if the link at start is one of them, else None."""
         match = _TARGET.match(self.text, start + 2)
-        if match is None or ":" not in match[0]:
+        if match is None or not _PREFIXED.search(match[0]):
             return None
         kind = resolve(match[0], self.site).kind
         return kind if kind in OUTSIDE else None
@@ -314,7 +316,7 @@ class _Links:
     def _add_category(self, start: int) -> None:
         match = _TARGET.match(self.text, start + 2)
         assert match is not None  # it has a kind
-        name = match[0].partition(":")[2].partition("#")[0]
+        name = decoded(match[0]).partition(":")[2].partition("#")[0]
         title = normalize_title(name.replace(HOLE, ""), self.site.case, self.site.language)
         if title is not None:
             self.categories.append(title)

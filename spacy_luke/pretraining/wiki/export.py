@@ -99,6 +99,9 @@ def partitions(
 MAX_PAGE_BYTES = 64 << 20
 """Maximum bytes per revision. MediaWiki's own limit is 2 MiB."""
 _TAG_BYTES = 64
+MAX_ID, MAX_NAMESPACE = 1 << 63, 1 << 31
+"""Numbers of pages and namespaces are smaller: they are whole numbers of 64 and 32 bits."""
+_SHOWN = 40
 
 
 def read_site(path: Path) -> Site:
@@ -177,7 +180,7 @@ def _page(
         skipped["page without text"] += 1
         return None
     site = partition.site
-    number = _number(parts.get("ns"), title, partition)
+    number = _number(parts.get("ns"), title, partition, MAX_NAMESPACE)
     namespace = site.namespace(title) if number is None else number
     redirect: str | None = None
     if "redirect" in parts and "title" in parts["redirect"].attrib:
@@ -186,7 +189,7 @@ def _page(
     if redirect is None:
         redirect = redirect_target(text, site)
     return Page(
-        page_id=_number(parts.get("id"), title, partition) or 0,
+        page_id=_number(parts.get("id"), title, partition, MAX_ID) or 0,
         title=title,
         namespace=namespace,
         redirect=redirect,
@@ -206,21 +209,24 @@ def _text(element: Element, title: str | None, partition: Partition) -> str | No
     if element.get("encoding") != "base64" or not element.text:
         return element.text
     try:
-        return base64.b64decode(element.text, validate=False).decode("utf8")
+        return base64.b64decode("".join(element.text.split()), validate=True).decode("utf8")
     except (binascii.Error, UnicodeDecodeError) as error:
         message = f"{partition}: the text of page {title!r} is not base64 of UTF-8: {error}"
         raise CorpusError(message) from error
 
 
-def _number(element: Element | None, title: str, partition: Partition) -> int | None:
+def _number(element: Element | None, title: str, partition: Partition, limit: int) -> int | None:
     if element is None or element.text is None:
         return None
     try:
-        return int(element.text)
+        number = int(element.text)
+        if abs(number) < limit:
+            return number
+        reason = "too large a number"
     except ValueError:
-        tag = _local(element.tag)
-        message = f"{partition}: page {title!r} has <{tag}>{element.text}</{tag}>: not a number"
-        raise CorpusError(message) from None
+        reason = "not a number"
+    tag, text = _local(element.tag), element.text[:_SHOWN]
+    raise CorpusError(f"{partition}: page {title!r} has <{tag}>{text}</{tag}>: {reason}")
 
 
 def _site(element: Element, language: str) -> Site:

@@ -1,11 +1,10 @@
 """Resolve the target of an internal link: an article, or another kind of target."""
 
-from html import unescape
 from typing import NamedTuple
 
 from .languages import CATEGORY, FILE
 from .sites import Site
-from .titles import normalize_title
+from .titles import decoded, normalize_title, unquoted
 
 # Kinds of targets. Links to the kinds in OUTSIDE are not part of the text. Links to others are, but
 # only an ARTICLE is an entity.
@@ -31,7 +30,8 @@ def resolve(raw: str, site: Site, page: str = "") -> Target:
 
     page: the title of this page, which subpages (``[[/Rota]]``) are relative to.
     """
-    title = raw.strip(" _\n\t")
+    # First, because an encoded colon or number sign means what they mean.
+    title = decoded(raw).strip(" _\n\t")
     if title.startswith("#"):
         return Target("section", "")
     if is_relative(title, site):
@@ -73,8 +73,6 @@ def _in_namespace(namespace: int, title: str, has_colon: bool, site: Site) -> Ta
 
 
 def _article(title: str, case: str, site: Site) -> Target:
-    if "&" in title:  # before partition: the number sign of &#39; does not begin a section
-        title = unescape(title)
     page, _, _ = title.partition("#")
     normal = normalize_title(page, case, site.language)
     return Target("invalid", "") if normal is None else Target(ARTICLE, normal)
@@ -112,8 +110,9 @@ def split_property(title: str, site: Site) -> tuple[str, str]:
 
 
 def shown_target(raw: str, site: Site, page: str = "") -> str:
-    """The text of ``[[raw]]``: the target without a leading colon, property or final slash."""
-    text = raw.strip(" _")
+    """The text of ``[[raw]]``: the target without a leading colon, property, final slash or
+    percent-encoding."""
+    text = unquoted(raw).strip(" _")
     if is_relative(text, site):
         last = text.rstrip("/").rpartition("/")[2]
         if text.endswith("/") and last != "..":

@@ -22,8 +22,10 @@ from .pages import MAGIC_WORD
 from .sites import MAIN, PROPERTY, Names, Site
 
 _GUESSED = frozenset((*FILE_NAMES, *CATEGORY_NAMES, *INTERWIKI_PREFIXES))
-_SURE = DISAMBIGUATION_SUFFIXES | disambiguation_templates("")
-"""Names that say what a template is, whatever its text is."""
+_PLAIN = DISAMBIGUATION_SUFFIXES | disambiguation_templates("")
+"""Names that say what a template is, if its text does not."""
+_NOTE = re.compile(r"\[\[[^\[\]|]*\{\{\{")
+"""A link to an argument, as in a note on another meaning at the top of an article."""
 _HIDDEN = re.compile(r"<!--|<(nowiki|noinclude)(?=[\s>])[^<>]*(?<!/)>")
 _CATEGORY = re.compile(r"\[\[\s*([^\[\]|:\n]+):([^\[\]|\n]+)")
 _WORDS = re.compile("|".join(map(re.escape, sorted(DISAMBIGUATION_SUFFIXES))), re.IGNORECASE)
@@ -88,7 +90,9 @@ class DumpNames:
             self.redirects[name] = _name(page.redirect)
         elif marks_disambiguations(page.text, site):
             self.marking.add(name)
-        elif name not in _SURE and name in disambiguation_templates(site.language):
+        elif name in disambiguation_templates(site.language) and (
+            name not in _PLAIN or _NOTE.search(_output(page.text)) is not None
+        ):
             self.others.add(name)
 
     def update(self, other: "DumpNames") -> None:

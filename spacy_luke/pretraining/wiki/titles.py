@@ -12,6 +12,20 @@ _FORBIDDEN = re.compile(r"[<>\[\]{}|\x00-\x1f\x7f]")
 _DOTTED_I = ("tr", "az", "kaa")  # wikis where the capital of i is İ
 
 
+def unquoted(title: str) -> str:
+    """A title without percent-encoding."""
+    if "%" not in title:
+        return title
+    plain = unquote(title)
+    return title if "\ufffd" in plain else plain
+
+
+def decoded(title: str) -> str:
+    """A title without percent-encoding and HTML entities."""
+    title = unquoted(title)
+    return unescape(title) if "&" in title else title
+
+
 def normalize_title(title: str, case: str = "first-letter", language: str = "") -> str | None:
     """The title in the form of the export, or None if it is invalid.
 
@@ -20,11 +34,7 @@ def normalize_title(title: str, case: str = "first-letter", language: str = "") 
     ``first-letter``, the first letter is capitalised.
     """
     if _ODD.search(title) is not None:
-        if "%" in title:
-            decoded = unquote(title)
-            title = title if "\ufffd" in decoded else decoded
-        title = unescape(title) if "&" in title else title
-        title = unicodedata.normalize("NFC", _INVISIBLE.sub("", title))
+        title = unicodedata.normalize("NFC", _INVISIBLE.sub("", decoded(title)))
         title = _SPACES.sub(" ", title)
         if _FORBIDDEN.search(title) is not None:
             return None

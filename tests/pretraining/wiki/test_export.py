@@ -101,9 +101,12 @@ def test_text_in_base64_is_decoded(tmp_path: Path) -> None:
     encoded = base64.b64encode("Straße in [[Berlin]]".encode()).decode()
     xml = export(page("A", encoded)).replace("<text ", '<text encoding="base64" ')
     assert [x.text for x in pages_of(write(tmp_path, xml))] == ["Straße in [[Berlin]]"]
-    xml = xml.replace(encoded, "//8=")
-    with pytest.raises(CorpusError, match="the text of page 'A' is not base64 of UTF-8"):
-        pages_of(write(tmp_path, xml))
+    lines = "\n".join(encoded[i : i + 8] for i in range(0, len(encoded), 8))
+    folded = xml.replace(encoded, f"\n{lines}\n")
+    assert [x.text for x in pages_of(write(tmp_path, folded))] == ["Straße in [[Berlin]]"]
+    for bad in ("//8=", "####", "a"):
+        with pytest.raises(CorpusError, match="the text of page 'A' is not base64 of UTF-8"):
+            pages_of(write(tmp_path, xml.replace(encoded, bad)))
 
 
 def test_titles_come_in_one_spelling(tmp_path: Path) -> None:
@@ -235,6 +238,19 @@ def test_damaged_data_is_an_error_that_names_the_byte(tmp_path: Path, name: str)
 def test_broken_xml_names_its_line_and_the_page_before(tmp_path: Path) -> None:
     xml = export(page("A", "x"), "<page><title>B</titel></page>\n", page("C", "x"))
     with pytest.raises(CorpusError, match=r"wiki.xml: broken XML.*line 4.*after the page 'A'"):
+        pages_of(write(tmp_path, xml))
+
+
+@pytest.mark.parametrize("tag", ["id", "ns"])
+@pytest.mark.parametrize(
+    "number,message",
+    [("x", "not a number"), ("9" * 20, "too large"), ("9" * 5000, "not a number$")],
+)
+def test_numbers_that_are_none_or_too_large_name_the_page(
+    tmp_path: Path, tag: str, number: str, message: str
+) -> None:
+    xml = export(page("A", "x", 0)).replace(f"<{tag}>0</{tag}>", f"<{tag}>{number}</{tag}>")
+    with pytest.raises(CorpusError, match=f"page 'A' has <{tag}>.{{,40}}</{tag}>: {message}"):
         pages_of(write(tmp_path, xml))
 
 

@@ -58,6 +58,10 @@ def test_a_title_has_one_spelling(raw: str, title: str) -> None:
         (":fr:Chien", "interwiki"),
         ("zh-min-nan:Káu", "language"),
         ("wikt:Hund", "interwiki"),
+        ("Kategorie%3AHund", "category"),
+        ("Datei&#58;A.jpg", "file"),
+        ("fr%3aChien", "language"),
+        ("%23Rassen", "section"),
         ("#Rassen", "section"),
         ("", "invalid"),
         ("a{b", "invalid"),
@@ -139,7 +143,9 @@ OWN = Site(
         ("Help:editing", "article", "Help:Editing"),
         ("Team_talk:rota", "article", "Team talk:rota"),
         ("Handbook:", "invalid", ""),
+        ("Handbook%3Avacation%5Fpolicy", "article", "Handbook:Vacation policy"),
         ("Acme:About", "namespace", ""),
+        ("C%23", "article", "C"),
         ("Project:About", "namespace", ""),
         # Subpages.
         ("/Rota", "article", "Team/Plan/Rota"),
@@ -175,6 +181,9 @@ def test_names_of_a_wiki_of_ones_own(raw: str, kind: str, title: str) -> None:
         (":Handbook:Vacation", "Handbook:Vacation"),
         ("std::vector", "std::vector"),
         ("#Section_1", "Section 1"),
+        ("C%2B%2B", "C++"),
+        ("100%", "100%"),
+        ("%FF", "%FF"),
     ],
 )
 def test_the_text_of_a_link_without_a_label(raw: str, shown: str) -> None:

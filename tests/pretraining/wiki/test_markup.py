@@ -44,6 +44,7 @@ def links(markup: str, site: Site = GERMAN) -> list[tuple[str, str]]:
         ("[[dog_house]]", "dog house", "Dog house"),
         ("[[AT&amp;T]]", "AT&T", "AT&T"),
         ("[[Caf%C3%A9|coffee]]", "coffee", "Café"),
+        ("[[Caf%C3%A9]]s", "Cafés", "Café"),
         ("[[dog|a <span style='x'>big</span> dog]]", "a big dog", "Dog"),
         ("[[dog|dog<ref>Yes.</ref>]]", "dog", "Dog"),
         ("[[dog|{{nowrap|big dog}}]]", "big dog", "Dog"),
@@ -64,6 +65,8 @@ def test_the_anchor_of_a_link(markup: str, anchor: str, target: str) -> None:
     [
         ("A [[Datei:X.jpg|mini|the [[dog]] [[File:y.png|20px]]]] B", "A B", "link to file"),
         ("A [[Kategorie:Dogs]]", "A", "link to category"),
+        ("A [[Kategorie%3ADogs]]", "A", "link to category"),
+        ("A [[Datei%3AX.jpg|mini|the [[dog]]]] B", "A B", "link to file"),
         ("A [[:Kategorie:Dogs|dogs]]", "A dogs", "link to namespace"),
         ("A [[Portal:Dogs]]", "A Portal:Dogs", "link to namespace"),
         ("A [[fr:Chien]]", "A", "link to language"),

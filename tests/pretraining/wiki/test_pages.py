@@ -113,6 +113,23 @@ def test_a_dump_with_templates_tells_which_mark_disambiguation_pages() -> None:
     assert marks == ["template many Words", "template sev", ""]
 
 
+@pytest.mark.parametrize(
+    "text,marks",
+    [
+        ("This page lists several meanings of {{{1|a word}}}.", True),
+        ("[[Help:Meanings|List]] of meanings of {{PAGENAME}}.", True),
+        ("<noinclude>[[{{{1}}}]]</noinclude>Several meanings.", True),
+        ("For other uses, see [[{{{1}}}]].", False),
+        ("See [[:{{{1|A}}}|{{{2}}}]].", False),
+    ],
+)
+def test_a_note_that_links_to_another_meaning_is_no_mark_whatever_its_name(
+    text: str, marks: bool
+) -> None:
+    found = names(OWN, article("Template:Disambiguation", text, 10)).disambiguations
+    assert found is not None and ("disambiguation" in found) is marks
+
+
 def test_a_wikipedia_also_has_the_marks_of_its_language() -> None:
     """They are made by programs (Lua), which the text of a template does not show."""
     found = names(WIKIPEDIA, article("Template:Dab", "{{#invoke:x}}", 10)).disambiguations
