@@ -5,7 +5,12 @@
 
 ``diseases``: sentences of BC5CDR's training abstracts, entities ``Disease`` alone, and the names of
 the Disease Ontology. ``places``: CrossNER politics, and the places of ``geovirus-linking``. Test
-are two thirds of BC5CDR's development abstracts, or the test sentences of CrossNER.
+are two thirds of BC5CDR's development abstracts, or the test sentences of CrossNER. ``german``:
+GermEval, and the texts of links of an Italian wiki, which says nothing of their labels: a list
+before or after the model gives them the most frequent label of listed names in the training data.
+``encyclopedia``: the project's documents (``spacy project run prepare .`` and ``kb``; sizes are of
+documents), and the names of its articles, whose titles are ids; ``--encoder`` may have rows of them
+(``spacy project run pretrain .``).
 
 Rows: ``model``: ``configs/ner.cfg``. ``names, model`` and ``model, names``: the same weights, with
 the entities of the list before or after it. ``names alone``. ``known``: trained with the list as
@@ -13,17 +18,17 @@ input (setting ``known``). All have the same data, steps and seeds, and the last
 
 Lists: ``full``; ``half``: of the names a random half in training, all at prediction; ``shuffled``:
 with labels drawn from those of the data; ``ordinary``: 5,000 frequent words of the training data
-that are no entities; ``annotations``: the entities of the training data.
+that are no entities; ``annotations``: the entities of the training data; ``ids`` and ``labels``:
+without labels, and without ids.
 """
 
 import argparse
 import io
 import random
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import spacy
@@ -40,35 +45,16 @@ from spacy_luke.pipeline.tuning import tune
 
 from . import results, runtime
 from .bootstrap import Counts, count, paired_bootstrap
-from .datasets import default_folder, load, prepare, store
+from .datasets import default_folder, load
 from .markdown import markdown, spread
+from .name_lists import LISTS, SOURCES, Names, as_annotated, data_of, names_of, unannotated
 from .training import CONFIGS
 
-SETS = ("diseases", "places")
-LISTS = ("full", "half", "shuffled", "ordinary", "annotations")
 BASELINES = ("model", "names alone", "names, model", "model, names")
-N_ORDINARY = 5_000
 DEV_DOCS = 4  # the last weights count
 DEV_SENTENCES = 800  # that models are tuned on
 
-Names = list[dict[str, str]]
 Items = list[list[Any]]
-
-
-class Source(NamedTuple):
-    """data: of :data:`.datasets.DATA_SETS`. keep: its labels that are used; empty: all. names: a
-    file of the list, whose names get the label ``label``."""
-
-    data: str
-    keep: tuple[str, ...]
-    names: str
-    label: str
-
-
-SOURCES = {
-    "diseases": Source("bc5cdr", ("Disease",), "disease-ontology/kb.jsonl", "Disease"),
-    "places": Source("politics", (), "geovirus-linking/kb.jsonl", "location"),
-}
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -76,7 +62,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     runtime.add_encoder(p)
     runtime.add_device(p)
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
-    p.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    p.add_argument("--sets", nargs="+", choices=list(SOURCES), default=list(SOURCES)[:3])
     p.add_argument("--lists", nargs="+", choices=LISTS, default=["full"])
     p.add_argument("--sizes", nargs="+", type=int, default=[100, 300, 1000], help="0: all")
     p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -84,39 +70,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--tune", action="store_true", help="also tune every model, on the same data")
     p.add_argument("--table", action="store_true", help="print what the results hold")
     return runtime.parsed(p, argv)
-
-
-def data_of(args: argparse.Namespace, name: str, size: int) -> dict[str, Path]:
-    """Files of the parts, with the labels that are used."""
-    source, folder = SOURCES[name], args.work / f"{name}-{size}"
-    paths = {part: folder / f"{part}.spacy" for part in ("train", "dev", "test")}
-    if not all(path.exists() for path in paths.values()):
-        corpora = prepare(source.data, args.data, args.work, train_limit=size)
-        for part, path in paths.items():
-            docs = corpora.docs(part)
-            for doc in docs if source.keep else ():
-                doc.ents = [x for x in doc.ents if x.label_ in source.keep]
-            store(path, docs)
-    return paths
-
-
-def names_of(args: argparse.Namespace, name: str, which: str, train: Sequence[Doc]) -> Names:
-    """The names of a list. ``half`` is the whole list, as at prediction."""
-    source = SOURCES[name]
-    labels = sorted({x.label_ for doc in train for x in doc.ents})
-    if which == "annotations":
-        found = {(x.text, x.label_) for doc in train for x in doc.ents}
-        return [{"name": text, "label": label} for text, label in sorted(found)]
-    if which == "ordinary":
-        words = Counter(x.lower_ for doc in train for x in doc if x.is_alpha and not x.ent_type)
-        return [{"name": x, "label": source.label} for x, _ in words.most_common(N_ORDINARY)]
-    records = list(srsly.read_jsonl(args.data / source.names))
-    rng = random.Random(0)
-    return [
-        {"name": text, "label": rng.choice(labels) if which == "shuffled" else source.label}
-        for record in records
-        for text in dict.fromkeys([record["name"], *record.get("aliases", [])])
-    ]
 
 
 def fit(
@@ -158,12 +111,6 @@ def fit(
 def predicted(nlp: Language, docs: Sequence[Doc]) -> Items:
     """(document, start, end, label) of every entity."""
     return items(list(nlp.pipe(unannotated(nlp, docs))))
-
-
-def unannotated(nlp: Language, docs: Sequence[Doc]) -> list[Doc]:
-    return [
-        Doc(nlp.vocab, [x.text for x in doc], [bool(x.whitespace_) for x in doc]) for doc in docs
-    ]
 
 
 def items(docs: Sequence[Doc]) -> Items:
@@ -219,7 +166,9 @@ def run(args: argparse.Namespace, name: str, size: int, which: str, seed: int) -
     paths = data_of(args, name, size)
     train_docs, test = load(paths["train"]), load(paths["test"])
     if which == "none":
-        found = baselines(args, paths, seed, names_of(args, name, "full", train_docs), test)
+        names = names_of(args, name, "full", train_docs)
+        names = as_annotated(names, train_docs, SOURCES[name])
+        found = baselines(args, paths, seed, names, test)
     else:
         names = names_of(args, name, which, train_docs)
         found = with_list(args, paths, seed, names, which, test)

@@ -62,7 +62,8 @@ class SpanQuery(NamedTuple):
 class SpanScores(NamedTuple):
     """Scores, or their gradients.
 
-    rows: (n_rows,) the candidates that became entity inputs. logits: (n_rows, n_classes).
+    rows: (n_rows,) the candidates that became entity inputs; in training, those of which a list of
+        names says something are in it twice. logits: (n_rows, n_classes).
     filtered: (n_filtered,) the candidates that the filter scored. filter_logits: (n_filtered,).
         Both are empty without a filter.
     """
@@ -137,8 +138,8 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
                 entities, mean = known.entities(batch)
                 states = run.encode(LukeInputs(batch, entities), self.mode)
                 logits = _classify(run, head, batch, states.words, mean(states.entities))
-                logits = known.added(logits, batch.rows)
-                parts.append(no_scores._replace(rows=batch.rows, logits=logits))
+                rows, logits = known.added(batch.rows, logits)
+                parts.append(no_scores._replace(rows=rows, logits=logits))
         return SpanScores(
             np.concatenate([part.rows for part in parts]),
             torch.cat([part.logits for part in parts]),
@@ -175,8 +176,9 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         kept = batch.take(best)
         entities, mean = known.entities(kept)
         states = mean(run.encode_entities(word_pass, entities))
-        logits = known.added(_classify(run, head, kept, word_pass.states, states), kept.rows)
-        return SpanScores(kept.rows, logits, batch.rows, filter_logits)
+        logits = _classify(run, head, kept, word_pass.states, states)
+        rows, logits = known.added(kept.rows, logits)
+        return SpanScores(rows, logits, batch.rows, filter_logits)
 
     @property
     def _least_logit(self) -> float:
@@ -218,13 +220,26 @@ class _KnownInput:
 
         return entities, mean
 
-    def added(self, logits: torch.Tensor, rows: Array) -> torch.Tensor:
-        """logits: (n, C) of the candidates ``rows``. Those of which nothing is known are equal."""
+    def added(self, rows: Array, logits: torch.Tensor) -> tuple[Array, torch.Tensor]:
+        """Rows, and logits (n, C) to which what is known is added. Those of candidates of which
+        nothing is known are equal.
+
+        In training such candidates come twice: as without the list, from which the text learns; and
+        with it, from which the list alone learns what it adds to that text. If the text were told
+        of names while it learns, it would learn less about them, and do worse on all others.
+        """
         if self.prior is None or self.known is None:
-            return logits
-        features, weights, offsets = self.known.of(rows)
+            return rows, logits
+        told = (
+            np.flatnonzero(self.known.counts[rows]) if self.run.is_train else np.arange(len(rows))
+        )
+        features, weights, offsets = self.known.of(rows[told])
         index = self.run.index
-        return logits + self.prior(index(features), self.run.values(weights), index(offsets))
+        said = self.prior(index(features), self.run.values(weights), index(offsets))
+        if not self.run.is_train:
+            return rows, logits + said
+        with_list = logits.detach()[index(told)] + said
+        return np.concatenate([rows, rows[told]]), torch.cat([logits, with_list])
 
 
 _NO_ROWS: Array = np.zeros(0, dtype=np.int64)

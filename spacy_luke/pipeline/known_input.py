@@ -13,8 +13,8 @@ from ..layers.span_network import SpanQuery
 Array = np.ndarray
 
 HIDDEN = 0.3
-"""The share of known spans that training does not see, so that the model neither leans on the list
-nor ignores it."""
+"""The share of known spans whose ids training does not see, so that the classifier also learns from
+[MASK]."""
 
 
 def read_known(docs: Sequence[Doc], key: str, labels: Sequence[str]) -> Known:
@@ -33,13 +33,16 @@ def read_known(docs: Sequence[Doc], key: str, labels: Sequence[str]) -> Known:
     return Known(table[:, 0], table[:, 1], table[:, 2], table[:, 3], [row[4] for row in rows])
 
 
-def hide_some(known: Known) -> Known:
-    """Known spans without a random share of places, each with all of its labels and ids."""
+def hide_ids(known: Known) -> Known:
+    """Known spans of which a random share of places has no ids. Their labels stay: what these say
+    is learned apart from the text (:meth:`.SpanScorer.score`)."""
+    if not any(known.titles):
+        return known
     places = np.stack([known.docs, known.starts, known.ends], 1)
     _, number = np.unique(places, axis=0, return_inverse=True)
     number = number.reshape(-1)
-    kept = np.random.random(int(number.max(initial=-1)) + 1) >= HIDDEN
-    return known.take(kept[number])
+    hidden = (np.random.random(int(number.max()) + 1) < HIDDEN)[number]
+    return known._replace(titles=["" if h else x for x, h in zip(known.titles, hidden)])
 
 
 def with_known(query: SpanQuery, known: Known, n_labels: int) -> SpanQuery:

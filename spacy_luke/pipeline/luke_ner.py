@@ -26,7 +26,7 @@ from .decoding import decode
 from .ents import entity_tokens, set_doc_ents
 from .gold import gold_spans, match_gold, touches_missing
 from .known_counts import KnownCounts
-from .known_input import hide_some, labels_of, read_known, with_known
+from .known_input import hide_ids, labels_of, read_known, with_known
 from .span_limits import report_limits
 from .span_loss import span_loss
 
@@ -177,7 +177,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
             return query
         labels = self._known_labels
         known = read_known(docs, self.known, labels)
-        return with_known(query, hide_some(known) if hide else known, len(labels))
+        return with_known(query, hide_ids(known) if hide else known, len(labels))
 
     @property
     def _known_labels(self) -> list[str]:

@@ -7,7 +7,7 @@ import spacy
 import srsly
 from spacy.tokens import Doc
 
-from benchmarks import listed
+from benchmarks import listed, name_lists
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_lists(args):
     docs = train_docs()
 
     def names(which):
-        return [(x["name"], x["label"]) for x in listed.names_of(args, "diseases", which, docs)]
+        return [(x["name"], x["label"]) for x in name_lists.names_of(args, "diseases", which, docs)]
 
     full = [(x, "Disease") for x in ("Ague", "Fever", "Gout")]
     assert names("full") == names("half") == full  # of half, half is drawn for training
@@ -37,6 +37,28 @@ def test_lists(args):
     assert names("ordinary") == [("and", "Disease")]
     assert [x for x, _ in names("shuffled")] == ["Ague", "Fever", "Gout"]
     assert {x for _, x in names("shuffled")} <= {"Disease", "PER"}
+
+
+def test_labels_and_ids_of_the_encyclopedias_names_can_be_left_out(args, monkeypatch):
+    monkeypatch.setattr(name_lists, "PROJECT", args.work)
+    record = {"id": "Ada Byrne", "name": "Ada Byrne", "aliases": {"Byrne": 2}, "type": "PERSON"}
+    srsly.write_jsonl(args.work / "entities.jsonl", [record])
+
+    def rows(which):
+        names = name_lists.names_of(args, "encyclopedia", which, train_docs())
+        return [(x["name"], x["label"], x["id"]) for x in names]
+
+    assert rows("full") == [(x, "PERSON", "Ada Byrne") for x in ("Ada Byrne", "Byrne")]
+    assert rows("labels") == [(x, "PERSON", "") for x in ("Ada Byrne", "Byrne")]
+    assert rows("ids") == [(x, "name", "Ada Byrne") for x in ("Ada Byrne", "Byrne")]
+
+
+def test_a_list_without_labels_annotates_with_the_most_frequent_one():
+    names = [{"name": x, "label": name_lists.UNLABELLED} for x in ("Gout", "and", "Ada")]
+    docs = [*train_docs(), Doc(spacy.blank("de").vocab, words=["gout"], ents=["B-Disease"])]
+    found = name_lists.as_annotated(names, docs, name_lists.SOURCES["german"])
+    assert {x["label"] for x in found} == {"Disease"}
+    assert name_lists.as_annotated(names, docs, name_lists.SOURCES["places"]) == names
 
 
 def test_the_table_compares_runs_of_the_same_seeds():

@@ -12,7 +12,7 @@ from spacy_luke.errors import ConfigError
 from spacy_luke.layers.known_spans import Known
 from spacy_luke.layers.span_network import NamePrior, set_prior
 from spacy_luke.layers.task_layer import encoder_of, head_of
-from spacy_luke.pipeline.known_input import HIDDEN, hide_some
+from spacy_luke.pipeline.known_input import HIDDEN, hide_ids
 from spacy_luke.pipeline.published import export_component
 from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.tuning import tune
@@ -180,15 +180,40 @@ def test_ids_of_the_entity_table_enter_instead_of_the_mask(luke_dir, mode):
     assert np.array_equal(logits(one, one), logits(one))
 
 
-def test_hiding_takes_a_place_with_all_of_its_labels():
+def test_ids_are_hidden_by_place_and_labels_stay():
     fix_random_seed(0)
     n = 4000
     docs, labels = np.repeat(np.arange(n // 2), 2), np.tile([0, 1], n // 2)
-    spans = Known(docs, np.zeros(n, int), np.ones(n, int), labels, [""] * n)
-    kept = hide_some(spans)
-    assert abs(1 - len(kept.docs) / n - HIDDEN) < 0.03
-    assert (np.bincount(kept.docs, minlength=n // 2) % 2 == 0).all()
-    assert len(hide_some(kept.take(np.zeros(len(kept.docs), bool))).docs) == 0
+    known = Known(docs, np.zeros(n, int), np.ones(n, int), labels, ["Q1", "Q2"] * (n // 2))
+    hidden = hide_ids(known)
+    kept = np.asarray([bool(x) for x in hidden.titles])
+    assert abs(1 - kept.mean() - HIDDEN) < 0.03
+    assert (kept[::2] == kept[1::2]).all()
+    assert all(x is y for x, y in zip(hidden[:4], known[:4]))
+    state = np.random.get_state()[1].tolist()
+    without = known._replace(titles=[""] * n)
+    assert hide_ids(without) is without and np.random.get_state()[1].tolist() == state
+
+
+def test_the_text_learns_as_without_the_list(bert_dir):
+    """One step on the same weights: only what the list adds is learned from the list."""
+    learned = {}
+    for listed in (True, False):
+        fix_random_seed(0)
+        nlp, examples = make_known(bert_dir, mode="probe")
+        pipe = nlp.get_pipe("luke_ner")
+        if not listed:
+            for eg in examples:
+                with_group(eg.predicted, [])
+        fit(nlp, examples, 1)
+        head = head_of(pipe.model)
+        prior = head.part("known", NamePrior).classifier.weight.detach().numpy().copy()
+        others = {k: v.detach().numpy().copy() for k, v in head.state_dict().items()}
+        others |= {k: v.detach().numpy() for k, v in encoder_of(pipe.model).state_dict().items()}
+        learned[listed] = (prior, {k: v for k, v in others.items() if "known" not in k})
+    (told, text), (untold, same) = learned[True], learned[False]
+    assert np.abs(told - untold).max() > 1e-5
+    assert all(np.allclose(text[name], same[name], atol=1e-6) for name in same)
 
 
 def test_a_saved_pipeline_and_added_labels_keep_the_prior(trained_nlp, tmp_path):
