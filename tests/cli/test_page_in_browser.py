@@ -13,9 +13,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.cli.test_page_questions import WORDS, answered, page_of
 
 from spacy_luke.cli.page import render
-from tests.cli.test_page_questions import WORDS, answered, page_of
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LONG = ["Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverleihung" * 4]
