@@ -64,7 +64,7 @@ def test_a_folder_is_read_with_its_folders_and_what_is_skipped_is_counted(tmp_pa
         ("x.jsonl", b'{"text": 3}', "line 1: text of the record is a whole number"),
         ("x.jsonl", b"Ada", "line 1: not JSON"),
         ("x.jsonl", b'{"text": "\\ud800"}', "unpaired surrogate"),
-        ("x.txt", b"\xff\xfe", "x.txt, line 1: byte 0 is not UTF-8"),
+        ("x.txt", b"\xffAda", "x.txt, line 1: byte 0 is not UTF-8"),
         ("x.txt", b"  \n", "contains no documents"),
         ("x.spacy", b"Ada", "cannot be read as .spacy data"),
     ],

@@ -13,9 +13,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli.test_page_questions import WORDS, answered, page_of
 
-from spacy_luke.cli.page import render
+from spacy_luke.cli.pages.render import render
+from tests.cli.pages.test_questions import WORDS, answered, page_of
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LONG = ["Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverleihung" * 4]
@@ -25,7 +25,8 @@ const scrolls = (x) => x && (/auto|scroll|hidden/.test(getComputedStyle(x).overf
     scrolls(x.parentElement));
 const outside = [...document.body.querySelectorAll("*")].filter((x) => {
     const box = x.getBoundingClientRect();
-    return box.width && (box.right > innerWidth + 1 || box.left < -1) && !scrolls(x.parentElement);
+    const left = box.left < -1 && box.right > 0;  // all of it: for screen readers
+    return box.width && (box.right > innerWidth + 1 || left) && !scrolls(x.parentElement);
 });
 const at = (id) => document.getElementById(decodeURIComponent(id));
 const links = [...document.querySelectorAll("a[href^='#']")];
