@@ -19,7 +19,8 @@ from .classifier_pipe import ClassifierPipe
 Array = np.ndarray
 
 MAX_WORDS = 8192
-"""Words of documents that are scored together; a longer document is scored alone."""
+"""Words of documents that are scored together, each counted as often as it is read; a longer
+document is scored alone."""
 
 _ADVICE = (
     "The predicted documents need entities: train with the corpus reader "
@@ -82,6 +83,10 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         """The part of a query that is about its documents [low, high)."""
         raise NotImplementedError
 
+    def _n_readings(self, doc: Doc) -> int:
+        """How often a document is read."""
+        return 1
+
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold annotations that cannot be predicted, by reason, and all gold
         annotations as ``gold``. The predicted sides have entities."""
@@ -109,7 +114,7 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
     def _scores(self, query: GivenQueryT) -> ClassScores:
         """Score groups of documents one after the other: word states are kept until the last row
         of a group is scored, and ``nlp.pipe`` may pass very large batches."""
-        groups = list(_groups(query.docs))
+        groups = list(_groups([len(doc) * self._n_readings(doc) for doc in query.docs]))
         if len(groups) < 2:
             return self.model.predict(query)
         rows, logits, n_rows = [], [], 0
@@ -155,12 +160,14 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         return limits
 
 
-def _groups(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:
-    """Ranges [low, high) of documents with at most MAX_WORDS words in total, or of one document."""
+def _groups(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges [low, high) of documents with at most MAX_WORDS words in total, or of one document.
+
+    sizes: words of each document."""
     start, n_words = 0, 0
-    for i, doc in enumerate(docs):
-        if i > start and n_words + len(doc) > MAX_WORDS:
+    for i, size in enumerate(sizes):
+        if i > start and n_words + size > MAX_WORDS:
             yield start, i
             start, n_words = i, 0
-        n_words += len(doc)
-    yield start, len(docs)
+        n_words += size
+    yield start, len(sizes)

@@ -104,6 +104,9 @@ class LukeCloze(WithoutLabels[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
     def _part(self, query: ClozeQuery, low: int, high: int) -> ClozeQuery:
         return self._query(query.docs[low:high])
 
+    def _n_readings(self, doc: Doc) -> int:
+        return max(1, len(query_texts(doc)))
+
     # Prediction
 
     def set_annotations(self, docs: Iterable[Doc], scores: tuple[ClozeQuery, ClassScores]) -> None:

@@ -303,6 +303,22 @@ def test_batches_do_not_change_scores(luke_dir, mode, monkeypatch):
         close(one, other)
 
 
+def test_documents_with_many_queries_are_read_in_small_groups(trained, monkeypatch):
+    docs = [asked(trained, *ANSWERS), asked(trained), asked(trained, *ANSWERS)]
+    expected = list(trained.pipe([doc.copy() for doc in docs]))
+    pipe, parts = trained.get_pipe("luke_cloze"), []
+    part = pipe._part
+    monkeypatch.setattr(pipe, "_part", lambda x, a, b: parts.append((a, b)) or part(x, a, b))
+    words = len(docs[0])
+    one_by_one = [(0, 1), (1, 2), (2, 3)]
+    for most, wanted in ((11, []), (6, [(0, 2), (2, 3)]), (5, one_by_one)):
+        parts.clear()
+        monkeypatch.setattr("spacy_luke.pipeline.entity_task.MAX_WORDS", most * words)
+        for one, other in zip(expected, trained.pipe([doc.copy() for doc in docs]), strict=True):
+            close(one, other)
+        assert parts == wanted
+
+
 def test_training_in_parts_has_the_same_gradients(luke_dir, monkeypatch):
     gradients = []
     for most in (8192, 30):

@@ -448,6 +448,6 @@ def test_a_large_batch_is_asked_about_in_groups_of_documents(bert_dir, monkeypat
     _, whole = pipe.predict(docs)
     monkeypatch.setattr(entity_task, "MAX_WORDS", 10)
     _, parts = pipe.predict(docs)
-    assert len(list(entity_task._groups(docs))) > 2
+    assert len(list(entity_task._groups([*map(len, docs)]))) > 2
     assert np.array_equal(whole.rows, parts.rows)
     assert np.allclose(whole.logits, parts.logits, atol=1e-5)

@@ -12,8 +12,8 @@ from .counts import RELATIONS, TYPES, Counts, Written, count
 from .documents import TITLE
 from .links import LINKS, show_links
 from .passages import WRONG, Passage, make_passages, passage_ends
+from .pictures import Drawn, draw_relations
 from .questions import ANSWERS, ShownQuestion, show_questions
-from .relations import Drawn, draw_relations
 from .text import Chip, Entity, Place, cut_text, type_chips
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from spacy.attrs import ENT_IOB
 from spacy.tokens import Doc
 
 from .links import ShownLink
-from .relations import Drawn
+from .pictures import Drawn
 from .text import Piece
 
 SHORT = 500
@@ -77,7 +77,7 @@ def make_passages(
     for picture in relations.pictures:
         containing(picture.end).relations.pictures.append(picture)
     for line in relations.lines:
-        containing(line.place[1]).relations.lines.append(line)
+        containing(line.end).relations.lines.append(line)
     for link in links:
         containing(link.end).links.append(link)
     return passages

@@ -4,7 +4,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from spacy_luke.cli.pages.relations import CONTEXT, MAX_WORDS, draw_relations, links
+from spacy_luke.cli.pages.pictures import CONTEXT, MAX_ARCS, MAX_WORDS, draw_relations
+from spacy_luke.cli.pages.relations import links
 from spacy_luke.cli.pages.text import Entity, cut_text, type_chips
 from spacy_luke.metrics.relations import relation_score
 from tests.cli.pages.page_data import FAMILY, related, texts
@@ -146,3 +147,19 @@ def test_types_of_a_group_stand_behind_its_spans():
     pieces = cut_text(predicted.text, [], None, chips)
     assert [len(x.types) for x in pieces] == [2, 0]
     assert pieces[0].text == "Ada is the daughter of Byron"
+
+
+def test_a_crowded_range_has_arcs_within_sentences_and_lines_for_the_rest():
+    across = [("Ada", "Babbage", f"r{i}") for i in range(MAX_ARCS)]
+    within = [("Ada", "Byron", "child"), ("Babbage", "London", "in")]
+    (picture,) = draw_relations(related(across), related([]), True).pictures
+    assert len(texts(picture)[1]) == MAX_ARCS
+    drawn = draw_relations(related(across + within), related([]), True)
+    assert [x[1][0][1] for x in map(texts, drawn.pictures)] == [
+        "\N{BALLOT X} child 1.00",
+        "\N{BALLOT X} in 1.00",
+    ]
+    assert len(drawn.lines) == MAX_ARCS and drawn.n_errors == MAX_ARCS + 2
+    many = [("Ada", "Byron", f"r{i}") for i in range(MAX_ARCS + 1)]
+    drawn = draw_relations(related(many), related([]), True)
+    assert drawn.pictures == [] and len(drawn.lines) == drawn.n_errors == MAX_ARCS + 1
