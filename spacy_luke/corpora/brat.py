@@ -48,10 +48,16 @@ class Mention:
 
 @dataclass
 class Standoff:
-    """The lines of an annotation file that are read. mentions: by id."""
+    """The lines of an annotation file that are read.
+
+    mentions: by id.
+    relations: line, ids of head and tail, label.
+    ids: line, id of the mention, and its id in a knowledge base.
+    """
 
     mentions: dict[str, Mention] = field(default_factory=dict)
     relations: list[tuple[int, str, str, str]] = field(default_factory=list)
+    ids: list[tuple[int, str, str]] = field(default_factory=list)
 
 
 def read_brat(
@@ -100,34 +106,37 @@ def _read_records(
 
 def read_standoff(path: Path, report: Report, advance: Advance = ignore_progress) -> Standoff:
     """Read an annotation file. Raises CorpusError, with the line, for an invalid line."""
-    standoff, links = Standoff(), []
+    standoff = Standoff()
     for number, line in read_lines(path, advance):
-        if not line.strip():
-            continue
-        name, *cells = line.split("\t")
-        with errors_at(at_line(path, number)):
-            kind = name[:1]
-            if kind == "T":
-                if name in standoff.mentions:
-                    raise CorpusError(f"a second {name!r}.")
-                standoff.mentions[name] = _mention(number, cells, line)
-            elif kind == "R":
-                match = _match(_RELATION, cells, line)
-                standoff.relations.append((number, match[2], match[3], match[1]))
-            elif kind == "N":
-                match = _match(_NORMALIZATION, cells, line)
-                links.append((number, match[1], match[3].strip()))
-            elif kind in _NOT_READ:
-                report.count(f"annotation not read: {_NOT_READ[kind]}", at_line(path, number))
-            else:
-                raise CorpusError(f"{line[:60]!r} does not begin with the id of an annotation.")
-    for number, name, kb_id in links:
+        if line.strip():
+            with errors_at(at_line(path, number)):
+                _add_line(standoff, number, line, path, report)
+    for number, name, kb_id in standoff.ids:
         if name in standoff.mentions:
             standoff.mentions[name].ids.append(kb_id)
         else:
             what = "normalizations left out: of an annotation that is not a span"
             report.count(what, at_line(path, number))
     return standoff
+
+
+def _add_line(standoff: Standoff, number: int, line: str, path: Path, report: Report) -> None:
+    name, *cells = line.split("\t")
+    kind = name[:1]
+    if kind == "T":
+        if name in standoff.mentions:
+            raise CorpusError(f"a second {name!r}.")
+        standoff.mentions[name] = _mention(number, cells, line)
+    elif kind == "R":
+        match = _match(_RELATION, cells, line)
+        standoff.relations.append((number, match[2], match[3], match[1]))
+    elif kind == "N":
+        match = _match(_NORMALIZATION, cells, line)
+        standoff.ids.append((number, match[1], match[3].strip()))
+    elif kind in _NOT_READ:
+        report.count(f"annotation not read: {_NOT_READ[kind]}", at_line(path, number))
+    else:
+        raise CorpusError(f"{line[:60]!r} does not begin with the id of an annotation.")
 
 
 def _match(pattern: re.Pattern[str], cells: list[str], line: str) -> re.Match[str]:

@@ -345,3 +345,8 @@ def test_utf_16_is_an_error(tmp_path):
     path.write_bytes(json.dumps(record(ADA)).encode("utf-16"))
     with pytest.raises(CorpusError, match="corpus.jsonl is UTF-16. Save the file as UTF-8"):
         list(read_jsonl(path, spacy.blank("en"), ConvertOptions(), Report()))
+
+
+def test_texts_without_any_annotation_are_an_error(tmp_path):
+    with pytest.raises(CorpusError, match="is not annotated: none of its 2 records has 'spans'"):
+        read_docs(tmp_path, {"text": TEXT}, {"text": TEXT, "meta": {}})
