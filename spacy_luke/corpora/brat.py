@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -19,6 +21,7 @@ from .record_docs import write_records
 from .records import Record
 
 TEXT, ANNOTATION = ".txt", ".ann"
+BOM, CRLF = "\ufeff", "\r\n"
 _SPAN = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 _RELATION = re.compile(r"(\S+) \S+?:(\S+) \S+?:(\S+)\s*")
 _NORMALIZATION = re.compile(r"\S+ (\S+) ([^\s:]+):(.+)")
@@ -45,10 +48,16 @@ class Mention:
 
 @dataclass
 class Standoff:
-    """The lines of an annotation file that are read. mentions: by id."""
+    """The lines of an annotation file that are read.
+
+    mentions: by id.
+    relations: line, ids of head and tail, label.
+    ids: line, id of the mention, and its id in a knowledge base.
+    """
 
     mentions: dict[str, Mention] = field(default_factory=dict)
     relations: list[tuple[int, str, str, str]] = field(default_factory=list)
+    ids: list[tuple[int, str, str]] = field(default_factory=list)
 
 
 def read_brat(
@@ -89,40 +98,45 @@ def _read_records(
             report.count(f"texts skipped: no {ANNOTATION} file", str(name))
             continue
         standoff = read_standoff(annotation, report, advance)
-        text = _read_text(path, standoff)
+        form = _read_text(path, standoff)
         advance(path.stat().st_size)
         with errors_at(str(annotation)):
-            yield _read_record(text, standoff, str(name), report)
+            yield _read_record(form, standoff, str(name), report)
 
 
 def read_standoff(path: Path, report: Report, advance: Advance = ignore_progress) -> Standoff:
     """Read an annotation file. Raises CorpusError, with the line, for an invalid line."""
-    standoff, links = Standoff(), []
+    standoff = Standoff()
     for number, line in read_lines(path, advance):
-        if not line.strip():
-            continue
-        name, *cells = line.split("\t")
-        with errors_at(at_line(path, number)):
-            kind = name[:1]
-            if kind == "T":
-                standoff.mentions[name] = _mention(number, cells, line)
-            elif kind == "R":
-                match = _match(_RELATION, cells, line)
-                standoff.relations.append((number, match[2], match[3], match[1]))
-            elif kind == "N":
-                match = _match(_NORMALIZATION, cells, line)
-                links.append((number, match[1], match[3].strip()))
-            elif kind in _NOT_READ:
-                report.count(f"annotation not read: {_NOT_READ[kind]}", at_line(path, number))
-            else:
-                raise CorpusError(f"{line[:60]!r} does not begin with the id of an annotation.")
-    for number, name, kb_id in links:
+        if line.strip():
+            with errors_at(at_line(path, number)):
+                _add_line(standoff, number, line, path, report)
+    for number, name, kb_id in standoff.ids:
         if name in standoff.mentions:
             standoff.mentions[name].ids.append(kb_id)
         else:
             what = "normalizations left out: of an annotation that is not a span"
             report.count(what, at_line(path, number))
     return standoff
+
+
+def _add_line(standoff: Standoff, number: int, line: str, path: Path, report: Report) -> None:
+    name, *cells = line.split("\t")
+    kind = name[:1]
+    if kind == "T":
+        if name in standoff.mentions:
+            raise CorpusError(f"a second {name!r}.")
+        standoff.mentions[name] = _mention(number, cells, line)
+    elif kind == "R":
+        match = _match(_RELATION, cells, line)
+        standoff.relations.append((number, match[2], match[3], match[1]))
+    elif kind == "N":
+        match = _match(_NORMALIZATION, cells, line)
+        standoff.ids.append((number, match[1], match[3].strip()))
+    elif kind in _NOT_READ:
+        report.count(f"annotation not read: {_NOT_READ[kind]}", at_line(path, number))
+    else:
+        raise CorpusError(f"{line[:60]!r} does not begin with the id of an annotation.")
 
 
 def _match(pattern: re.Pattern[str], cells: list[str], line: str) -> re.Match[str]:
@@ -139,43 +153,52 @@ def _mention(number: int, cells: list[str], line: str) -> Mention:
     return Mention(number, match[1], fragments, cells[1] if len(cells) > 1 else "")
 
 
-def _read_text(path: Path, standoff: Standoff) -> str:
-    """The text as it is, or, if more spans are then at their offsets, without byte order mark or
-    with CRLF as one character."""
-    raw = path.read_bytes()
+class Reading(NamedTuple):
+    """A text, and the number of characters before it that offsets count."""
+
+    text: str
+    shift: int
+
+
+def _read_text(path: Path, standoff: Standoff) -> Reading:
+    """The text without byte order mark. If more spans are then at their offsets, the mark does not
+    count, or CRLF is one character."""
     try:
-        text = raw.decode("utf-8-sig" if not standoff.mentions else "utf-8")
+        raw = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as err:
         raise CorpusError(f"{path}: byte {err.start} is not UTF-8. Save it as UTF-8.") from err
-    forms = [text]
-    for old, new in (("\r\n", "\n"), ("\ufeff", "")):
-        forms += [form.replace(old, new) for form in forms if old in form]
+    text = raw.removeprefix(BOM)
+    forms = [Reading(text, shift) for shift in range(len(raw) - len(text), -1, -1)]
+    if CRLF in text:
+        forms += [Reading(form.text.replace(CRLF, "\n"), form.shift) for form in forms]
     return max(forms, key=lambda form: sum(_is_at(x, form) for x in standoff.mentions.values()))
 
 
-def _is_at(mention: Mention, text: str) -> bool:
+def _is_at(mention: Mention, form: Reading) -> bool:
     (start, _), (_, end) = mention.fragments[0], mention.fragments[-1]
-    return len(mention.fragments) > 1 or same_letters(text[start:end], mention.quote)
+    there = form.text[max(start - form.shift, 0) : max(end - form.shift, 0)]
+    return len(mention.fragments) == 1 and same_letters(there, mention.quote)
 
 
-def _read_record(text: str, standoff: Standoff, name: str, report: Report) -> Record:
-    builder = RecordBuilder(text, name, report)
+def _read_record(form: Reading, standoff: Standoff, name: str, report: Report) -> Record:
+    builder = RecordBuilder(form.text, name, report)
     for key, mention in standoff.mentions.items():
-        _add_mention(builder, key, mention)
+        _add_mention(builder, key, mention, form.shift)
     for number, head, tail, label in standoff.relations:
         builder.add_relation(head, tail, label, f"line {number}")
     return builder.record(name)
 
 
-def _add_mention(builder: RecordBuilder, name: str, mention: Mention) -> None:
+def _add_mention(builder: RecordBuilder, name: str, mention: Mention, shift: int) -> None:
     text, report = builder.text, builder.report
-    (start, _), (_, end) = mention.fragments[0], mention.fragments[-1]
-    if len(mention.fragments) > 1:
-        gaps = zip(mention.fragments, mention.fragments[1:])
+    fragments = [(start - shift, end - shift) for start, end in mention.fragments]
+    (start, _), (_, end) = fragments[0], fragments[-1]
+    if len(fragments) > 1:
+        gaps = pairwise(fragments)
         if any(text[before[1] : after[0]].strip() for before, after in gaps):
             what = "discontinuous spans left out: there are words between their parts"
             report.count(what, builder.location)
-            for part in mention.fragments:
+            for part in fragments:
                 builder.leave_out(*part, name)
             return
         report.count("spans in several parts, with white space between, joined", builder.location)

@@ -98,5 +98,5 @@ def _read_place(data: dict[str, Any], key: str, owner: str, text: str) -> tuple[
 
 def is_elevant(value: Any) -> bool:
     """Whether a JSON value has the keys of this format."""
-    labels = value.get("labels") if isinstance(value, dict) else None
+    labels = value.get("labels") if isinstance(value, dict) and "text" in value else None
     return isinstance(labels, list) and all(isinstance(x, dict) and "span" in x for x in labels)

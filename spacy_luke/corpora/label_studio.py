@@ -1,6 +1,8 @@
 """Label Studio's JSON and JSON_MIN: tasks with regions of a text, and relations between them."""
 
-from collections.abc import Hashable, Iterator
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ DIRECTIONS = {"right": (False,), "left": (True,), "bi": (False, True)}
 """Direction of a relation -> whether its sides are exchanged, for each relation that it means."""
 ANNOTATIONS = ("annotations", "completions")
 """The second is of versions before 1.0."""
+_ADDRESS = re.compile(r"(?:https?:/|s3:/|gs:/|/data)/\S+")
 _MIN_KEYS = ("annotator", "annotation_id", "lead_time", "created_at", "updated_at")
 
 
@@ -99,9 +102,19 @@ def _read_records(
         with errors_at(f"{path}, {item.location}"):
             for annotation in _annotations(item, report):
                 _choose(chosen, _task_key(number, annotation, options), annotation, report)
+    _require_regions(path, chosen.values())
     for annotation in chosen.values():
         with errors_at(f"{path}, {annotation.location}"):
             yield _read_record(annotation, options, report)
+
+
+def _require_regions(path: Path, annotations: Iterable[Annotation]) -> None:
+    """Raise CorpusError if a file has annotation, but of another kind than parts of texts."""
+    types = Counter(str(x.get("type")) for item in annotations for x in item.results)
+    is_short = any(not item.is_record for item in annotations)
+    if (types or is_short) and not types.keys() & set(SPAN_TYPES):
+        found = f"types of results: {', '.join(types) or 'none'}"
+        raise CorpusError(f"{path} has no labelled part of a text; {found}.")
 
 
 def _task_key(number: int, annotation: Annotation, options: ConvertOptions) -> Hashable:
@@ -177,6 +190,8 @@ def _type_of(value: dict[str, Any]) -> str:
 
 def _read_record(item: Annotation, options: ConvertOptions, report: Report) -> Record:
     text = item.data[_text_key(item, options)]
+    if _ADDRESS.fullmatch(text):
+        raise CorpusError(f"the task has the address of its text, {text!r}, not the text.")
     unit = CHARACTERS if options.offsets == AUTO else options.offsets
     builder = RecordBuilder(text, item.location, report, unit)
     relations = []

@@ -7,7 +7,7 @@ from .offset_units import from_utf16, has_wide_characters
 
 NEARBY = 50
 AT_OFFSETS = ""
-DIFFERS = "spans whose text differs in white space or punctuation, taken by offsets"
+DIFFERS = "spans whose text differs in punctuation, taken by offsets"
 IN_UTF16 = "spans whose offsets count UTF-16 units, converted by their text"
 NEAR = "spans moved: their text is near their offsets"
 NOWHERE = "spans left out: their text is not at their offsets"
@@ -24,7 +24,7 @@ class Found(NamedTuple):
 def find_quote(text: str, start: int, end: int, quote: str) -> Found:
     """The place of a span. ``how`` is ``NOWHERE`` if its text is neither at its offsets nor at a
     single place within ``NEARBY`` characters; the place is then as given."""
-    if 0 <= start <= end and text[start:end] == quote:
+    if 0 <= start <= end and text[start:end].split() == quote.split():
         return Found(start, end, AT_OFFSETS)
     units = _in_utf16(text, start, end) if has_wide_characters(text) else (start, end)
     if 0 <= units[0] <= units[1] and text[slice(*units)] == quote:

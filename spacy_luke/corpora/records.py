@@ -71,7 +71,10 @@ def read_records(
 
     Raises CorpusError, with the line or record, for an invalid record.
     """
+    n_records, n_annotated = 0, 0
     for location, data in read_json_objects(path, advance):
+        n_records += 1
+        n_annotated += any(key in data for key in ("spans", "tokens", "answer"))
         with errors_at(f"{path}, {location}"):
             record = (
                 read_record(data, location, report) if accepts(data, location, report) else None
@@ -81,6 +84,8 @@ def read_records(
                 report.count(what, location)
         if record is not None:
             yield record
+    if n_records and not n_annotated:
+        raise CorpusError(f"{path} is not annotated: none of its {n_records} records has 'spans'.")
 
 
 def accepts(data: dict[str, Any], location: str, report: Report) -> bool:

@@ -12,6 +12,7 @@ import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
 from spacy_luke.annotations.relations import get_relations
 from spacy_luke.annotations.types import get_types
 from spacy_luke.cli.convert import FORMATS
+from spacy_luke.corpora.formats import looks_like
 from tests.pretraining.articles import article, make_articles
 
 COLUMNS = "Ada B-PER\nLovelace I-PER\n\nin O\nLondon I-LOC\n"
@@ -118,6 +119,110 @@ def test_columns_of_hipe_may_be_chosen(run, tmp_path):
     code, output = run("hipe", "in.tsv", "out.spacy", "--ne-columns", "NE-FINE")
     assert code == 1
     assert "ne_columns has 'NE-FINE', but the columns of in.tsv are TOKEN, NE-COARSE-LIT" in output
+
+
+SPAN = {"start": 0, "end": 3, "label": "PER"}
+REGION = {"type": "labels", "value": {"start": 0, "end": 3, "labels": ["PER"]}}
+FILES = {
+    "jsonl": {"text": "Ada", "spans": [SPAN], "answer": "accept"},
+    "prodigy-links": {"text": "Ada", "spans": [SPAN], "options": [{"id": "Q"}], "accept": ["Q"]},
+    "elevant": {"text": "Ada", "labels": [{"span": [0, 3], "entity_id": "Q1"}]},
+    "doccano": {"id": 1, "text": "Ada", "label": [[0, 3, "PER"]]},
+    "label-studio": {"id": 1, "data": {"text": "Ada"}, "annotations": [{"result": [REGION]}]},
+    "spacy-tuples": ["Ada", {"entities": [[0, 3, "PER"]]}],
+    "tacred": {"token": ["Ada"], "subj_start": 0, "obj_start": 0},
+    "docred": {"sents": [["Ada"]], "vertexSet": []},
+    "conll04": {"tokens": ["Ada"], "entities": [], "relations": []},
+    "ufet": {"left_context_token": [], "mention_span": "Ada", "right_context_token": []},
+    "openentity": {"sent": "Ada", "start": 0, "end": 3, "labels": []},
+    "figer": {"tokens": ["Ada"], "mentions": []},
+    "squad": {"data": [{"paragraphs": []}]},
+    "record": {"passage": {"text": "Ada"}, "qas": []},
+}
+"""The beginning of a file of each JSON format."""
+
+
+@pytest.mark.parametrize("own", FILES)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_the_format_of_a_file_is_known_by_its_keys(tmp_path, own, indent):
+    path = tmp_path / "in.json"
+    path.write_text(json.dumps(FILES[own], indent=indent))
+    if not (own == "spacy-tuples" and indent):  # a pair has one line
+        assert looks_like(path) == own
+    path.write_text(json.dumps([FILES[own]], indent=indent))
+    assert looks_like(path) == own
+
+
+@pytest.mark.parametrize(
+    "name, own",
+    [
+        ("jsonl", "doccano"),
+        ("jsonl", "label-studio"),
+        ("prodigy-links", "jsonl"),
+        ("elevant", "doccano"),
+        ("doccano", "jsonl"),
+        ("label-studio", "jsonl"),
+        ("spacy-tuples", "doccano"),
+        ("tacred", "conll04"),
+        ("docred", "tacred"),
+        ("conll04", "docred"),
+        ("ufet", "figer"),
+        ("openentity", "ufet"),
+        ("figer", "conll04"),
+        ("squad", "record"),
+        ("record", "squad"),
+    ],
+)
+def test_a_file_of_another_format_is_an_error_that_names_it(run, tmp_path, name, own):
+    is_list = name in ("tacred", "docred", "conll04", "openentity")
+    (tmp_path / "in.json").write_text(json.dumps([FILES[own]] if is_list else FILES[own]))
+    code, output = run(name, "in.json", "out.spacy")
+    assert code == 1
+    assert f"looks like the format {own}: spacy luke convert {own} in.json OUT" in output
+    assert "its keys are" in output or "has no key" in output or "none of the keys" in output
+    assert not (tmp_path / "out.spacy").exists()
+
+
+def test_columns_and_tables_name_the_format_of_json(run, tmp_path):
+    (tmp_path / "in.json").write_text(json.dumps(FILES["doccano"]))
+    for name in ("columns", "csv"):
+        code, output = run(name, "in.json", "out.spacy")
+        assert code == 1
+        assert "The file looks like the format doccano" in output
+
+
+def test_a_table_is_converted_with_the_names_of_its_columns(run, tmp_path):
+    (tmp_path / "in.csv").write_bytes("Satz;von;bis;Art\nÄda;0;3;PER\n".encode("latin-1"))
+    fields = "text=Satz, start=von,end=bis,label=Art"
+    code, output = run("csv", "in.csv", "out.spacy", "--fields", fields, "--encoding", "latin-1")
+    assert code == 0
+    assert ents(load(tmp_path / "out.spacy")) == [[("Äda", "PER")]]
+    assert "columns: text 'Satz', start 'von', end 'bis', label 'Art'" in output
+    code, output = run("csv", "in.csv", "out.spacy", "--fields", "text")
+    assert code == 1
+    assert "fields is 'text'; write it as in text=Sentence,label=Class" in output
+
+
+def test_a_folder_of_brat_becomes_one_file(run, tmp_path):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "1.txt").write_text("Ada ran.")
+    (tmp_path / "letters" / "1.ann").write_text("T1\tPER 0 3\tAda\n")
+    code, output = run("brat", "letters", "out.spacy")
+    assert code == 0
+    assert ents(load(tmp_path / "out.spacy")) == [[("Ada", "PER")]]
+    code, output = run("brat", "letters/1.ann", "out.spacy")
+    assert code == 1
+    assert "letters/1.ann is not a folder; brat needs one" in output
+
+
+def test_what_is_read_of_tools_is_reported(run, tmp_path):
+    (tmp_path / "in.jsonl").write_text(json.dumps({"text": "🚀 Ada ran", "label": [[3, 6, "PER"]]}))
+    code, output = run("doccano", "in.jsonl", "out.spacy", "--lang", "de")
+    assert code == 0
+    assert "offsets count utf16: of 1 spans" in output
+    code, output = run("doccano", "in.jsonl", "out.spacy", "--offsets", "bytes")
+    assert code == 1
+    assert "offsets is 'bytes'; choose one of auto, characters, utf16" in output
 
 
 @pytest.fixture

@@ -253,3 +253,100 @@ def test_bad_records_give_one_error_that_names_the_line(tmp_path, line, message)
     with pytest.raises(CorpusError, match=message) as caught:
         read_docs(tmp_path, record(ADA), line)
     assert "corpus.jsonl, line 2" in str(caught.value)
+
+
+def test_white_space_at_the_ends_of_a_span_is_taken_off_with_every_alignment(tmp_path):
+    wide = {"start": 21, "end": 28, "label": "LOC"}  # " London"
+    for alignment in ("strict", "contract", "expand", "split"):
+        (doc,), report = read_docs(tmp_path, record(wide), alignment=alignment)
+        assert texts(doc.ents) == [("London", "LOC")]
+        assert counts(report) == {"spans with white space taken off their ends": (1, "line 1")}
+
+
+def test_a_span_without_a_character_is_counted_and_so_is_its_relation(tmp_path):
+    empty = {"start": 12, "end": 12, "label": "X"}
+    relation = {"label": "r", "head_span": ADA, "child_span": empty}
+    (doc,), report = read_docs(tmp_path, record(ADA, empty, relations=[relation]))
+    assert texts(doc.spans["luke_ner"]) == [("Ada Lovelace", "PER")]
+    assert counts(report) == {
+        "spans left out: they contain no character": (1, "line 1"),
+        "relations left out: one of their spans was": (1, "line 1"),
+    }
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {"label": [[0, 12, "PER"]]},
+        {"entities": []},
+        {"entities": [[0, 12, "PER"]], "relations": []},
+        {"id": 5},
+        {"label": "POSITIVE", "answer": "accept"},
+        {"options": [{"id": "A"}], "accept": ["A"], "answer": "accept"},
+    ],
+)
+def test_a_record_of_another_format_is_an_error_that_names_its_keys(tmp_path, foreign):
+    keys = ", ".join(map(repr, ["text", *foreign]))
+    with pytest.raises(CorpusError, match=f"line 1: the record has no key 'spans'; .* {keys}"):
+        read_docs(tmp_path, {"text": TEXT, **foreign})
+
+
+def test_an_accepted_text_without_spans_has_none(tmp_path):
+    tokens = tokens_of(TEXT, *TEXT[:-1].split(), ".")
+    hashes = {"_input_hash": 1, "_view_id": "ner_manual"}
+    docs, report = read_docs(
+        tmp_path,
+        {"text": TEXT, "tokens": tokens, **hashes},
+        {"text": TEXT, "answer": "accept", **hashes},
+        {"text": TEXT, "meta": {}},
+    )
+    assert [len(doc.ents) for doc in docs] == [0, 0, 0]
+    assert [event.count for event in report.events.values()] == [3]
+
+
+@pytest.mark.parametrize(
+    "more, n_unknown",
+    [
+        ({"_view_id": "ner_manual"}, 0),
+        ({"_view_id": "ner_manual", "_is_binary": False}, 0),
+        ({"_view_id": "ner", "_is_binary": False}, 0),
+        ({"_view_id": "ner"}, 4),
+        ({"_is_binary": True}, 4),
+        ({"options": [{"id": "Q1"}]}, 4),
+    ],
+)
+def test_nothing_is_known_of_tokens_on_which_nobody_decided(tmp_path, more, n_unknown):
+    (doc,), _ = read_docs(tmp_path, record(ADA, answer="accept", **more))
+    assert sum(token.ent_iob_ == "" for token in doc) == n_unknown
+    assert texts(doc.ents) == [("Ada Lovelace", "PER")]
+
+
+def test_chosen_options_are_counted(tmp_path):
+    chosen = {"options": [{"id": "Q1"}], "accept": ["Q1"]}
+    _, report = read_docs(tmp_path, record(ADA, **chosen), record(ADA, **chosen))
+    what = "records with chosen options, not read (ids: see the format prodigy-links)"
+    assert counts(report) == {what: (2, "line 1")}
+
+
+def test_the_tutorial_of_three_emersons_is_read_as_spans(convert_real):
+    docs, report = convert_real("nel-emerson/emerson_annotated_text.jsonl", read_jsonl)
+    assert report.labels == {"ORG": 27, "PERSON": 3}
+    assert all(not token.ent_iob_ for doc in docs for token in doc if not token.ent_type_)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_records_may_be_one_list(tmp_path, indent):
+    docs, _ = read_docs(tmp_path, json.dumps([record(ADA), record(LONDON)], indent=indent))
+    assert [texts(doc.ents) for doc in docs] == [[("Ada Lovelace", "PER")], [("London", "LOC")]]
+
+
+def test_utf_16_is_an_error(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(json.dumps(record(ADA)).encode("utf-16"))
+    with pytest.raises(CorpusError, match="corpus.jsonl is UTF-16. Save the file as UTF-8"):
+        list(read_jsonl(path, spacy.blank("en"), ConvertOptions(), Report()))
+
+
+def test_texts_without_any_annotation_are_an_error(tmp_path):
+    with pytest.raises(CorpusError, match="is not annotated: none of its 2 records has 'spans'"):
+        read_docs(tmp_path, {"text": TEXT}, {"text": TEXT, "meta": {}})

@@ -217,6 +217,24 @@ def test_invalid_tasks_name_their_record(convert, bad, message):
 def test_tasks_of_several_projects_may_have_the_same_id(convert):
     other = "Eve ran."
     full = convert(FORMAT, [task(annotation(ADA)), task(annotation(), text=other)])
-    short = convert(FORMAT, [minimal(1, 1), minimal(1, 1, text=other)])
+    first = {"start": 0, "end": 3, "labels": ["PER"]}
+    short = convert(FORMAT, [minimal(1, 1, first), minimal(1, 1, first, text=other)])
     assert [doc.text for doc in full.docs] == [doc.text for doc in short.docs] == [TEXT, other]
     assert not full.events and not short.events
+
+
+def test_a_file_without_any_labelled_part_of_a_text_is_an_error(convert):
+    choice = {"from_name": "c", "to_name": "text", "type": "choices", "value": {"choices": ["x"]}}
+    with pytest.raises(CorpusError, match="no labelled part of a text; types of results: choices"):
+        convert(FORMAT, [task(annotation(choice))])
+    with pytest.raises(CorpusError, match="no labelled part of a text; types of results: none"):
+        convert(FORMAT, [minimal(1, 1)])
+    docs, _ = convert(FORMAT, [task(annotation(choice)), task(annotation(ADA))])
+    assert [len(doc.ents) for doc in docs] == [0, 1]
+
+
+@pytest.mark.parametrize("text", ["https://example.org/1.txt", "/data/upload/1/letter.txt"])
+def test_the_address_of_a_text_is_not_the_text(convert, text):
+    region_ = region("a", 0, 3, None, "PER")
+    with pytest.raises(CorpusError, match=f"the address of its text, '{text}', not the text"):
+        convert(FORMAT, [task(annotation(region_), text=text)])

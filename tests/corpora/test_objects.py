@@ -2,7 +2,12 @@
 
 import pytest
 
-from spacy_luke.corpora.objects import read_json_lines, read_json_list
+from spacy_luke.corpora.objects import (
+    read_json_lines,
+    read_json_list,
+    read_json_objects,
+    read_json_values,
+)
 from spacy_luke.errors import CorpusError
 
 
@@ -73,3 +78,37 @@ def test_a_file_cut_off_fails_after_the_objects_before(path):
 def test_a_file_that_cannot_be_opened_is_an_error(path):
     with pytest.raises(CorpusError, match="cannot be read"):
         list(read_json_list(path))
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ('{"a": 1}\n{"a": 2}', [("line 1", {"a": 1}), ("line 2", {"a": 2})]),
+        ('\ufeff\r\n{"a": 1}\r\n', [("line 2", {"a": 1})]),
+        ('[{"a": 1}, {"a": 2}]', [("record 1", {"a": 1}), ("record 2", {"a": 2})]),
+        ('[\n {"a": 1}\n]', [("record 1", {"a": 1})]),
+        ('{\n "a": 1\n}\n', [("record 1", {"a": 1})]),
+        ('["a", {}]\n["b", {}]', [("line 1", ["a", {}]), ("line 2", ["b", {}])]),
+        ('[["a", {}],\n["b", {}]]', [("record 1", ["a", {}]), ("record 2", ["b", {}])]),
+        ("[null]", [("record 1", None)]),
+        ("[ ]", []),
+        ("", []),
+    ],
+)
+def test_the_shape_of_a_file_is_detected(path, text, expected):
+    assert read(path, text, read_json_values) == expected
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ('{"a": 1,\n{"a": 2}', "in.json, line 1: not JSON"),
+        ('{"a": 1}\n{"a": 2', "in.json, line 2: not JSON"),
+        ("Ada B-PER", "in.json, line 1: not JSON"),
+        ("[[1]]", "record 1: the record is a list, not an object"),
+        ('["a", {}]', "line 1: the record is a list, not an object"),
+    ],
+)
+def test_a_file_of_no_shape_is_an_error(path, text, message):
+    with pytest.raises(CorpusError, match=message):
+        read(path, text, read_json_objects)

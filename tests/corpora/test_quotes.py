@@ -1,0 +1,40 @@
+"""A span is where the file quotes it from, or it is nowhere."""
+
+import pytest
+
+from spacy_luke.corpora.quotes import (
+    AT_OFFSETS,
+    DIFFERS,
+    IN_UTF16,
+    NEAR,
+    NEARBY,
+    NOWHERE,
+    find_quote,
+)
+
+TEXT = "🚀 Ada met Bob, and Ada's dog."
+
+
+@pytest.mark.parametrize(
+    "start, end, quote, found",
+    [
+        (2, 5, "Ada", (2, 5, AT_OFFSETS)),
+        (6, 13, "met\nBob", (6, 13, AT_OFFSETS)),
+        (3, 6, "Ada", (2, 5, IN_UTF16)),
+        (19, 24, "Adas", (19, 24, DIFFERS)),
+        (12, 15, "Bob", (10, 13, NEAR)),
+        (-9, 99, "Bob", (10, 13, NEAR)),
+        (9, 12, "Ada", (9, 12, NOWHERE)),
+        (2, 5, "Eve", (2, 5, NOWHERE)),
+        (2, 5, " ", (2, 5, NOWHERE)),
+        (1, 1, "Eve", (1, 1, NOWHERE)),
+    ],
+)
+def test_a_quote_is_found_at_its_offsets_or_near_them(start, end, quote, found):
+    assert find_quote(TEXT, start, end, quote) == found
+
+
+def test_a_quote_far_away_is_not_found():
+    text = "x" * (NEARBY + 1) + "Ada"
+    assert find_quote(text, 0, 3, "Ada").how == NOWHERE
+    assert find_quote(text, 1, 4, "Ada") == (NEARBY + 1, NEARBY + 4, NEAR)

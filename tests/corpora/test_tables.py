@@ -1,0 +1,163 @@
+"""Tables with a header become documents, of spans or of tagged words."""
+
+import pytest
+import spacy
+
+from spacy_luke.corpora.conversion_report import Report
+from spacy_luke.corpora.options import ConvertOptions
+from spacy_luke.corpora.tables import read_tables
+from spacy_luke.errors import ConfigError, CorpusError
+
+FORMAT = "csv"
+TEXT = '"Ada, a poet, met Bob."'
+KAGGLE = """Sentence #,Word,POS,Tag
+Sentence: 1,Ada,NNP,B-per
+,Lovelace,NNP,I-per
+,said,VBD,O
+,QUOTED,``,O
+Sentence: 2,Köln,NNP,B-geo
+,",",",",O
+""".replace("QUOTED", '"' * 4)
+
+
+@pytest.fixture
+def convert_bytes(tmp_path):
+    """Reads a file of bytes."""
+
+    def run(content, **options):
+        path = tmp_path / "table.csv"
+        path.write_bytes(content)
+        return list(read_tables(path, spacy.blank("en"), ConvertOptions(**options), Report()))
+
+    return run
+
+
+def test_a_row_per_span(convert, spans):
+    content = f"text,start,end,label\n{TEXT},0,3,PER\n{TEXT},17,20,PER\nNobody came.,,,\n"
+    docs, report = convert(FORMAT, content)
+    assert [spans(doc.ents) for doc in docs] == [[("Ada", "PER"), ("Bob", "PER")], []]
+    assert docs[0].text == "Ada, a poet, met Bob."
+    assert not report.events
+    assert report.notes[0] == "columns: text 'text', start 'start', end 'end', label 'label'"
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("begin", ["", "\ufeff", "\n"])
+def test_delimiters_line_ends_and_byte_order_marks(convert, spans, delimiter, end, begin):
+    rows = [["Text", "Begin", "End", "Type"], ["Ada ran.", "0", "3", "PER"], []]
+    content = begin + end.join(delimiter.join(row) for row in rows)
+    (doc,), _ = convert(FORMAT, content)
+    assert spans(doc.ents) == [("Ada", "PER")]
+
+
+def test_ids_join_rows_and_ids_of_a_knowledge_base_are_read(convert, spans):
+    content = (
+        "id,text,start,end,label,kb_id\n"
+        "1,Ada ran.,0,3,PER,Q1\n2,Ada ran.,0,3,PER,\n1,,4,7,ACT,NIL\n"
+    )
+    docs, _ = convert(FORMAT, content)
+    assert [spans(doc.ents) for doc in docs] == [
+        [("Ada", "PER", "Q1"), ("ran", "ACT", "NIL")],
+        [("Ada", "PER")],
+    ]
+    assert [doc.user_data["id"] for doc in docs] == ["1", "2"]
+
+
+def test_the_text_of_a_span_is_checked(convert, spans):
+    content = (
+        "text\tstart\tend\tlabel\tmention\n🚀 Ada met Bob\t3\t6\tPER\tAda\n"
+        "🚀 Ada met Bob\t8\t11\tPER\tBob\n🚀 Ada met Bob\t2\t5\tPER\tEve\n"
+    )
+    result = convert(FORMAT, content)
+    assert spans(result.docs[0].ents) == [("Ada", "PER"), ("Bob", "PER")]
+    assert result.events == {
+        "spans whose offsets count UTF-16 units, converted by their text": (1, "line 2"),
+        "spans moved: their text is near their offsets": (1, "line 2"),
+        "spans left out: their text is not at their offsets": (1, "line 2"),
+    }
+
+
+def test_columns_may_be_given(convert, spans):
+    content = "Satz,von,bis,Art\nAda ran.,0.0,3.0,PER\n"
+    fields = (("text", "Satz"), ("start", "von"), ("end", "bis"), ("label", "Art"))
+    (doc,), _ = convert(FORMAT, content, fields=fields)
+    assert spans(doc.ents) == [("Ada", "PER")]
+    with pytest.raises(ConfigError, match="fields is 'token'; choose one of text, start"):
+        convert(FORMAT, content, fields=(("token", "Satz"),))
+    with pytest.raises(ConfigError, match="fields has 'x', but .* are 'Satz', 'von', 'bis', 'Art'"):
+        convert(FORMAT, content, fields=(("text", "x"),))
+
+
+def test_a_row_per_word(convert, spans):
+    docs, report = convert(FORMAT, KAGGLE)
+    assert [spans(doc.ents) for doc in docs] == [[("Ada Lovelace", "per")], [("Köln", "geo")]]
+    assert [[token.text for token in doc] for doc in docs] == [
+        ["Ada", "Lovelace", "said", '"'],
+        ["Köln", ","],
+    ]
+    assert (report.sentences, report.scheme) == (2, "IOB2 (detected)")
+    (doc,), _ = convert(FORMAT, KAGGLE, n_sents=5)
+    assert [sent.text for sent in doc.sents][1].startswith("Köln ,")
+
+
+def test_a_sentence_may_be_named_in_every_row_or_end_with_an_empty_row(convert):
+    named = "sentence_id,token,ner\n1,Ada,B-PER\n1,ran,O\n2,Bob,B-PER\n"
+    blank = "token,ner\nAda,B-PER\nran,O\n\nBob,B-PER\n,\nEve,B-PER\n"
+    assert [len(doc) for doc in convert(FORMAT, named).docs] == [2, 1]
+    docs, report = convert(FORMAT, blank)
+    assert [len(doc) for doc in docs] == [2, 1, 1]
+    assert "no column of sentences: only empty rows end a sentence" in report.notes
+
+
+def test_quotation_marks_that_nothing_closes_are_words(convert):
+    content = 'word\ttag\n"\tO\nAda\tB-PER\n"\tO\n'
+    (doc,), _ = convert(FORMAT, content)
+    assert [token.text for token in doc] == ['"', "Ada", '"']
+
+
+def test_a_row_without_a_word_is_counted(convert):
+    result = convert(FORMAT, "word,tag\nAda,B-PER\n,O\n")
+    assert result.events == {"rows left out: they have no word": (1, "line 3")}
+
+
+def test_encodings(convert_bytes, spans):
+    for content, options in [
+        (KAGGLE.encode("latin-1"), {"encoding": "latin-1"}),
+        (KAGGLE.encode("utf-16"), {}),
+        (KAGGLE.encode("utf-8-sig"), {}),
+    ]:
+        assert spans(convert_bytes(content, **options)[1].ents) == [("Köln", "geo")]
+    with pytest.raises(CorpusError, match="table.csv, line 6: not utf-8. Give the encoding"):
+        convert_bytes(KAGGLE.encode("latin-1"))
+    with pytest.raises(ConfigError, match="encoding 'x' is unknown"):
+        convert_bytes(b"a", encoding="x")
+
+
+def test_a_cell_may_be_long_and_have_line_breaks(convert):
+    text = "Ada ran.\n" * 30_000
+    (doc,), _ = convert(FORMAT, f'text,start,end,label\n"{text}",0,3,PER\n')
+    assert doc.ents[0].text == "Ada"
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", "corpus.in is empty"),
+        ("a,b\n1,2\n", "columns are 'a', 'b'. Needed are text, start, end and label .* word and"),
+        ("Ada B-PER\n", "The format columns reads files without a header"),
+        ("text,start,end,label\nAda,0,3\n", "line 2: 3 columns, but the header has 4: 'text'"),
+        ("text,start,end,label\nAda,0,x,PER\n", "line 2: the end is 'x', not a whole number"),
+        ("text,start,end,label\nAda,0,3,\n", "line 2: the span has an empty label"),
+        ("text,start,end,label\nAda,0,9,X\n", r"line 2: the span \(X\) goes from 0 to 9"),
+        ("text,start,end,label\n,0,9,X\n", "line 2: the text is empty"),
+        ("id,text,start,end,label\n1,Ada,0,3,X\n1,Eve,0,3,X\n", "line 3: the id '1' has another"),
+        ("word,tag\nAda,PER\n", "line 2: 'PER' is not a tag"),
+        ("word,tag\nAda,B-PER\nEve,L-PER\nBob,S-PER\n", "mixes tags of BILOU"),
+        ("word,tag\n", "contains no word"),
+        ('text,start,end,label\n"Ada, ran,0,3,X\n', "not a table"),
+    ],
+)
+def test_invalid_tables_name_the_line_or_the_columns(convert, content, message):
+    with pytest.raises(CorpusError, match=message):
+        convert(FORMAT, content)
