@@ -7,8 +7,10 @@ python -m benchmarks.sentences [ARTICLES_FOLDER]
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import spacy
@@ -17,22 +19,30 @@ from spacy_luke.pretraining.articles import STAGE
 from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.sentences import sentence_starts
 
-PARAGRAPHS = Path(__file__).parents[1] / "tests" / "pretraining" / "paragraphs.tsv"
+FILES = [
+    Path(__file__).parents[1] / "tests" / "pretraining" / name
+    for name in ("paragraphs.tsv", "paragraphs_2.tsv", "paragraphs_3.tsv")
+]
 _LINES = 1_000
 Splitter = Callable[[str], list[int]]
 
 
-def read_paragraphs() -> dict[str, tuple[str, list[int]]]:
-    """Language -> a paragraph and the characters at which its sentences start."""
-    paragraphs = {}
-    for line in PARAGRAPHS.read_text("utf8").splitlines():
+class Paragraph(NamedTuple):
+    """starts: the characters at which its sentences start."""
+
+    language: str
+    text: str
+    starts: list[int]
+
+
+def read_paragraphs(path: Path) -> Iterator[Paragraph]:
+    for line in path.read_text("utf8").splitlines():
         language, _, marked = line.partition("\t")
         starts, at = [], 0
         for part in marked.split("|"):
             starts.append(at + len(part) - len(part.lstrip()))
             at += len(part)
-        paragraphs[language] = (marked.replace("|", ""), starts)
-    return paragraphs
+        yield Paragraph(language, marked.replace("|", ""), starts)
 
 
 def splitters(language: str) -> dict[str, Splitter]:
@@ -57,16 +67,26 @@ def splitters(language: str) -> dict[str, Splitter]:
     return named
 
 
-def compare(paragraphs: dict[str, tuple[str, list[int]]]) -> dict[str, dict[str, tuple[int, int]]]:
-    """Language -> splitter -> missed and wrong boundaries."""
-    results: dict[str, dict[str, tuple[int, int]]] = {}
-    for language, (text, gold) in paragraphs.items():
-        results[language] = {}
-        for name, split in splitters(language).items():
-            # Spaces may belong to either sentence.
-            starts = {x + len(text[x:]) - len(text[x:].lstrip()) for x in split(text)}
-            results[language][name] = len(set(gold) - starts), len(starts - set(gold))
-    return results
+def compare(paragraphs: Sequence[Paragraph]) -> Counter[tuple[str, str]]:
+    """(Splitter, what) -> number of boundaries that are missed or wrong, or of all. Prints them by
+    language."""
+    totals: Counter[tuple[str, str]] = Counter()
+    ordered = sorted(paragraphs, key=lambda x: x.language)
+    for language, group in groupby(ordered, lambda x: x.language):
+        counts: Counter[tuple[str, str]] = Counter()
+        several = list(group)
+        named = splitters(language)
+        for _, text, gold in several:
+            for name, split in named.items():
+                # Spaces may belong to either sentence.
+                starts = {x + len(text[x:]) - len(text[x:].lstrip()) for x in split(text)}
+                counts[name, "missed"] += len(set(gold) - starts)
+                counts[name, "wrong"] += len(starts - set(gold))
+                counts[name, "all"] += len(gold)
+        shown = (f"{x} -{counts[x, 'missed']} +{counts[x, 'wrong']}" for x in named)
+        print(language, sum(len(x.starts) for x in several), *shown)
+        totals += counts
+    return totals
 
 
 def speed(folder: Path) -> dict[str, float]:
@@ -93,15 +113,10 @@ def speed(folder: Path) -> dict[str, float]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    paragraphs = read_paragraphs()
-    totals: Counter[tuple[str, str]] = Counter()
-    for language, results in compare(paragraphs).items():
-        n = len(paragraphs[language][1])
-        for name, (missed, wrong) in results.items():
-            totals.update({(name, "missed"): missed, (name, "wrong"): wrong, (name, "all"): n})
-        print(language, n, *(f"{name} -{x} +{y}" for name, (x, y) in results.items()))
-    for name in ("rules", "sentencizer", "pysbd"):
-        print(name, *(f"{what} {totals[name, what]}" for what in ("missed", "wrong", "all")))
+    for path in FILES:
+        totals = compare(list(read_paragraphs(path)))
+        for name in ("rules", "sentencizer", "pysbd"):
+            print(name, *(f"{what} {totals[name, what]}" for what in ("missed", "wrong", "all")))
     for folder in arguments:
         print(folder, *(f"{name} {x:.2f} MB/s" for name, x in speed(Path(folder)).items()))
 

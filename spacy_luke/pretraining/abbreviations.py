@@ -7,8 +7,9 @@ def _split(text: str) -> frozenset[str]:
 
 ENDINGS = _split(
     """
-    a.m. p.m. corp. etc. inc. jr. ltd. usw. u.s.w. ecc. enz. osv. itd. itp. atd. stb. т.д. т.п.
-    κ.λπ. κ.ά. km. cm. mm. kg. км. см. кг.
+    a.m. p.m. corp. etc. inc. jr. ltd. usw. u.s.w. u.ä. o.ä. ecc. enz. osv. o.s.v. m.m.
+    m.fl. itd. itp. atd. stb. v.v. dsb. dst. dll. jne. jms. u.c. etj. h.k. ens. ktp. т.д. т.п.
+    κ.λπ. κ.ά. km. cm. mm. kg. км. см. кг. лв. ден. дин. чел.
     """
 )
 """They end a sentence if a capital follows."""
@@ -16,7 +17,7 @@ ENDINGS = _split(
 TITLES = _split(
     """
     dr. prof. st. mr. mrs. ms. jr. sr. vs. vol. p. pp. cf. ca. fig. ed. eds. gen. col. lt. capt.
-    rev.
+    rev. проф. акад. инж.
     """
 )
 """Of all languages."""
@@ -30,7 +31,8 @@ ABBREVIATIONS = {
     "de": _split(
         """
         bzw. ca. d.h. evtl. geb. gest. hl. hrsg. inkl. jh. jhd. jhdt. nr. s. sog. u.a. v. vgl.
-        z.b. zit.
+        z.b. zit. med. phil. jur. rer. nat. habil. theol. dipl. mag. univ. abs. bspw. ggf. gem. lt.
+        mio. mrd.
         """
     ),
     "fr": _split(
@@ -84,7 +86,7 @@ ABBREVIATIONS = {
     "uk": _split(
         """
         р. рр. ст. ім. вул. проф. акад. див. напр. тис. млн. млрд. св. нар. пом. с. м. обл. англ.
-        лат. та. ін.
+        лат. та. ін. рис. стор. табл. мал. див.
         """
     ),
     "bg": _split(
@@ -115,8 +117,7 @@ ABBREVIATIONS = {
     ),
     "sv": _split(
         """
-        bl.a. ca. d.v.s. dr. e.d. f.d. f.ö. fr. kl. kr. nr. o.s.v. prof. resp. s.k. st. t.ex.
-        t.o.m. f. m.fl.
+        bl.a. ca. d.v.s. dr. e.d. f.d. f.ö. fr. kl. kr. nr. prof. resp. s.k. st. t.ex. t.o.m. f.
         """
     ),
     "hi": _split(
@@ -131,7 +132,7 @@ ABBREVIATIONS = {
     ),
     "id": _split(
         """
-        dr. drs. ir. prof. no. hlm. jl. tgl. st. dll. dsb.
+        dr. drs. ir. prof. no. hlm. jl. tgl. st.
         """
     ),
     "vi": _split(
@@ -141,7 +142,127 @@ ABBREVIATIONS = {
     ),
     "ro": _split(
         """
-        dr. prof. nr. str. pag. ex. etc. art. d-l. d-na. sf. jud. î.hr. d.hr. ing.
+        dr. prof. nr. str. pag. ex. art. d-l. d-na. dl. dna. cca. sf. jud. î.hr. d.hr. ing.
+        """
+    ),
+    "af": _split(
+        """
+        mnr. mev. mej. dr. prof. bv. nl. bl. nr. st. ds.
+        """
+    ),
+    "ca": _split(
+        """
+        sr. sra. dr. dra. pàg. pàgs. núm. art. cap. av. st. sta. aprox. ed. vol. ex.
+        """
+    ),
+    "cy": _split(
+        """
+        dr. y.b. e.e. h.y. gw. tud. st.
+        """
+    ),
+    "eo": _split(
+        """
+        d-ro. s-ro. prof. ekz. t.e. p. vd. kp. n-ro. k.a.
+        """
+    ),
+    "et": _split(
+        """
+        dr. prof. nt. s.o. vt. lk. nr. tn. mnt. pst. snd. surn. sünd. hr. pr. u. jt. st.
+        """
+    ),
+    "eu": _split(
+        """
+        jn. and. dr. prof. adib. or. orr. zk.
+        """
+    ),
+    "gl": _split(
+        """
+        sr. sra. dr. dra. páx. páxs. núm. art. aprox. s. d. sta.
+        """
+    ),
+    "gu": _split(
+        """
+        શ્રી. પ્રો. ડૉ. રૂ.
+        """
+    ),
+    "hr": _split(
+        """
+        npr. tzv. god. st. str. br. sv. mr. gosp. gđa. ul. odn. ak. tj. vidi. usp. r.
+        """
+    ),
+    "is": _split(
+        """
+        t.d. þ.e. u.þ.b. kl. nr. bls. sr. hr. dr. prof.
+        """
+    ),
+    "kk": _split(
+        """
+        ж. т. т.б. қ. теңге. бет. мыс.
+        """
+    ),
+    "lt": _split(
+        """
+        pvz. kt. t.y. g. pr. m. d. gim. mir. žr. prof. doc. vyr. nr. vad. šv.
+        """
+    ),
+    "lv": _split(
+        """
+        piem. t.i. sal. dz. skat. prof. plkst. nr. lpp. sv. t.s.
+        """
+    ),
+    "mk": _split(
+        """
+        проф. ул. бр. стр. св. год. т.е. т.н. пр. д-р.
+        """
+    ),
+    "ml": _split(
+        """
+        ശ്രീ. പ്രൊഫ. ഡോ. രൂ.
+        """
+    ),
+    "mr": _split(
+        """
+        प्रा. श्री. सौ. इ.स. डॉ. रु. उदा.
+        """
+    ),
+    "ne": _split(
+        """
+        प्रा. श्री. डा. रु. वि.सं. सं.
+        """
+    ),
+    "sl": _split(
+        """
+        npr. oz. tj. mag. sv. ul. str. št. gl. dr. prof. t.i. roj.
+        """
+    ),
+    "sq": _split(
+        """
+        p.sh. dmth. nr. rr. z. znj. fq. sh.
+        """
+    ),
+    "sr": _split(
+        """
+        нпр. тзв. год. стр. бр. св. др. мр. ул. тј. одн. види. npr. tzv. god. str. br. sv. ul. tj.
+        """
+    ),
+    "sw": _split(
+        """
+        dkt. bw. bi. sh. uk. mf. n.k.
+        """
+    ),
+    "ta": _split(
+        """
+        திரு. டாக். ரூ. எ.கா. கி.பி. கி.மு.
+        """
+    ),
+    "te": _split(
+        """
+        శ్రీ. డా. రూ. ఉదా.
+        """
+    ),
+    "kn": _split(
+        """
+        ಶ್ರೀ. ಡಾ. ರೂ. ಪ್ರೊ. ಉದಾ.
         """
     ),
 }

@@ -5,8 +5,8 @@ from tests.pretraining.articles import article, make_articles
 
 
 def test_boundaries_and_speed(tmp_path, monkeypatch, capsys):
-    paragraphs = {"en": ("Dr. Ada. Eda.", [0, 9]), "hy": ("Նա։ Ոչ։", [0, 4])}
-    monkeypatch.setattr(sentences, "read_paragraphs", lambda: paragraphs)
+    (tmp_path / "a.tsv").write_text("en\tDr. Ada.| Eda.\nhy\tՆա։| Ոչ։\n", "utf8")
+    monkeypatch.setattr(sentences, "FILES", [tmp_path / "a.tsv"])
     rows = [article(1, "Ada", "Dr. Ada. Eda.\n\nAda.", [])]
     make_articles(tmp_path / "articles", (rows, []))
     sentences.main([str(tmp_path / "articles")])

@@ -60,6 +60,10 @@ def test_html(folder: Path) -> None:
         "<script>x()</script></body></html>"
     )
     (folder / "html" / "berlin office.html").write_text("<title>Berlin</title><p>An office.")
+    (folder / "html" / "bob.html").write_text(
+        '<p>Ask <a href="./ada.html?x=1">Ada</a>, <a href="mailto:b@x.example">mail</a>, '
+        '<a href="#top">top</a>, <a href="//x.example/a.html">that</a>.'
+    )
     run("HTML")
     manifest, rows = read(folder, "html.jsonl")
     assert rows["Ada Byron"]["text"].strip().split("\n") == [
@@ -68,6 +72,7 @@ def test_html(folder: Path) -> None:
         "Always.",
     ]
     assert links(rows["Ada Byron"]) == [("the office", "berlin office.html"), ("Bob", "bob.html")]
+    assert links(rows["bob"]) == [("Ada", "ada.html")]
     pages = pq.read_table(manifest.paths("pages.parquet")[0]).to_pylist()
     assert {"title": "berlin office.html", "kind": "redirect", "target": "Berlin"} in pages
 
@@ -79,6 +84,9 @@ def test_markdown_notes(folder: Path) -> None:
         "[[places/Berlin#Map|the office]] with [[Bob Ray]].\n![[photo.png]]\n"
     )
     (folder / "notes" / "Berlin.md").write_text("An office of [[Countess]].\n")
+    (folder / "notes" / "Bob Ray.md").write_text(
+        "---\naliases: Bob\ntags: 2024\n---\n| [[Berlin\\|here]] | [she](people/Ada%20Byron.md#x) |"
+    )
     run("A folder of Markdown notes")
     manifest, rows = read(folder, "notes.jsonl")
     assert rows["Ada Byron"]["text"].split("\n")[:3] == [
@@ -86,7 +94,8 @@ def test_markdown_notes(folder: Path) -> None:
     ]  # fmt: skip
     assert links(rows["Ada Byron"]) == [("the office", "Berlin"), ("Bob Ray", "Bob Ray")]
     assert links(rows["Berlin"]) == [("Countess", "Countess")]
-    assert manifest.counts["redirect"] == 2 and manifest.counts["categories"] == 1
+    assert links(rows["Bob Ray"]) == [("here", "Berlin"), ("she", "Ada Byron")]
+    assert manifest.counts["redirect"] == 3 and manifest.counts["categories"] == 2
 
 
 CONFLUENCE = """<hibernate-generic>
