@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-import spacy
 import srsly
 import typer
 from spacy.language import Language
 from spacy.tokens import DocBin
+from spacy.util import is_package
 from wasabi import Printer
 
 from ..annotations.mentions import UNLINKED
@@ -18,13 +18,14 @@ from ..errors import ConfigError, CorpusError
 from ..vocab import editing
 from ..vocab.entity_vocab import SPECIALS, EntityVocab
 from . import app, exit_on_error
-from .loading import load_pipeline
+from .loading import is_pipeline, load_pipeline
+from .options import ForceOption, PipelineArgument
 from .saving import check_free, save_pipeline
 
 
 @app.command("entity-table")
 def entity_table_cli(
-    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A trained pipeline.")],
+    pipeline: PipelineArgument,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Directory of the new pipeline.")],
     keep: Annotated[
         Path | None,
@@ -41,7 +42,7 @@ def entity_table_cli(
     anew: Annotated[
         bool, typer.Option("--anew", help="Re-initialise all rows except the special ones.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of re-initialised rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of re-initialised rows.")] = 0,
     add: Annotated[
         Path | None,
         typer.Option(
@@ -56,12 +57,17 @@ def entity_table_cli(
     component: Annotated[
         str, typer.Option(help="The component. Required if several have an encoder.")
     ] = "",
+    force: ForceOption = False,
 ) -> None:
     """Change the entities of an encoder. Kept rows stay exactly the same.
 
     The options are applied in this order: --from adds entities; --keep or --lite remove entities;
     --anew re-initialises the rest; --add adds your own entities, with rows computed by the
     masked-entity head.
+
+    \b
+    Example:
+    python -m spacy luke entity-table pipelines/luke pipelines/small --keep titles.txt
     """
     from ..layers.encoder import module_of
     from ..pipeline import entity_store as store
@@ -69,7 +75,7 @@ def entity_table_cli(
 
     msg = Printer()
     with exit_on_error(msg, ValueError):
-        check_free(out)
+        check_free(out, force)
         nlp = load_pipeline(pipeline) if form is None else _in_form(pipeline, form, component)
         node = store.find_encoder(nlp, component)
         n_before = len(module_of(node).entities)
@@ -100,7 +106,7 @@ def entity_table_cli(
             n_new = len(module_of(node).entities) - n_known
             msg.info(f"Added {n_new} entities, replaced the rows of {len(placed) - n_new}")
         refresh(nlp)
-        save_pipeline(nlp, out)
+        save_pipeline(nlp, out, force)
         n_after = len(module_of(node).entities)
     msg.good(f"Saved {out}: {n_after} entities (before: {n_before})")
 
@@ -112,8 +118,8 @@ def _checkpoint_of(source: str) -> Any:
     from ..layers.encoder import module_of, to_checkpoint
     from ..pipeline.entity_store import find_encoder
 
-    if (Path(source) / "meta.json").is_file():
-        return to_checkpoint(module_of(find_encoder(load_pipeline(Path(source)))))
+    if is_package(source) or is_pipeline(Path(source)):
+        return to_checkpoint(module_of(find_encoder(load_pipeline(source))))
     return read_checkpoint(resolve(source), name=source)
 
 
@@ -168,7 +174,7 @@ def _first_mention(title: str, text: str, nlp: Language) -> tuple[Any, int, int]
     return doc, span.start, span.end
 
 
-def _in_form(path: Path, form: str, component: str) -> Language:
+def _in_form(pipeline: str, form: str, component: str) -> Language:
     """Load the pipeline with another form of a component's entity table. Raises ConfigError if the
     form is unknown."""
     from ..layers.encoder import ENCODER, EntityTable
@@ -177,7 +183,7 @@ def _in_form(path: Path, form: str, component: str) -> Language:
     forms = get_args(EntityTable)
     if form not in forms:
         raise ConfigError(f"--form is {form!r}; use one of {', '.join(forms)}.")
-    nlp = load_pipeline(path)
+    nlp = load_pipeline(pipeline)
     node = find_encoder(nlp, component)
     pipes: list[tuple[str, Any]] = [(x, y) for x, y in nlp.pipeline if hasattr(y, "model")]
     name, pipe = next((x, y) for x, y in pipes if any(z is node for z in y.model.walk()))
@@ -188,4 +194,4 @@ def _in_form(path: Path, form: str, component: str) -> Language:
             "its encoder."
         )
     setting = f"components.{name}.model{layer}.entity_table"
-    return spacy.load(path, config={setting: form})
+    return load_pipeline(pipeline, {setting: form})

@@ -54,6 +54,10 @@ def evaluate_cli(
     the questions of the documents.
 
     --gold-sents: published scores of corpora that are split into sentences use these sentences.
+
+    \b
+    Example:
+    python -m spacy luke evaluate model-best test.spacy --output scores.json
     """
     msg = Printer()
     with exit_on_error(msg):

@@ -1,7 +1,7 @@
 """Shared by commands: load a trained pipeline and annotated documents, choose a device."""
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +9,7 @@ import spacy
 import typer
 from spacy.language import Language
 from spacy.training import Corpus, Example
+from spacy.util import get_package_path, is_package
 
 from ..annotations.queries import copy_queries
 from ..annotations.questions import copy_questions
@@ -31,11 +32,48 @@ def use_device(gpu_id: int) -> None:
         raise ConfigError(f"--gpu-id is {gpu_id}, but this GPU cannot be used: {err}") from err
 
 
-def load_pipeline(path: Path) -> Language:
-    """Load a trained pipeline. Raises ConfigError if the directory does not contain one."""
-    if not (path / "meta.json").is_file() or not (path / "config.cfg").is_file():
-        raise ConfigError(f"PIPELINE: {path} is not the directory of a trained pipeline.")
-    return spacy.load(path)
+def load_pipeline(name: str | Path, config: Mapping[str, Any] | None = None) -> Language:
+    """Load a trained pipeline: as for ``spacy.load``, an installed package or else a directory.
+
+    config: overrides of its settings. Raises ConfigError if there is no such pipeline.
+    """
+    if is_package(str(name)):
+        get_pipeline_directory(str(name))
+    elif not is_pipeline(Path(name)):
+        raise ConfigError(
+            f"PIPELINE: {name} is not the directory of a trained pipeline, and no installed "
+            "package has this name."
+        )
+    return spacy.load(name, config=dict(config or {}))
+
+
+def get_pipeline_directory(name: str, in_place: bool = False) -> Path:
+    """The directory of a pipeline, which may be an installed package. It is not checked otherwise.
+
+    in_place: to be changed, which an installed package is not.
+
+    Raises ConfigError for a package that is not a pipeline or must not be changed.
+    """
+    if not is_package(name):
+        return Path(name)
+    if in_place:
+        raise ConfigError(
+            f"PIPELINE: {name} is an installed package. Packages are not changed in place: give a "
+            f"directory. One is written by spacy.load({name!r}).to_disk(DIRECTORY)."
+        )
+    try:
+        package = get_package_path(name)
+    except ImportError as err:
+        raise ConfigError(f"PIPELINE: the installed package {name} is not a pipeline.") from err
+    for directory in package.glob("*-*"):
+        if is_pipeline(directory):
+            return directory
+    raise ConfigError(f"PIPELINE: the installed package {name} is not a pipeline.")
+
+
+def is_pipeline(path: Path) -> bool:
+    """Whether a directory contains a saved pipeline."""
+    return (path / "meta.json").is_file() and (path / "config.cfg").is_file()
 
 
 def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) -> list[Example]:

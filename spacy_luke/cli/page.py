@@ -140,6 +140,10 @@ def page_cli(
 
     The page is one file without external resources. All documents are counted; --limit only limits
     those shown.
+
+    \b
+    Example:
+    python -m spacy luke page model-best dev.spacy page.html --limit 50
     """
     msg = Printer()
     with exit_on_error(msg):

@@ -9,13 +9,24 @@ from ..errors import ConfigError
 from ..files import whole_folder
 
 
-def check_free(out: Path, force: bool = False) -> None:
-    """Raise ConfigError if the directory is not empty or a file exists. With ``force``, an existing
-    pipeline is allowed."""
-    if force and (out / "meta.json").is_file():
+def check_free(out: Path, force: bool = False, sign: str = "meta.json") -> None:
+    """Raise ConfigError if the directory is not empty or a file exists.
+
+    force: a directory with the file ``sign`` is allowed, by default a pipeline.
+    """
+    if force and (out / sign).is_file():
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"OUT: {out} exists; remove it or choose another directory.")
+        advice = f"--force only replaces one with {sign}" if force else "use --force to replace it"
+        raise ConfigError(f"{out} exists; {advice}, or choose another directory.")
+
+
+def check_file(out: Path, force: bool = False) -> None:
+    """Raise ConfigError if a file exists, unless ``force``, or if a directory does."""
+    if out.is_dir():
+        raise ConfigError(f"{out} is a directory; give the name of a file.")
+    if out.exists() and not force:
+        raise ConfigError(f"{out} exists; use --force to replace it, or choose another file.")
 
 
 def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:

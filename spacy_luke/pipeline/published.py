@@ -93,12 +93,18 @@ def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def export_component(nlp: Language, out: Path, name: str = "", source_names: bool = False) -> str:
+def export_component(
+    nlp: Language,
+    out: Path,
+    name: str = "",
+    source_names: bool = False,
+    overwrite: bool = False,
+) -> str:
     """Write a component's encoder, and its classifier if it has one, as a published directory.
 
     name: the component; by default the only one that has a published form. source_names: tensors
     get the names of the file that the encoder was read from, even if ``transformers`` does not know
-    them. Returns the published class.
+    them. overwrite: replace an existing directory. Returns the published class.
 
     Raises ConfigError for a component without a published form, and CheckpointError if ``out``
     exists or the encoder has parts that no published file has.
@@ -131,7 +137,7 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
             component._classes(),
             component.published_nil,
         )
-    write_checkpoint(out, checkpoint, architecture, source_names)
+    write_checkpoint(out, checkpoint, architecture, source_names, overwrite)
     return architecture
 
 

@@ -101,7 +101,7 @@ def test_annotated_documents_have_the_entities_that_they_link_to(tmp_path):
     doc = spacy.blank("en")("Ada met Bo and Ada.")
     doc.ents = [Span(doc, i, i + 1, "P", kb_id=x) for i, x in ((0, "Q1"), (2, "NIL"), (4, "Q1"))]
     DocBin(docs=[doc]).to_disk(tmp_path / "a.spacy")
-    run("articles", tmp_path / "a.spacy", "--out", tmp_path / "articles", "--language", "en")
+    run("articles", tmp_path / "a.spacy", "--output", tmp_path / "articles", "--lang", "en")
     run("kb", tmp_path / "articles", tmp_path / "kb")
     kb = opened(tmp_path / "kb")
     assert len(kb) == 1 and kb.entity("Q1").aliases == {"Ada": 2, "Q1": 0}
@@ -119,7 +119,7 @@ def test_entities_are_added_changed_and_removed(things, tmp_path):
         changes,
         "--remove",
         tmp_path / "ids.txt",
-        "--out",
+        "--output",
         tmp_path / "b",
     )
     assert "entities added: 1" in output and "were not removed: 1 (first: Q99)" in output

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import spacy
@@ -72,7 +73,7 @@ def test_what_is_chosen_is_shown_reported_and_kept(run, trained, tmp_path):
     assert spacy.load(trained / "model").evaluate(data(trained))["ents_r"] == 0.0
     report = tmp_path / "report" / "tuned.json"
     code, output = run(
-        "model", "dev.spacy", "--out", str(tmp_path / "tuned"), "--report", str(report)
+        "model", "dev.spacy", "--output", str(tmp_path / "tuned"), "--report", str(report)
     )
     assert code == 0 and "F 0.00 100.00" in output
     nlp = spacy.load(tmp_path / "tuned")
@@ -88,7 +89,7 @@ def test_what_is_chosen_is_shown_reported_and_kept(run, trained, tmp_path):
 
 def test_relations_and_types_of_given_entities_are_tuned_too(run, trained, tmp_path):
     tuned = str(tmp_path / "tuned")
-    code, output = run("given", "given.spacy", "--precision", "0.8", "--out", tuned)
+    code, output = run("given", "given.spacy", "--precision", "0.8", "--output", tuned)
     assert code == 0, output
     assert "luke_relation" in output and "luke_entity_typing" in output
     nlp = spacy.load(tuned)
@@ -96,7 +97,12 @@ def test_relations_and_types_of_given_entities_are_tuned_too(run, trained, tmp_p
         cfg = nlp.get_pipe(name).cfg
         assert cfg["calibration"] is not None and cfg["threshold"] != 0.5
         assert nlp.config["components"][name]["threshold"] == pytest.approx(cfg["threshold"])
-    code, output = run("given", "given.spacy", "--component", "luke_relation", "--out", tuned)
+    again = ["given", "given.spacy", "--component", "luke_relation", "--output", tuned]
+    before = contents(Path(tuned))
+    code, output = run(*again)
+    assert code == 1 and f"{tuned} exists; use --force to replace it" in output
+    assert contents(Path(tuned)) == before
+    code, output = run(*again, "--force")
     assert code == 0 and "luke_entity_typing" not in output
 
 

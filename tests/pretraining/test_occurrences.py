@@ -89,9 +89,9 @@ def test_languages_are_counted_apart(tmp_path):
     entities = build_vocabulary(folders, tmp_path / "entities", settings, False)
     manifest = count_occurrences(folders, entities, tmp_path / "out", ALONE, "1GB", False)
     assert rows(manifest) == [("de", "bonn", "Bonn", 1, 3), ("en", "bonn", "Bonn", 1, 2)]
-    with pytest.raises(ConfigError, match="set --language to one of en, de"):
+    with pytest.raises(ConfigError, match="set --lang to one of en, de"):
         build_link_table(manifest, tmp_path / "links", LinkTableSettings())
-    with pytest.raises(ConfigError, match="--language is 'fr'"):
+    with pytest.raises(ConfigError, match="--lang is 'fr'"):
         build_link_table(manifest, tmp_path / "links", LinkTableSettings(), "fr")
     build_link_table(manifest, tmp_path / "links", LinkTableSettings(), "de")
     assert LinkTable.open(tmp_path / "links").get("bonn").probability == pytest.approx(1 / 3)
