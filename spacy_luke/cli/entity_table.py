@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-import srsly
 import typer
 from spacy.language import Language
 from spacy.tokens import DocBin
@@ -15,6 +14,7 @@ from wasabi import Printer
 from ..annotations.mentions import UNLINKED
 from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError
+from ..kb.read_records import read_records
 from ..vocab import editing
 from ..vocab.entity_vocab import SPECIALS, EntityVocab
 from . import app, exit_on_error
@@ -46,8 +46,8 @@ def entity_table_cli(
     add: Annotated[
         Path | None,
         typer.Option(
-            help="Add entities: documents whose entities have a kb_id (.spacy), or JSON lines of "
-            '{"title", "description"}; the description is optional.'
+            help="Add entities: documents whose entities have a kb_id (.spacy), or JSON lines or "
+            "CSV with title and, optionally, description."
         ),
     ] = None,
     form: Annotated[
@@ -105,6 +105,7 @@ def entity_table_cli(
             placed = store.add_entities(node, mentions, nlp.vocab.lang or None)
             n_new = len(module_of(node).entities) - n_known
             msg.info(f"Added {n_new} entities, replaced the rows of {len(placed) - n_new}")
+        nlp.meta["performance"] = {}  # that of other entities
         refresh(nlp)
         save_pipeline(nlp, out, force)
         n_after = len(module_of(node).entities)
@@ -153,11 +154,11 @@ def _mentions(path: Path, nlp: Language, titles: dict[str, str]) -> Iterator[Any
                     name = titles.get(ent.kb_id_, ent.kb_id_)
                     yield TitledMention(name, doc, ent.start, ent.end)
         return
-    for number, entry in enumerate(srsly.read_jsonl(path), start=1):
-        title = entry.get("title") if isinstance(entry, dict) else None
-        text = entry.get("description") or title if title else None
-        if not isinstance(title, str) or not isinstance(text, str):
-            raise CorpusError(f'{path}, record {number}: expected {{"title", "description"}}.')
+    for where, entry in read_records(path, ("title",), ("description",)):
+        title = entry.get("title")
+        text = entry.get("description") or title
+        if not title or not isinstance(title, str) or not isinstance(text, str):
+            raise CorpusError(f"{where}: a title is required; it and the description are texts.")
         yield TitledMention(title, *_first_mention(title, text, nlp))
 
 

@@ -19,7 +19,7 @@ from ..kb.tables import Tables
 from . import app, exit_on_error
 from .loading import get_pipeline_directory, is_pipeline, load_pipeline, use_device
 from .options import ForceOption, GpuOption, lang_option
-from .saving import check_free
+from .saving import check_free, remove_scores
 from .stages import pretraining_extra
 
 _MAX_MEANINGS_HELP = (
@@ -133,7 +133,8 @@ def kb_edit_cli(
         if add is None and remove is None and pipeline is None:
             raise ConfigError("Nothing to change: use --add, --remove or --pipeline.")
         add_vectors = _vector_maker(pipeline, text, half, names, gpu_id)
-        folder = _kb_folder(get_pipeline_directory(kb, in_place=True))
+        path = get_pipeline_directory(kb, in_place=True)
+        folder = _kb_folder(path)
         if out is not None:
             _check_out(out, force)
         verify(folder)
@@ -144,6 +145,8 @@ def kb_edit_cli(
         edit_kb(tables, new, ids, out or folder, findings, max_meanings)
         _report(findings, msg)
         add_vectors(out or folder, msg)
+        if out is None and is_pipeline(path):
+            remove_scores(path)
     msg.good(f"Saved {out or folder}")
 
 

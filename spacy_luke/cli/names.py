@@ -17,6 +17,7 @@ from ..names.name_list import NameList
 from ..names.read import read_names
 from . import app, exit_on_error
 from .loading import get_pipeline_directory, is_pipeline
+from .saving import remove_scores
 
 _LIST = (
     "JSON lines or CSV with name, label, and optionally id, aliases; patterns of entity_ruler or "
@@ -69,7 +70,8 @@ def names_cli(
         }
         is_edit = add is not None or any(removals.values())
         in_place = is_edit or replace is not None
-        folder, lang = _find_list(get_pipeline_directory(pipeline, in_place), component)
+        path = get_pipeline_directory(pipeline, in_place)
+        folder, lang = _find_list(path, component)
         if replace is None:
             names = _open(folder, lang)
             if not is_edit:
@@ -85,6 +87,8 @@ def names_cli(
             names = names.edited(added, **removals, findings=findings)
             _report(findings, msg)
         names.to_disk(folder)
+        if is_pipeline(path):
+            remove_scores(path)
     msg.good(f"Saved {folder}")
 
 

@@ -3,10 +3,11 @@
 import shutil
 from pathlib import Path
 
+import srsly
 from spacy.language import Language
 
 from ..errors import ConfigError
-from ..files import whole_folder
+from ..files import whole_file, whole_folder
 
 
 def check_free(out: Path, force: bool = False, sign: str = "meta.json") -> None:
@@ -35,6 +36,15 @@ def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with whole_folder(out) as temporary:
         nlp.to_disk(temporary)
+
+
+def remove_scores(pipeline: Path) -> None:
+    """Remove the scores in the ``meta.json`` of a pipeline, which predicts otherwise now."""
+    path = pipeline / "meta.json"
+    meta = srsly.read_json(path)
+    if meta.get("performance"):
+        with whole_file(path) as temporary:
+            srsly.write_json(temporary, {**meta, "performance": {}})
 
 
 def update_pipeline(nlp: Language, out: Path) -> None:

@@ -63,7 +63,7 @@ def tune_cli(
     Example:
     python -m spacy luke tune model-best dev.spacy --precision 0.95 --output model-precise
     """
-    from ..pipeline.model_card import refresh
+    from ..pipeline.model_card import record_scores, refresh
     from ..pipeline.thresholds import Goal
     from ..pipeline.tuning import tune
 
@@ -84,7 +84,7 @@ def tune_cli(
         for tuned in tune(nlp, examples, goal, component):
             print_tuned(tuned, msg)
             results.append(tuned)
-        nlp.meta["performance"] = {}  # that of other settings
+        record_scores(nlp, examples)
         refresh(nlp)
         if report is not None:
             report.parent.mkdir(parents=True, exist_ok=True)

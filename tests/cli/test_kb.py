@@ -135,10 +135,15 @@ def test_the_knowledge_base_of_a_pipeline_is_changed_in_place(things, tmp_path):
     nlp.add_pipe("entity_linker", config={"generate_empty_kb": {"@misc": "spacy-luke.EmptyKB.v1"}})
     nlp.get_pipe("entity_linker").set_kb(lambda vocab: MappedKB.open(things, vocab))
     nlp.initialize(lambda: [spacy.training.Example.from_dict(nlp.make_doc("a"), {})])
+    nlp.meta["performance"] = {"nel_micro_f": 0.5}
     nlp.to_disk(tmp_path / "pipeline")
-    changes = write_jsonl(tmp_path / "add.jsonl", [{"id": "new", "name": "It"}])
+    changes = tmp_path / "add.csv"
+    changes.write_text("id,name,aliases,count\nnew,It,That|This,3\n")
     run("kb-edit", tmp_path / "pipeline", "--add", changes)
-    assert "new" in spacy.load(tmp_path / "pipeline").get_pipe("entity_linker").kb
+    edited = spacy.load(tmp_path / "pipeline")
+    kb = edited.get_pipe("entity_linker").kb
+    assert found(kb, "That") == found(kb, "It") == [("new", "exact")]
+    assert edited.meta["performance"] == {}  # those of another knowledge base
     assert "new" not in opened(things)
     spacy.blank("en").to_disk(tmp_path / "other")
     assert "it has none" in run("kb-edit", tmp_path / "other", "--add", changes, status=1)

@@ -72,6 +72,8 @@ def test_a_pipeline_saved_without_its_list_gets_one(tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("known_names").set_names(NAMES)
     nlp.to_disk(tmp_path / "model")
+    nlp.meta["performance"] = {"ents_f": 0.5}
+    nlp.to_disk(tmp_path / "model")
     pipe = nlp.get_pipe("known_names")
     shutil.rmtree(tmp_path / "model" / "known_names")
     pipe.to_disk(tmp_path / "model" / "known_names", exclude=["names"])
@@ -79,6 +81,7 @@ def test_a_pipeline_saved_without_its_list_gets_one(tmp_path):
     assert run(tmp_path / "model") == "names: 0"
     run(tmp_path / "model", "--add", write_jsonl(tmp_path / "a.jsonl", NAMES))
     assert found(tmp_path / "model") == ["Ada", "Countess", "London"]
+    assert spacy.load(tmp_path / "model").meta["performance"] == {}  # those of another list
 
 
 def test_mistakes_are_one_message(pipeline, tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import spacy
 from spacy.cli import app
+from spacy.cli.package import generate_readme
 from spacy.tokens import DocBin
 from spacy.training import Example
 from typer.testing import CliRunner
@@ -26,6 +27,7 @@ def trained(bert_dir, tmp_path_factory):
     nlp.initialize(lambda: examples)
     fit(nlp, examples, 60)
     nlp.add_pipe("sentencizer", first=True)
+    nlp.meta["performance"] = {"ents_f": 0.0}  # as after training
     nlp.to_disk(path / "model")
     docs = [eg.reference for eg in examples]
     DocBin(docs=docs).to_disk(path / "dev.spacy")
@@ -84,7 +86,11 @@ def test_what_is_chosen_is_shown_reported_and_kept(run, trained, tmp_path):
     )
     assert f"nil_bias {bias:.4g}" in output
     assert nlp.evaluate(data(trained))["ents_f"] == 1.0
-    assert spacy.load(trained / "model").get_pipe("luke_ner").nil_bias == -20.0
+    before = spacy.load(trained / "model")
+    assert before.get_pipe("luke_ner").nil_bias == -20.0
+    assert before.meta["performance"]["ents_f"] == 0.0
+    assert nlp.meta["performance"]["ents_f"] == 1.0
+    assert "| `ENTS_F` | 100.00 |" in generate_readme(nlp.meta)
 
 
 def test_relations_and_types_of_given_entities_are_tuned_too(run, trained, tmp_path):
