@@ -16,6 +16,7 @@ from ..annotations.questions import Offsets, answer_offsets, n_questions, set_qu
 from ..corpora.characters import make_text_doc
 from ..corpora.checks import check_unicode, errors_at, get_strings, get_value
 from ..corpora.formats import JSON_LINES
+from ..corpora.json_docs import described_answers
 from ..corpora.objects import read_json_lines
 from ..corpora.squad import SquadParagraph, SquadQuestion, read_squad_paragraphs
 from ..errors import ConfigError, CorpusError
@@ -115,7 +116,9 @@ def answer_lines(pipeline: str, source: Path, target: Path, msg: Printer) -> Non
         rows = zip(predict(nlp, source, asked), records, asked, strict=True)
         for found, record, of_one in rows:
             pairs = zip(of_one.questions, found, strict=True)
-            answers = [_described(question, offsets, of_one.text) for question, offsets in pairs]
+            answers = [
+                described_answers(question, offsets, of_one.text) for question, offsets in pairs
+            ]
             file.write(json.dumps({**record, "answers": answers}, ensure_ascii=False) + "\n")
             n_answers += [len(offsets.answers) for offsets in found]
     msg.good(f"Wrote {target}: {_counted(n > 0 for n in n_answers)}")
@@ -226,14 +229,6 @@ def _check_ids(source: Path, paragraphs: Iterable[SquadParagraph]) -> None:
         )
     if not counts:
         raise CorpusError(f"{source} has no questions.")
-
-
-def _described(question: str, offsets: Offsets, text: str) -> dict[str, Any]:
-    answers = [
-        {"start": start, "end": end, "text": text[start:end], "score": score}
-        for start, end, score in offsets.answers
-    ]
-    return {"question": question, "answers": answers, "no_answer": offsets.no_answer}
 
 
 def _counted(answered: Iterable[bool]) -> str:
