@@ -15,6 +15,7 @@ from spacy_luke.pretraining.entities import build_vocabulary
 from spacy_luke.pretraining.link_probabilities import build_link_table
 from spacy_luke.pretraining.occurrences import count_occurrences
 from spacy_luke.pretraining.settings import DumpSettings, LinkTableSettings, VocabSettings
+from tests.conftest import require_data
 from tests.pretraining.articles import article, make_articles
 
 ENCYCLOPEDIA = Path(__file__).parents[2] / "project" / "corpus" / "encyclopedia.xml"
@@ -190,8 +191,7 @@ def naive(articles) -> tuple[list[str], Counter[str]]:
 )
 def test_counts_are_those_of_an_independent_count(data_dir, tmp_path, name, language, step):
     path = data_dir / "wikipedia" / name
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+    require_data(path)
     articles = read_dump([path], tmp_path / "articles", ALONE, DumpSettings(language), False)
     manifest = count(tmp_path, articles)
     counted = {text: n for _, text, _, _, n in rows(manifest)}
@@ -208,8 +208,7 @@ def test_counts_are_those_of_an_independent_count(data_dir, tmp_path, name, lang
 @pytest.mark.parametrize("language", ["ja", "zh"])
 def test_texts_occur_anywhere_in_scripts_without_spaces(data_dir, tmp_path, language):
     path = data_dir / "wikipedia" / "minidumps" / f"{language}-wiki.xml.bz2"
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+    require_data(path)
     articles = read_dump([path], tmp_path / "articles", ALONE, DumpSettings(language), False)
     counted = {text: n for _, text, _, _, n in rows(count(tmp_path, articles))}
     lines, _ = naive(articles)
