@@ -21,6 +21,7 @@ from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.formats import get_format
 from spacy_luke.corpora.lines import ignore_progress
 from spacy_luke.corpora.options import ConvertOptions
+from spacy_luke.errors import ConfigError
 
 SPANS_KEY = "sc"
 READER = "spacy-luke.benchmarks.SentencesCorpus.v1"
@@ -123,6 +124,11 @@ def prepare(
     0 for all; train_limit: of the training data. The entities are also written as a spans group,
     for span categorisers."""
     source = DATA_SETS[name]
+    if not folder.is_dir():
+        raise ConfigError(
+            f"{folder} is not a folder. Public corpora are not part of the project: set "
+            "SPACY_LUKE_DATA, or --data, to a folder that contains them (docs/corpora.md)."
+        )
     target = work / "corpora" / f"{name}.n{n_sents}.limit{limit}.train{train_limit}"
     target.mkdir(parents=True, exist_ok=True)
     paths = {part: target / f"{part}.spacy" for part in ("train", "dev", "test")}

@@ -54,12 +54,12 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def preparation(args: argparse.Namespace, folder: Path) -> list[list[str]]:
     """The commands of the first half."""
     engine = ["--engine", args.engine, "--workers", str(args.workers), "--no-progress"]
-    language = ["--language", args.language] if args.language else []
+    language = ["--lang", args.language] if args.language else []
     shards = ["--entities", f"{folder}/entities", "--encoder", args.encoder, "--max-pieces", "128"]
     return [
-        ["articles", *map(str, args.dump), *language, "--out", f"{folder}/articles", *engine],
-        ["entities", f"{folder}/articles", "--out", f"{folder}/entities", "--no-progress"],
-        ["shards", f"{folder}/articles", "--out", f"{folder}/shards", *shards, *engine],
+        ["articles", *map(str, args.dump), *language, "--output", f"{folder}/articles", *engine],
+        ["entities", f"{folder}/articles", "--output", f"{folder}/entities", "--no-progress"],
+        ["shards", f"{folder}/articles", "--output", f"{folder}/shards", *shards, *engine],
     ]
 
 
@@ -67,7 +67,7 @@ def pretraining(args: argparse.Namespace, prepared: Path, folder: Path) -> list[
     """The command of the second half."""
     half = str(args.steps // 2)
     command = ["pretrain", f"{prepared}/shards", "--entities", f"{prepared}/entities"]
-    command += ["--encoder", args.encoder, "--out", str(folder), "--entity-steps", half]
+    command += ["--encoder", args.encoder, "--output", str(folder), "--entity-steps", half]
     command += ["--steps", half, "--batch-size", "4", "--micro-batch", "4", "--warmup", "0.1"]
     return [[*command, "--save-every", "2", "--log-every", "1", "--evaluate-every", "1000"]]
 

@@ -59,14 +59,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="takes minutes; run with --slow"))
 
 
+DATA = Path(os.environ.get("SPACY_LUKE_DATA") or Path(__file__).parents[2] / "shared" / "data")
+"""The folder of real corpora."""
+
+
+def require_data(path: Path) -> Path:
+    """A file or folder of the real corpora; skips the test without it."""
+    if not path.exists():
+        name = path.relative_to(DATA) if path != DATA else "the folder of public corpora"
+        pytest.skip(
+            f"{name} is not there: public corpora are not part of the project. To run this test, "
+            "set SPACY_LUKE_DATA to a folder that contains them (docs/corpora.md)"
+        )
+    return path
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real corpora; tests that need it skip where it is absent."""
-    default = Path(__file__).parents[2] / "shared" / "data"
-    path = Path(os.environ.get("SPACY_LUKE_DATA") or default)
-    if not path.is_dir():
-        pytest.skip(f"no real data: {path} does not exist (set SPACY_LUKE_DATA)")
-    return path
+    return require_data(DATA)
 
 
 @pytest.fixture(scope="session")

@@ -49,4 +49,5 @@ from . import occurrences as _occurrences  # noqa: E402, F401
 from . import page as _page  # noqa: E402, F401
 from . import pretrain as _pretrain  # noqa: E402, F401
 from . import shards as _shards  # noqa: E402, F401
+from . import to_jsonl as _to_jsonl  # noqa: E402, F401
 from . import tune as _tune  # noqa: E402, F401

@@ -16,6 +16,7 @@ from ..annotations.questions import Offsets, answer_offsets, n_questions, set_qu
 from ..corpora.characters import make_text_doc
 from ..corpora.checks import check_unicode, errors_at, get_strings, get_value
 from ..corpora.formats import JSON_LINES
+from ..corpora.json_docs import described_answers
 from ..corpora.objects import read_json_lines
 from ..corpora.squad import SquadParagraph, SquadQuestion, read_squad_paragraphs
 from ..errors import ConfigError, CorpusError
@@ -24,6 +25,8 @@ from ..metrics.questions import best_text
 from ..metrics.squad import AnswerScore, Best, best_threshold, mean_score, score_answer
 from . import app, exit_on_error
 from .loading import answers_questions, load_pipeline, use_device
+from .options import ForceOption, GpuOption, PipelineArgument
+from .saving import check_file
 
 _N_NAMED = 5
 
@@ -47,7 +50,7 @@ class Prediction(NamedTuple):
 
 @app.command("answer")
 def answer_cli(
-    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A trained pipeline.")],
+    pipeline: PipelineArgument,
     source: Annotated[
         Path, typer.Argument(metavar="INPUT", help="Texts and questions: SQuAD's .json, or .jsonl.")
     ],
@@ -58,7 +61,8 @@ def answer_cli(
         Path | None,
         typer.Option(help="SQuAD: also write the probability of 'no answer' per question, .json."),
     ] = None,
-    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
+    gpu_id: GpuOption = -1,
+    force: ForceOption = False,
 ) -> None:
     """Answer the questions of a file with a pipeline that writes Doc._.answers.
 
@@ -69,13 +73,17 @@ def answer_cli(
     INPUT .jsonl: one object per line with "text" and "questions", a list of strings. OUT has the
     same objects with "answers": per question its text, its answers with "start", "end" (in
     characters), "text" and "score", best first, and the probability "no_answer".
+
+    \b
+    Example:
+    python -m spacy luke answer model-best questions.jsonl answers.jsonl
     """
     msg = Printer()
     with exit_on_error(msg):
         lines = source.suffix.lower() in JSON_LINES
         if lines and no_answer_scores is not None:
             raise ConfigError("--no-answer-scores is for SQuAD's format; .jsonl has them in OUT.")
-        _check_targets(source, [x for x in (target, no_answer_scores) if x is not None])
+        _check_targets(source, [x for x in (target, no_answer_scores) if x is not None], force)
         use_device(gpu_id)
         if lines:
             answer_lines(pipeline, source, target, msg)
@@ -84,7 +92,7 @@ def answer_cli(
 
 
 def answer_squad(
-    pipeline: Path, source: Path, target: Path, no_answer_scores: Path | None, msg: Printer
+    pipeline: str, source: Path, target: Path, no_answer_scores: Path | None, msg: Printer
 ) -> None:
     """Write the official files of predictions and probabilities, and print official scores."""
     paragraphs = list(read_squad_paragraphs(source))
@@ -99,7 +107,7 @@ def answer_squad(
     print_scores(predictions, msg)
 
 
-def answer_lines(pipeline: Path, source: Path, target: Path, msg: Printer) -> None:
+def answer_lines(pipeline: str, source: Path, target: Path, msg: Printer) -> None:
     """Write the objects of a .jsonl file with answers."""
     records, asked = read_lines_asked(source)
     nlp = load_answering(pipeline)
@@ -108,18 +116,20 @@ def answer_lines(pipeline: Path, source: Path, target: Path, msg: Printer) -> No
         rows = zip(predict(nlp, source, asked), records, asked, strict=True)
         for found, record, of_one in rows:
             pairs = zip(of_one.questions, found, strict=True)
-            answers = [_described(question, offsets, of_one.text) for question, offsets in pairs]
+            answers = [
+                described_answers(question, offsets, of_one.text) for question, offsets in pairs
+            ]
             file.write(json.dumps({**record, "answers": answers}, ensure_ascii=False) + "\n")
             n_answers += [len(offsets.answers) for offsets in found]
     msg.good(f"Wrote {target}: {_counted(n > 0 for n in n_answers)}")
 
 
-def load_answering(path: Path) -> Language:
+def load_answering(name: str) -> Language:
     """Load a pipeline. Raises ConfigError if none of its components writes ``Doc._.answers``."""
-    nlp = load_pipeline(path)
+    nlp = load_pipeline(name)
     if not answers_questions(nlp):
         raise ConfigError(
-            f"PIPELINE: no component of {path} ({', '.join(nlp.pipe_names) or 'empty'}) answers "
+            f"PIPELINE: no component of {name} ({', '.join(nlp.pipe_names) or 'empty'}) answers "
             "questions: one that writes Doc._.answers is needed."
         )
     return nlp
@@ -197,14 +207,13 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
         temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
 
 
-def _check_targets(source: Path, targets: Sequence[Path]) -> None:
+def _check_targets(source: Path, targets: Sequence[Path], force: bool) -> None:
     """Raise ConfigError for files that cannot be written, before the pipeline runs."""
     paths = [source.resolve(), *(path.resolve() for path in targets)]
     if len(set(paths)) < len(paths):
         raise ConfigError("INPUT, OUT and --no-answer-scores must be different files.")
     for path in targets:
-        if path.is_dir():
-            raise ConfigError(f"{path} is a directory; give the name of a file.")
+        check_file(path, force)
         path.parent.mkdir(parents=True, exist_ok=True)
 
 
@@ -220,14 +229,6 @@ def _check_ids(source: Path, paragraphs: Iterable[SquadParagraph]) -> None:
         )
     if not counts:
         raise CorpusError(f"{source} has no questions.")
-
-
-def _described(question: str, offsets: Offsets, text: str) -> dict[str, Any]:
-    answers = [
-        {"start": start, "end": end, "text": text[start:end], "score": score}
-        for start, end, score in offsets.answers
-    ]
-    return {"question": question, "answers": answers, "no_answer": offsets.no_answer}
 
 
 def _counted(answered: Iterable[bool]) -> str:

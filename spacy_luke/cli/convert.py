@@ -25,6 +25,7 @@ from ..corpora.options import (
 )
 from ..errors import ConfigError, CorpusError
 from . import app, exit_on_error
+from .options import lang_option
 from .stages import pretraining_extra
 
 SUFFIX = ".spacy"
@@ -51,14 +52,9 @@ def convert_cli(
     target: Annotated[
         Path, typer.Argument(metavar="OUT", help="A .spacy file, or a directory if IN is one.")
     ],
-    lang: Annotated[
-        str,
-        typer.Option(
-            "--lang", "-l", help="Language code. Defaults to en, or that of the articles."
-        ),
-    ] = "",
+    lang: Annotated[str, lang_option("en, or that of the articles")] = "",
     n_sents: Annotated[
-        int, typer.Option("--n-sents", "-n", help="columns, csv: sentences per document.")
+        int, typer.Option(help="columns, csv: sentences per document.")
     ] = _DEFAULTS.n_sents,
     documents: Annotated[
         bool, typer.Option("--documents", help="columns: keep -DOCSTART- documents whole.")
@@ -148,6 +144,11 @@ def convert_cli(
     Cloze: record (ReCoRD, as published or in SuperGLUE's JSON lines).
 
     Everything skipped or repaired is counted, and shown with the line of the first case.
+
+    \b
+    Examples:
+    python -m spacy luke convert jsonl annotations.jsonl train.spacy --lang en
+    python -m spacy luke convert columns conll2003/train.txt train.spacy
     """
     msg = Printer()
     with exit_on_error(msg):

@@ -8,7 +8,7 @@ from wasabi import Printer
 
 from ..pretraining.settings import VocabSettings
 from . import app, exit_on_error
-from .stages import Progress, pretraining_extra, print_counts
+from .stages import OutputOption, Progress, pretraining_extra, print_counts
 
 
 @app.command("entities")
@@ -16,7 +16,7 @@ def entities_cli(
     articles: Annotated[
         list[Path], typer.Argument(metavar="ARTICLES...", help="Folders of articles.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the stage.")],
+    out: OutputOption,
     size: Annotated[
         int, typer.Option(help="Maximum number of entities: the most linked.")
     ] = VocabSettings.size,
@@ -38,6 +38,10 @@ def entities_cli(
     """Count links, resolve redirects and choose the entities: the second stage of pretraining.
 
     Also writes how often each anchor text links to each article (anchors.parquet).
+
+    \b
+    Example:
+    python -m spacy luke entities work/articles --output work/entities --size 500000
     """
     with pretraining_extra():
         from ..pretraining.articles import STAGE

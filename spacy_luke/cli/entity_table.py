@@ -5,26 +5,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-import spacy
-import srsly
 import typer
 from spacy.language import Language
 from spacy.tokens import DocBin
+from spacy.util import is_package
 from wasabi import Printer
 
 from ..annotations.mentions import UNLINKED
 from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError
+from ..kb.read_records import read_records
 from ..vocab import editing
 from ..vocab.entity_vocab import SPECIALS, EntityVocab
 from . import app, exit_on_error
-from .loading import load_pipeline
+from .loading import is_pipeline, load_pipeline
+from .options import ForceOption, PipelineArgument
 from .saving import check_free, save_pipeline
 
 
 @app.command("entity-table")
 def entity_table_cli(
-    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A trained pipeline.")],
+    pipeline: PipelineArgument,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Directory of the new pipeline.")],
     keep: Annotated[
         Path | None,
@@ -41,12 +42,12 @@ def entity_table_cli(
     anew: Annotated[
         bool, typer.Option("--anew", help="Re-initialise all rows except the special ones.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of re-initialised rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of re-initialised rows.")] = 0,
     add: Annotated[
         Path | None,
         typer.Option(
-            help="Add entities: documents whose entities have a kb_id (.spacy), or JSON lines of "
-            '{"title", "description"}; the description is optional.'
+            help="Add entities: documents whose entities have a kb_id (.spacy), or JSON lines or "
+            "CSV with title and, optionally, description."
         ),
     ] = None,
     form: Annotated[
@@ -56,12 +57,17 @@ def entity_table_cli(
     component: Annotated[
         str, typer.Option(help="The component. Required if several have an encoder.")
     ] = "",
+    force: ForceOption = False,
 ) -> None:
     """Change the entities of an encoder. Kept rows stay exactly the same.
 
     The options are applied in this order: --from adds entities; --keep or --lite remove entities;
     --anew re-initialises the rest; --add adds your own entities, with rows computed by the
     masked-entity head.
+
+    \b
+    Example:
+    python -m spacy luke entity-table pipelines/luke pipelines/small --keep titles.txt
     """
     from ..layers.encoder import module_of
     from ..pipeline import entity_store as store
@@ -69,7 +75,7 @@ def entity_table_cli(
 
     msg = Printer()
     with exit_on_error(msg, ValueError):
-        check_free(out)
+        check_free(out, force)
         nlp = load_pipeline(pipeline) if form is None else _in_form(pipeline, form, component)
         node = store.find_encoder(nlp, component)
         n_before = len(module_of(node).entities)
@@ -99,8 +105,9 @@ def entity_table_cli(
             placed = store.add_entities(node, mentions, nlp.vocab.lang or None)
             n_new = len(module_of(node).entities) - n_known
             msg.info(f"Added {n_new} entities, replaced the rows of {len(placed) - n_new}")
+        nlp.meta["performance"] = {}  # that of other entities
         refresh(nlp)
-        save_pipeline(nlp, out)
+        save_pipeline(nlp, out, force)
         n_after = len(module_of(node).entities)
     msg.good(f"Saved {out}: {n_after} entities (before: {n_before})")
 
@@ -112,8 +119,8 @@ def _checkpoint_of(source: str) -> Any:
     from ..layers.encoder import module_of, to_checkpoint
     from ..pipeline.entity_store import find_encoder
 
-    if (Path(source) / "meta.json").is_file():
-        return to_checkpoint(module_of(find_encoder(load_pipeline(Path(source)))))
+    if is_package(source) or is_pipeline(Path(source)):
+        return to_checkpoint(module_of(find_encoder(load_pipeline(source))))
     return read_checkpoint(resolve(source), name=source)
 
 
@@ -147,11 +154,11 @@ def _mentions(path: Path, nlp: Language, titles: dict[str, str]) -> Iterator[Any
                     name = titles.get(ent.kb_id_, ent.kb_id_)
                     yield TitledMention(name, doc, ent.start, ent.end)
         return
-    for number, entry in enumerate(srsly.read_jsonl(path), start=1):
-        title = entry.get("title") if isinstance(entry, dict) else None
-        text = entry.get("description") or title if title else None
-        if not isinstance(title, str) or not isinstance(text, str):
-            raise CorpusError(f'{path}, record {number}: expected {{"title", "description"}}.')
+    for where, entry in read_records(path, ("title",), ("description",)):
+        title = entry.get("title")
+        text = entry.get("description") or title
+        if not title or not isinstance(title, str) or not isinstance(text, str):
+            raise CorpusError(f"{where}: a title is required; it and the description are texts.")
         yield TitledMention(title, *_first_mention(title, text, nlp))
 
 
@@ -168,7 +175,7 @@ def _first_mention(title: str, text: str, nlp: Language) -> tuple[Any, int, int]
     return doc, span.start, span.end
 
 
-def _in_form(path: Path, form: str, component: str) -> Language:
+def _in_form(pipeline: str, form: str, component: str) -> Language:
     """Load the pipeline with another form of a component's entity table. Raises ConfigError if the
     form is unknown."""
     from ..layers.encoder import ENCODER, EntityTable
@@ -177,7 +184,7 @@ def _in_form(path: Path, form: str, component: str) -> Language:
     forms = get_args(EntityTable)
     if form not in forms:
         raise ConfigError(f"--form is {form!r}; use one of {', '.join(forms)}.")
-    nlp = load_pipeline(path)
+    nlp = load_pipeline(pipeline)
     node = find_encoder(nlp, component)
     pipes: list[tuple[str, Any]] = [(x, y) for x, y in nlp.pipeline if hasattr(y, "model")]
     name, pipe = next((x, y) for x, y in pipes if any(z is node for z in y.model.walk()))
@@ -188,4 +195,4 @@ def _in_form(path: Path, form: str, component: str) -> Language:
             "its encoder."
         )
     setting = f"components.{name}.model{layer}.entity_table"
-    return spacy.load(path, config={setting: form})
+    return load_pipeline(pipeline, {setting: form})

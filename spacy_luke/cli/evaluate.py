@@ -26,6 +26,7 @@ from .loading import (
     preset_gold,
     use_device,
 )
+from .options import GpuOption, PipelineArgument
 
 GOLD = "gold_"
 _N_CHECKED = 8
@@ -35,12 +36,7 @@ _SHOWN = ("_p", "_r", "_f", "_acc", "_em", "_f1", "_unanswerable", _CALIBRATION)
 
 @app.command("evaluate")
 def evaluate_cli(
-    pipeline: Annotated[
-        str,
-        typer.Argument(
-            metavar="PIPELINE", help="A trained pipeline: a directory, or an installed package."
-        ),
-    ],
+    pipeline: PipelineArgument,
     docs: Annotated[Path, typer.Argument(metavar="DOCS", help="Annotated documents, .spacy.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write all scores, .json.")
@@ -51,7 +47,7 @@ def evaluate_cli(
     ] = False,
     types_from_labels: TypesFromLabels = False,
     code: Code = None,
-    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
+    gpu_id: GpuOption = -1,
 ) -> None:
     """Score a pipeline whose components consume entities, or answer questions.
 
@@ -61,11 +57,15 @@ def evaluate_cli(
     the questions of the documents.
 
     --gold-sents: published scores of corpora that are split into sentences use these sentences.
+
+    \b
+    Example:
+    python -m spacy luke evaluate model-best test.spacy --output scores.json
     """
     msg = Printer()
     with exit_on_error(msg):
         use_device(gpu_id)
-        nlp = load_pipeline(pipeline, code)
+        nlp = load_pipeline(pipeline, code=code)
         scores = evaluate(nlp, load_examples(docs, nlp, types_from_labels), gold_sents)
         if output is not None:
             output.parent.mkdir(parents=True, exist_ok=True)

@@ -8,11 +8,13 @@ from wasabi import Printer
 
 from . import app, exit_on_error
 from .loading import load_pipeline
+from .options import ForceOption, PipelineArgument
+from .saving import check_free
 
 
 @app.command("export")
 def export_cli(
-    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A trained pipeline.")],
+    pipeline: PipelineArgument,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Directory of the checkpoint.")],
     component: Annotated[
         str, typer.Option(help="The component. Required if several can be exported.")
@@ -21,11 +23,19 @@ def export_cli(
         bool,
         typer.Option("--source-names", help="Keep the tensor names of the source file."),
     ] = False,
+    force: ForceOption = False,
 ) -> None:
-    """Write a directory that transformers loads: weights, config.json, tokenizer, entities."""
+    """Write a directory that transformers loads: weights, config.json, tokenizer, entities.
+
+    \b
+    Example:
+    python -m spacy luke export pipelines/ner checkpoints/ner
+    """
     from ..pipeline.published import export_component
 
     msg = Printer()
     with exit_on_error(msg):
-        architecture = export_component(load_pipeline(pipeline), out, component, source_names)
+        check_free(out, force, "entity_vocab.json")
+        nlp = load_pipeline(pipeline)
+        architecture = export_component(nlp, out, component, source_names, overwrite=True)
     msg.good(f"Saved {out}, a {architecture}")

@@ -8,6 +8,7 @@ from wasabi import Printer
 
 from ..pipeline.presets import PRESETS
 from . import app, exit_on_error
+from .options import ForceOption, lang_option
 from .saving import check_free, save_pipeline
 
 
@@ -17,16 +18,12 @@ def import_cli(
         str, typer.Argument(metavar="NAME_OR_DIR", help="A directory, or a name on the hub.")
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Directory of the pipeline.")],
-    language: Annotated[
-        str, typer.Option("--lang", "-l", help="Language of the pipeline; xx: any.")
-    ] = "xx",
+    lang: Annotated[str, lang_option("xx")] = "xx",
     preset: Annotated[
         str | None,
         typer.Option(help=f"Settings of a published result: {', '.join(PRESETS)}."),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", "-F", help="Replace an existing pipeline.")
-    ] = False,
+    force: ForceOption = False,
 ) -> None:
     """Make a pipeline from a published LUKE.
 
@@ -36,12 +33,16 @@ def import_cli(
 
     A preset reproduces the published result of a fine-tuned checkpoint on its corpus. Omit it for
     other text.
+
+    \b
+    Example:
+    python -m spacy luke import studio-ousia/luke-large-finetuned-conll-2003 pipelines/ner --lang en
     """
     from ..pipeline.published import import_checkpoint
 
     msg = Printer()
     with exit_on_error(msg, ImportError):
         check_free(out, force)
-        nlp = import_checkpoint(name, language, preset=preset)
+        nlp = import_checkpoint(name, lang, preset=preset)
         save_pipeline(nlp, out, force)
     msg.good(f"Saved {out} with {', '.join(nlp.pipe_names)}")

@@ -17,8 +17,9 @@ from ..kb.read_records import read_entities, read_ids
 from ..kb.store import Store, check_replaceable, verify
 from ..kb.tables import Tables
 from . import app, exit_on_error
-from .loading import load_pipeline
-from .saving import check_free
+from .loading import get_pipeline_directory, is_pipeline, load_pipeline, use_device
+from .options import ForceOption, GpuOption, lang_option
+from .saving import check_free, remove_scores
 from .stages import pretraining_extra
 
 _MAX_MEANINGS_HELP = (
@@ -26,8 +27,12 @@ _MAX_MEANINGS_HELP = (
 )
 
 PipelineOption = Annotated[
-    Path | None,
-    typer.Option("--pipeline", help="Make the vectors of entities with this pipeline's encoder."),
+    str | None,
+    typer.Option(
+        "--pipeline",
+        help="Make the vectors of entities with this pipeline's encoder: a directory, or an "
+        "installed package.",
+    ),
 ]
 TextOption = Annotated[
     str, typer.Option("--text", help="Text of a vector: 'name', or 'description' (both).")
@@ -50,34 +55,27 @@ def kb_cli(
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the knowledge base.")],
-    lang: Annotated[
-        str,
-        typer.Option(
-            "--lang", "-l", help="Language of the names. Defaults to that of the articles."
-        ),
-    ] = "",
+    lang: Annotated[str, lang_option("that of the articles, or none")] = "",
     max_meanings: Annotated[int, typer.Option(help=_MAX_MEANINGS_HELP)] = MAX_MEANINGS,
     pipeline: PipelineOption = None,
     text: TextOption = "description",
     half: HalfOption = False,
     names: NamesOption = False,
-    force: Annotated[
-        bool, typer.Option("--force", "-F", help="Replace an existing knowledge base.")
-    ] = False,
+    gpu_id: GpuOption = -1,
+    force: ForceOption = False,
 ) -> None:
     """Build a knowledge base for links, to be mapped into memory. Reports what was left out.
 
-    Example: spacy luke kb products.csv kb --pipeline model-best
+    \b
+    Example:
+    python -m spacy luke kb products.csv kb --lang en --pipeline model-best
     """
     from ..kb.read_spacy import is_lookup_kb
 
     msg = Printer()
     with exit_on_error(msg):
-        if force:
-            check_replaceable(out)
-        else:
-            check_free(out)
-        add_vectors = _vector_maker(pipeline, text, half, names)
+        _check_out(out, force)
+        add_vectors = _vector_maker(pipeline, text, half, names, gpu_id)
         findings = Findings()
         if is_lookup_kb(entities):
             _from_lookup(entities, out, lang, max_meanings, findings)
@@ -96,14 +94,14 @@ def kb_cli(
 @app.command("kb-edit")
 def kb_edit_cli(
     kb: Annotated[
-        Path,
-        typer.Argument(metavar="KB", help="A knowledge base, or a trained pipeline with one."),
+        str,
+        typer.Argument(
+            metavar="KB", help="The directory of a knowledge base, or of a pipeline with one."
+        ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", help="Folder of the result. Defaults to KB, which it replaces."
-        ),
+        typer.Option("--output", "-o", help="Folder of the result. Default: KB is changed."),
     ] = None,
     add: Annotated[
         Path | None,
@@ -120,17 +118,25 @@ def kb_edit_cli(
     text: TextOption = "description",
     half: HalfOption = False,
     names: NamesOption = False,
+    gpu_id: GpuOption = -1,
+    force: ForceOption = False,
 ) -> None:
     """Add, change and remove entities of a knowledge base, without training. With --pipeline also
-    make missing vectors or, if another encoder made them, all."""
+    make missing vectors or, if another encoder made them, all.
+
+    \b
+    Example:
+    python -m spacy luke kb-edit model-best --add more.csv --remove ids.txt
+    """
     msg = Printer()
     with exit_on_error(msg):
         if add is None and remove is None and pipeline is None:
             raise ConfigError("Nothing to change: use --add, --remove or --pipeline.")
-        add_vectors = _vector_maker(pipeline, text, half, names)
-        folder = _kb_folder(kb)
+        add_vectors = _vector_maker(pipeline, text, half, names, gpu_id)
+        path = get_pipeline_directory(kb, in_place=True)
+        folder = _kb_folder(path)
         if out is not None:
-            check_free(out)
+            _check_out(out, force)
         verify(folder)
         findings = Findings()
         new: Iterator[Entity] = iter(()) if add is None else read_entities(add, findings)
@@ -139,11 +145,21 @@ def kb_edit_cli(
         edit_kb(tables, new, ids, out or folder, findings, max_meanings)
         _report(findings, msg)
         add_vectors(out or folder, msg)
+        if out is None and is_pipeline(path):
+            remove_scores(path)
     msg.good(f"Saved {out or folder}")
 
 
+def _check_out(out: Path, force: bool) -> None:
+    """Raise an error if the folder exists; with ``force``, if it is not a knowledge base."""
+    if force:
+        check_replaceable(out)
+    else:
+        check_free(out)
+
+
 def _vector_maker(
-    pipeline: Path | None, text: str, half: bool, names: bool
+    pipeline: str | None, text: str, half: bool, names: bool, gpu_id: int
 ) -> Callable[[Path, Printer], None]:
     """A function that adds vectors to a knowledge base. Everything is checked before one is
     built."""
@@ -156,6 +172,7 @@ def _vector_maker(
     from ..kb.knowledge_base import MappedKB
     from ..pipeline.entity_vectors import find_encoder, make_name_vectors, make_vectors
 
+    use_device(gpu_id)
     nlp = load_pipeline(pipeline)
     find_encoder(nlp)
 
@@ -189,7 +206,7 @@ def _from_lookup(path: Path, out: Path, lang: str, max_meanings: int, findings: 
 
 def _kb_folder(path: Path) -> Path:
     """The folder itself, or that of the only knowledge base in a pipeline. Raises ConfigError."""
-    if (path / META).is_file() or not (path / "meta.json").is_file():
+    if (path / META).is_file() or not is_pipeline(path):
         return path
     folders = sorted(x.parent for x in path.glob(f"*/kb/{META}"))
     if len(folders) != 1:

@@ -9,6 +9,7 @@ from wasabi import Printer
 from ..kb.link_table import check_replaceable
 from ..pretraining.settings import LinkTableSettings
 from . import app, exit_on_error
+from .options import ForceOption, lang_option
 from .saving import check_free
 from .stages import pretraining_extra
 
@@ -19,8 +20,8 @@ def link_table_cli(
         Path, typer.Argument(metavar="OCCURRENCES", help="Folder of 'spacy luke occurrences'.")
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the table.")],
-    language: Annotated[
-        str, typer.Option("--language", "-l", help="Required if OCCURRENCES has several languages.")
+    lang: Annotated[
+        str, lang_option("that of OCCURRENCES; required if it has several languages")
     ] = "",
     min_probability: Annotated[
         float, typer.Option(help="Minimum link probability: times linked / times occurring.")
@@ -38,13 +39,15 @@ def link_table_cli(
             "titles, as published."
         ),
     ] = LinkTableSettings.min_share,
-    force: Annotated[
-        bool, typer.Option("--force", "-F", help="Replace an existing link table.")
-    ] = False,
+    force: ForceOption = False,
 ) -> None:
     """Make a table of link probabilities, to be mapped into memory. Reports what was left out.
 
     A pipeline uses it as spacy-luke.linked_mentions.v1.
+
+    \b
+    Example:
+    python -m spacy luke link-table work/occurrences links --min-probability 0.05
     """
     with pretraining_extra():
         from ..pretraining.link_probabilities import build_link_table
@@ -58,7 +61,7 @@ def link_table_cli(
         else:
             check_free(out)
         settings = LinkTableSettings(min_probability, min_count, min_share)
-        counts = build_link_table(read_manifest(occurrences, STAGE), out, settings, language)
+        counts = build_link_table(read_manifest(occurrences, STAGE), out, settings, lang)
         rows = [(name, f"{count:,}") for name, count in counts.items()]
         msg.table(rows, header=("link table", "count"), divider=True, aligns=("l", "r"))
         if not counts["texts kept"]:

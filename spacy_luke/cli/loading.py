@@ -1,7 +1,7 @@
 """Shared by commands: load a trained pipeline and annotated documents, choose a device."""
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +9,7 @@ import spacy
 import typer
 from spacy.language import Language
 from spacy.training import Corpus, Example
-from spacy.util import import_file, is_package
+from spacy.util import get_package_path, import_file, is_package
 
 from ..annotations.queries import copy_queries
 from ..annotations.questions import copy_questions
@@ -40,29 +40,60 @@ def use_device(gpu_id: int) -> None:
         raise ConfigError(f"--gpu-id is {gpu_id}, but this GPU cannot be used: {err}") from err
 
 
-def load_pipeline(name: str | Path, code: Path | None = None) -> Language:
-    """Load a trained pipeline from its directory, else an installed package by its name.
+def load_pipeline(
+    name: str | Path, config: Mapping[str, Any] | None = None, code: Path | None = None
+) -> Language:
+    """Load a trained pipeline: as for ``spacy.load``, an installed package or else a directory.
 
-    code: a Python file that registers functions of the pipeline; it is imported first.
+    config: overrides of its settings. code: a Python file that registers functions of the pipeline;
+    it is imported first.
 
-    Raises ConfigError if there is no such directory or package, or if it or the code cannot be
-    loaded.
+    Raises ConfigError if there is no such pipeline, or if it or the code cannot be loaded.
     """
     if code is not None:
         _import_code(code)
-    path = Path(name)
-    trained = (path / "meta.json").is_file() and (path / "config.cfg").is_file()
-    if not trained and not is_package(str(name)):
+    if is_package(str(name)):
+        get_pipeline_directory(str(name))
+    elif not is_pipeline(Path(name)):
         raise ConfigError(
-            f"PIPELINE: {name} is not the directory of a trained pipeline, and not the name of an "
-            "installed package."
+            f"PIPELINE: {name} is not the directory of a trained pipeline, and no installed "
+            "package has this name."
         )
     try:
-        return spacy.load(path if trained else str(name))
+        return spacy.load(name, config=dict(config or {}))
     except LukeError:
         raise
     except ValueError as err:  # above all spaCy's E002: a factory that is not registered
         raise ConfigError(f"PIPELINE: {name} cannot be loaded: {err}") from err
+
+
+def get_pipeline_directory(name: str, in_place: bool = False) -> Path:
+    """The directory of a pipeline, which may be an installed package. It is not checked otherwise.
+
+    in_place: to be changed, which an installed package is not.
+
+    Raises ConfigError for a package that is not a pipeline or must not be changed.
+    """
+    if not is_package(name):
+        return Path(name)
+    if in_place:
+        raise ConfigError(
+            f"PIPELINE: {name} is an installed package. Packages are not changed in place: give a "
+            f"directory. One is written by spacy.load({name!r}).to_disk(DIRECTORY)."
+        )
+    try:
+        package = get_package_path(name)
+    except ImportError as err:
+        raise ConfigError(f"PIPELINE: the installed package {name} is not a pipeline.") from err
+    for directory in package.glob("*-*"):
+        if is_pipeline(directory):
+            return directory
+    raise ConfigError(f"PIPELINE: the installed package {name} is not a pipeline.")
+
+
+def is_pipeline(path: Path) -> bool:
+    """Whether a directory contains a saved pipeline."""
+    return (path / "meta.json").is_file() and (path / "config.cfg").is_file()
 
 
 def _import_code(path: Path) -> None:

@@ -16,6 +16,8 @@ from ..names.layout import FOLDER, META, NAMES
 from ..names.name_list import NameList
 from ..names.read import read_names
 from . import app, exit_on_error
+from .loading import get_pipeline_directory, is_pipeline
+from .saving import remove_scores
 
 _LIST = (
     "JSON lines or CSV with name, label, and optionally id, aliases; patterns of entity_ruler or "
@@ -26,9 +28,11 @@ _LIST = (
 @app.command("names")
 def names_cli(
     pipeline: Annotated[
-        Path,
+        str,
         typer.Argument(
-            metavar="PIPELINE", help="A trained pipeline with known_names, or a saved list."
+            metavar="PIPELINE",
+            help="A trained pipeline with known_names, or a saved list. To change names, its "
+            "directory; to count them, also an installed package.",
         ),
     ],
     replace: Annotated[
@@ -45,25 +49,29 @@ def names_cli(
     remove_label: Annotated[
         list[str] | None, typer.Option(help="Label whose names are removed; may be repeated.")
     ] = None,
-    label: Annotated[str, typer.Option("--label", help="Label of names without one.")] = "",
+    label: Annotated[str, typer.Option(help="Label of names without one.")] = "",
     component: Annotated[
-        str | None, typer.Option("--name", "-n", help="The component, if there are several.")
-    ] = None,
+        str, typer.Option(help="The component. Required if several have a list.")
+    ] = "",
 ) -> None:
     """Replace, add and remove names of a saved pipeline, without training. Without a change, report
     how many there are per label.
 
-    Example: spacy luke names model-best --add products.csv --label PRODUCT
+    \b
+    Example:
+    python -m spacy luke names model-best --add products.csv --label PRODUCT
     """
     msg = Printer()
     with exit_on_error(msg):
-        folder, lang = _find_list(pipeline, component)
         removals = {
             "names": [] if remove is None else list(read_ids(remove)),
             "ids": [] if remove_ids is None else list(read_ids(remove_ids)),
             "labels": remove_label or [],
         }
         is_edit = add is not None or any(removals.values())
+        in_place = is_edit or replace is not None
+        path = get_pipeline_directory(pipeline, in_place)
+        folder, lang = _find_list(path, component)
         if replace is None:
             names = _open(folder, lang)
             if not is_edit:
@@ -79,23 +87,25 @@ def names_cli(
             names = names.edited(added, **removals, findings=findings)
             _report(findings, msg)
         names.to_disk(folder)
+        if is_pipeline(path):
+            remove_scores(path)
     msg.good(f"Saved {folder}")
 
 
-def _find_list(path: Path, component: str | None) -> tuple[Path, str]:
+def _find_list(path: Path, component: str) -> tuple[Path, str]:
     """The folder of a list, which may be missing, and its language. Raises ConfigError."""
     if (path / META).is_file():
         return path, NameList.open(path).lang
-    if not (path / "meta.json").is_file() or not (path / "config.cfg").is_file():
+    if not is_pipeline(path):
         raise ConfigError(f"PIPELINE: {path} is neither a trained pipeline nor a list of names.")
     config = Config().from_disk(path / "config.cfg")
     names = [x for x, y in config["components"].items() if y.get("factory") == "known_names"]
-    if component is not None:
+    if component:
         if component not in names:
-            raise ConfigError(f"--name is {component!r}; {_names_of(path, names)}")
+            raise ConfigError(f"--component is {component!r}; {_names_of(path, names)}")
         names = [component]
     if len(names) != 1:
-        hint = " Choose one by --name." if names else ""
+        hint = " Choose one by --component." if names else ""
         raise ConfigError(f"PIPELINE: {_names_of(path, names)}{hint}")
     return path / names[0] / FOLDER, config["nlp"]["lang"]
 

@@ -11,6 +11,7 @@ from ..pretraining.settings import VocabSettings
 from . import app, exit_on_error
 from .stages import (
     EngineOption,
+    OutputOption,
     Progress,
     SchedulerOption,
     WorkersOption,
@@ -27,7 +28,7 @@ def occurrences_cli(
     entities: Annotated[
         Path, typer.Option(help="Folder of the vocabulary that was made from these articles.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the stage.")],
+    out: OutputOption,
     memory: Annotated[str, typer.Option(help="Memory limit of joins.")] = VocabSettings.memory,
     engine: EngineOption = Engine.name,
     workers: WorkersOption = Engine.workers,
@@ -38,6 +39,10 @@ def occurrences_cli(
 
     'spacy luke link-table' makes a table of link probabilities from it. An interrupted run is
     resumed when it is started again.
+
+    \b
+    Example:
+    python -m spacy luke occurrences work/articles --entities work/entities -o work/occurrences
     """
     with pretraining_extra():
         from ..pretraining.articles import STAGE

@@ -10,6 +10,7 @@ from ..errors import ConfigError
 from ..files import whole_file
 from . import app, exit_on_error
 from .loading import Code, TypesFromLabels, load_pipeline, use_device
+from .options import GpuOption
 from .pages.documents import read_documents
 from .pages.page import HtmlPage, make_page, page_as_it_is
 from .pages.render import render
@@ -37,7 +38,7 @@ def page_cli(
     ] = False,
     types_from_labels: TypesFromLabels = False,
     code: Code = None,
-    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
+    gpu_id: GpuOption = -1,
 ) -> None:
     """Write a page of documents with entities, their scores, and relations, types, links, and
     questions with their answers, if there are any.
@@ -48,6 +49,10 @@ def page_cli(
 
     The page is one file without external resources. All documents are counted; --limit only limits
     those shown.
+
+    \b
+    Example:
+    python -m spacy luke page model-best dev.spacy page.html --limit 50
     """
     msg = Printer()
     with exit_on_error(msg):
@@ -55,7 +60,7 @@ def page_cli(
         if limit < 0:
             raise ConfigError(f"--limit is {limit}; use 0 (all) or more.")
         use_device(gpu_id)
-        nlp = None if pipeline is None else load_pipeline(pipeline, code)
+        nlp = None if pipeline is None else load_pipeline(pipeline, code=code)
         documents = read_documents(docs, nlp, lines, types_from_labels)
         examples, source = documents.examples, docs.name
         if nlp is None:

@@ -31,7 +31,7 @@ def pretrain_cli(
     shards: Annotated[Path, typer.Argument(metavar="SHARDS", help="Folder of the shards.")],
     entities: Annotated[Path, typer.Option(help="Folder of the vocabulary.")],
     encoder: Annotated[str, typer.Option(help="Initial encoder: directory or hub name.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of log, checkpoints, model.")],
+    out: Annotated[Path, typer.Option("--output", "-o", help="Folder of log, checkpoints, model.")],
     entity_steps: Annotated[
         int, typer.Option(help="Steps of the first phase: only entity parameters; 0: none.")
     ] = ENTITY_PHASE.steps,
@@ -58,13 +58,17 @@ def pretrain_cli(
         float, typer.Option(help="Maximum norm of gradients; 0: no limit.")
     ] = TrainingSettings.clip,
     dropout: Annotated[
-        float, typer.Option(help="Of embeddings and layers.")
+        float, typer.Option(help="Dropout of embeddings and layers.")
     ] = TrainingSettings.dropout,
     attention_dropout: Annotated[
-        float, typer.Option(help="Of attention weights.")
+        float, typer.Option(help="Dropout of attention weights.")
     ] = TrainingSettings.attention_dropout,
-    masked_words: Annotated[float, typer.Option(help="Share of pieces.")] = Masking.words,
-    masked_entities: Annotated[float, typer.Option(help="Share of entities.")] = Masking.entities,
+    masked_words: Annotated[
+        float, typer.Option(help="Share of pieces that are masked.")
+    ] = Masking.words,
+    masked_entities: Annotated[
+        float, typer.Option(help="Share of entities that are masked.")
+    ] = Masking.entities,
     whole_words: Annotated[
         bool, typer.Option(help="Mask whole words (LUKE) or single pieces (mLUKE).")
     ] = Masking.whole_words,
@@ -73,7 +77,7 @@ def pretrain_cli(
         typer.Option(help="Links outside the vocabulary are [UNK] (LUKE) or left out (mLUKE)."),
     ] = Masking.unknown,
     attention: Annotated[
-        str, typer.Option(help="full, as published, or probe.")
+        str, typer.Option(help="Attention: full, as published, or probe.")
     ] = ModelSettings.attention,
     entity_aware: Annotated[
         bool,
@@ -87,7 +91,9 @@ def pretrain_cli(
     keep_entities: Annotated[
         bool, typer.Option(help="Keep the rows of entities that the encoder has.")
     ] = ModelSettings.keep_entities,
-    precision: Annotated[str, typer.Option(help="no or bf16.")] = TrainingSettings.precision,
+    precision: Annotated[
+        str, typer.Option(help="Mixed precision: no or bf16.")
+    ] = TrainingSettings.precision,
     sharded: Annotated[
         bool,
         typer.Option(
@@ -101,16 +107,21 @@ def pretrain_cli(
         bool, typer.Option(help="Less memory, more time.")
     ] = TrainingSettings.gradient_checkpointing,
     seed: Annotated[
-        int, typer.Option(help="Of order, masks, dropout and new weights.")
+        int, typer.Option(help="Seed of order, masks, dropout and new weights.")
     ] = TrainingSettings.seed,
-    log_every: Annotated[int, typer.Option(help="Steps.")] = TrainingSettings.log_every,
+    log_every: Annotated[
+        int, typer.Option(help="Steps between records of the log.")
+    ] = TrainingSettings.log_every,
     evaluate_every: Annotated[
-        int, typer.Option(help="Steps; also at the end of a phase.")
+        int,
+        typer.Option(help="Steps between evaluations; a phase also ends with one."),
     ] = TrainingSettings.evaluate_every,
     evaluate_sequences: Annotated[
         int, typer.Option(help="Maximum sequences per evaluation; 0: no evaluation.")
     ] = EVALUATE_SEQUENCES,
-    save_every: Annotated[int, typer.Option(help="Steps.")] = TrainingSettings.save_every,
+    save_every: Annotated[
+        int, typer.Option(help="Steps between checkpoints.")
+    ] = TrainingSettings.save_every,
     peak: Annotated[
         float,
         typer.Option(
@@ -135,6 +146,10 @@ def pretrain_cli(
     On several devices: torchrun --nproc-per-node N -m spacy luke pretrain SHARDS ...
 
     Writes log.jsonl, log.svg and checkpoints, and finally the model in the published layout.
+
+    \b
+    Example:
+    python -m spacy luke pretrain work/shards --entities work/entities --encoder DIR -o work/model
     """
     with pretraining_extra():
         from ..checkpoint.hub import resolve

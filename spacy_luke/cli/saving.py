@@ -3,19 +3,31 @@
 import shutil
 from pathlib import Path
 
+import srsly
 from spacy.language import Language
 
 from ..errors import ConfigError
-from ..files import whole_folder
+from ..files import whole_file, whole_folder
 
 
-def check_free(out: Path, force: bool = False) -> None:
-    """Raise ConfigError if the directory is not empty or a file exists. With ``force``, an existing
-    pipeline is allowed."""
-    if force and (out / "meta.json").is_file():
+def check_free(out: Path, force: bool = False, sign: str = "meta.json") -> None:
+    """Raise ConfigError if the directory is not empty or a file exists.
+
+    force: a directory with the file ``sign`` is allowed, by default a pipeline.
+    """
+    if force and (out / sign).is_file():
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"OUT: {out} exists; remove it or choose another directory.")
+        advice = f"--force only replaces one with {sign}" if force else "use --force to replace it"
+        raise ConfigError(f"{out} exists; {advice}, or choose another directory.")
+
+
+def check_file(out: Path, force: bool = False) -> None:
+    """Raise ConfigError if a file exists, unless ``force``, or if a directory does."""
+    if out.is_dir():
+        raise ConfigError(f"{out} is a directory; give the name of a file.")
+    if out.exists() and not force:
+        raise ConfigError(f"{out} exists; use --force to replace it, or choose another file.")
 
 
 def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:
@@ -24,6 +36,15 @@ def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with whole_folder(out) as temporary:
         nlp.to_disk(temporary)
+
+
+def remove_scores(pipeline: Path) -> None:
+    """Remove the scores in the ``meta.json`` of a pipeline, which predicts otherwise now."""
+    path = pipeline / "meta.json"
+    meta = srsly.read_json(path)
+    if meta.get("performance"):
+        with whole_file(path) as temporary:
+            srsly.write_json(temporary, {**meta, "performance": {}})
 
 
 def update_pipeline(nlp: Language, out: Path) -> None:

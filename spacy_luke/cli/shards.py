@@ -11,6 +11,7 @@ from ..pretraining.settings import ShardSettings
 from . import app, exit_on_error
 from .stages import (
     EngineOption,
+    OutputOption,
     Progress,
     SchedulerOption,
     WorkersOption,
@@ -26,7 +27,7 @@ def shards_cli(
     ],
     entities: Annotated[Path, typer.Option(help="Folder of the vocabulary.")],
     encoder: Annotated[str, typer.Option(help="Directory or hub name, for its tokenizer.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the stage.")],
+    out: OutputOption,
     max_pieces: Annotated[
         int, typer.Option(help="Maximum pieces per sequence, special ones included.")
     ] = ShardSettings.max_pieces,
@@ -43,7 +44,7 @@ def shards_cli(
     held_out: Annotated[
         float, typer.Option(help="Share of held-out articles.")
     ] = ShardSettings.held_out,
-    seed: Annotated[int, typer.Option(help="Of held-out articles.")] = ShardSettings.seed,
+    seed: Annotated[int, typer.Option(help="Seed of held-out articles.")] = ShardSettings.seed,
     engine: EngineOption = Engine.name,
     workers: WorkersOption = Engine.workers,
     scheduler: SchedulerOption = Engine.scheduler,
@@ -52,6 +53,10 @@ def shards_cli(
     """Cut articles into training sequences: the third stage of pretraining.
 
     Sentences are kept whole if they fit. An interrupted run is resumed when it is started again.
+
+    \b
+    Example:
+    python -m spacy luke shards work/articles --entities work/entities --encoder DIR -o work/shards
     """
     with pretraining_extra():
         from ..checkpoint.hub import resolve

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 EngineOption = Annotated[
     str, typer.Option("--engine", help="local: processes of this machine; dask: Dask workers.")
 ]
-WorkersOption = Annotated[int, typer.Option("--workers", "-n", help="Processes; 0: one per core.")]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Folder of the stage.")]
+WorkersOption = Annotated[int, typer.Option("--workers", "-w", help="Processes; 0: one per core.")]
 SchedulerOption = Annotated[
     str | None,
     typer.Option("--scheduler", help="Address of a Dask scheduler; default: a local cluster."),

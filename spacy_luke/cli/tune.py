@@ -10,8 +10,16 @@ import typer
 from wasabi import Printer
 
 from . import app, exit_on_error
-from .loading import load_examples, load_pipeline, predicts_entities, preset_gold, use_device
-from .saving import update_pipeline
+from .loading import (
+    get_pipeline_directory,
+    load_examples,
+    load_pipeline,
+    predicts_entities,
+    preset_gold,
+    use_device,
+)
+from .options import ForceOption, GpuOption, PipelineArgument
+from .saving import check_free, save_pipeline, update_pipeline
 
 if TYPE_CHECKING:
     from ..pipeline.tuning import Tuned
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 
 @app.command("tune")
 def tune_cli(
-    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A trained pipeline.")],
+    pipeline: PipelineArgument,
     dev: Annotated[Path, typer.Argument(metavar="DEV", help="Development data, a .spacy file.")],
     component: Annotated[
         list[str] | None, typer.Option(help="Tune only this component; may be repeated.")
@@ -34,10 +42,14 @@ def tune_cli(
         bool, typer.Option("--each-label", help="Reach it for every label, not for all together.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Save the pipeline here. Default: in place.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Save the pipeline here. Default: PIPELINE is changed."
+        ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Also write what was chosen, .json.")] = None,
-    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU.")] = -1,
+    gpu_id: GpuOption = -1,
+    force: ForceOption = False,
 ) -> None:
     """Choose settings of luke_ner, luke_relation, luke_entity_typing and luke_linker on development
     data, and save them in the pipeline. No weight is changed.
@@ -47,15 +59,22 @@ def tune_cli(
     answer: by F, or for a wanted precision or recall. Components that read entities are tuned with
     those that the pipeline predicts, or with gold entities if it predicts none.
 
-    Example: spacy luke tune model-best dev.spacy --precision 0.95 --out model-precise
+    \b
+    Example:
+    python -m spacy luke tune model-best dev.spacy --precision 0.95 --output model-precise
     """
-    from ..pipeline.model_card import refresh
+    from ..pipeline.model_card import record_scores, refresh
     from ..pipeline.thresholds import Goal
     from ..pipeline.tuning import tune
 
     msg = Printer()
     with exit_on_error(msg):
         goal = Goal(precision, recall, each_label)
+        if out is None:
+            target = get_pipeline_directory(pipeline, in_place=True)
+        else:
+            target = out
+            check_free(target, force)
         use_device(gpu_id)
         nlp = load_pipeline(pipeline)
         examples = load_examples(dev, nlp)
@@ -65,13 +84,16 @@ def tune_cli(
         for tuned in tune(nlp, examples, goal, component):
             print_tuned(tuned, msg)
             results.append(tuned)
-        nlp.meta["performance"] = {}  # that of other settings
+        record_scores(nlp, examples)
         refresh(nlp)
         if report is not None:
             report.parent.mkdir(parents=True, exist_ok=True)
             srsly.write_json(report, [asdict(x) for x in results])
-        update_pipeline(nlp, out or pipeline)
-    msg.good(f"Saved {out or pipeline}")
+        if out is None:
+            update_pipeline(nlp, target)
+        else:
+            save_pipeline(nlp, target, force)
+    msg.good(f"Saved {target}")
 
 
 def print_tuned(tuned: "Tuned", msg: Printer) -> None:

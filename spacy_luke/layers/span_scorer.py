@@ -78,9 +78,9 @@ def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
 
 
 def _forward(
-    model: Model, inputs: SpanQuery | tuple[Sequence[Doc], Ragged], is_train: bool
+    model: Model, inputs: SpanQuery | list[Doc] | tuple[Sequence[Doc], Ragged], is_train: bool
 ) -> tuple[Any, Callable[[Any], list]]:
-    if isinstance(inputs, SpanQuery):
+    if isinstance(inputs, SpanQuery | list):
         return model.layers[0](inputs, is_train)
     return _probabilities(model, *inputs, is_train)
 

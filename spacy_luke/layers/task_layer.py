@@ -7,6 +7,7 @@ their gradients are converted back.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from weakref import WeakMethod
 
 import torch
 from spacy.tokens import Doc
@@ -76,14 +77,15 @@ def task_layer(
         init=_initialize,
         layers=[encoder],
         dims={"nO": None},
-        attrs={"settings": scorer, "dropout_rate": 0.1},
+        attrs={"settings": scorer, "dropout_rate": 0.1, "make_query": QueryMaker()},
         shims=[shim],
     )
 
 
 def _forward(
-    model: Model[Query, Scores], query: Query, is_train: bool
+    model: Model[Query, Scores], inputs: Query | list[Doc], is_train: bool
 ) -> tuple[Scores, Callable[[Scores], list]]:
+    query = _query_of(model, inputs)
     head = head_of(model)
     with EncoderRun(model.layers[0], query.docs, is_train) as run:
         head.train(is_train)
@@ -100,6 +102,29 @@ def _forward(
 
     values = (torch2xp(x.detach()) if i in tensors else x for i, x in enumerate(scores))
     return type(scores)(*values), backprop
+
+
+class QueryMaker:
+    """How a component makes a query of documents, for tools that call its model with documents, as
+    ``spacy debug model`` does. An attribute of the node, not saved; a copy of the node has none."""
+
+    def __init__(self, make: Callable[[Sequence[Doc]], Any] | None = None) -> None:
+        # The component has the node, so the node must not keep the component.
+        self._make = None if make is None else WeakMethod(make)
+
+    def __reduce__(self) -> tuple[type["QueryMaker"], tuple[()]]:
+        return QueryMaker, ()
+
+    def __call__(self, docs: Sequence[Doc]) -> Any:
+        make = None if self._make is None else self._make()
+        if make is None:
+            raise TypeError("The input must be a query: only a component makes it of documents.")
+        return make(docs)
+
+
+def _query_of(model: Model, inputs: Any) -> Any:
+    """A query as it is, or that of a list of documents."""
+    return model.attrs["make_query"](inputs) if isinstance(inputs, list) else inputs
 
 
 def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
@@ -152,6 +177,11 @@ def head_of(model: Model) -> Head:
         raise ConfigError(f"{task_node(model).name} has no weights yet: call nlp.initialize().")
     assert isinstance(module, Head)
     return module
+
+
+def set_query_maker(model: Model, make: Callable[[Sequence[Doc]], Any]) -> None:
+    """make: a method of the component that has the model."""
+    task_node(model).attrs["make_query"] = QueryMaker(make)
 
 
 def learn_from(model: Model, examples: Sequence[Example]) -> None:

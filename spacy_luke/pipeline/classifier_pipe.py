@@ -26,6 +26,7 @@ from ..layers.task_layer import (
     learn_from,
     scorer_of,
     set_head,
+    set_query_maker,
 )
 from ..metrics.answers import Answers
 from ..report import LOGGER
@@ -78,6 +79,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
             raise ConfigError(f"{name}.model must be {self.architecture}, got {model.name!r}.")
         self.vocab = vocab
         self.model = model
+        set_query_maker(model, self._query)
         self.name = name
         self.scorer = scorer
         self.cfg = {**cfg, "labels": [], "thresholds": {}, "calibration": None}

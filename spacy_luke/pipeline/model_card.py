@@ -3,11 +3,12 @@
 ``spacy package`` shows the notes that are written here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from spacy.language import Language
+from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Model
 
@@ -50,6 +51,14 @@ def make_fill_card() -> Callable[[Language], Language]:
         return nlp
 
     return fill
+
+
+def record_scores(nlp: Language, examples: Iterable[Example]) -> None:
+    """Replace the scores in ``nlp.meta["performance"]``, after settings were changed, by those on
+    these documents: the metrics that training reports."""
+    scores = nlp.evaluate(examples)
+    weights = nlp.config["training"]["score_weights"]
+    nlp.meta["performance"] = {x: scores[x] for x in weights if scores.get(x) is not None}
 
 
 def refresh(nlp: Language) -> None:

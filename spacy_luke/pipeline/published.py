@@ -27,6 +27,12 @@ from .model_card import record_preset
 from .presets import preset_settings
 
 LUKE, NER, LINKER = "luke", "luke_ner", "luke_linker"
+_ADVICE = (
+    "These can be exported: luke_ner trained in mode full; luke_relation, luke_entity_typing and "
+    "luke_cloze trained in mode markers; luke_qa; luke_linker with rows = 'only' on a published "
+    "disambiguation model; luke. To export the encoder alone, train with a luke component that the "
+    "others listen to (configs/joint.cfg), and name it (--component luke)."
+)
 
 
 def import_checkpoint(
@@ -93,12 +99,18 @@ def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def export_component(nlp: Language, out: Path, name: str = "", source_names: bool = False) -> str:
+def export_component(
+    nlp: Language,
+    out: Path,
+    name: str = "",
+    source_names: bool = False,
+    overwrite: bool = False,
+) -> str:
     """Write a component's encoder, and its classifier if it has one, as a published directory.
 
     name: the component; by default the only one that has a published form. source_names: tensors
     get the names of the file that the encoder was read from, even if ``transformers`` does not know
-    them. Returns the published class.
+    them. overwrite: replace an existing directory. Returns the published class.
 
     Raises ConfigError for a component without a published form, and CheckpointError if ``out``
     exists or the encoder has parts that no published file has.
@@ -110,13 +122,8 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
     if model.name == ENCODER:
         checkpoint = to_checkpoint(module_of(model))
         architecture = _architecture_of(checkpoint)
-    elif not _has_published_form(component):
-        raise ConfigError(
-            f"{component.name} has no published form: no published classifier has its mode, its "
-            "classes or known names. Only luke_qa, luke_ner in mode full, luke_relation, "
-            "luke_entity_typing and luke_cloze in mode markers, and luke_linker with rows = 'only' "
-            "on a published disambiguation model can be exported."
-        )
+    elif obstacle := _obstacle(component):
+        raise ConfigError(f"{component.name} has no published form: {obstacle}. {_ADVICE}")
     elif isinstance(component, LukeLinker):
         architecture = DISAMBIGUATION.name
         checkpoint = _with_transform(
@@ -131,35 +138,46 @@ def export_component(nlp: Language, out: Path, name: str = "", source_names: boo
             component._classes(),
             component.published_nil,
         )
-    write_checkpoint(out, checkpoint, architecture, source_names)
+    write_checkpoint(out, checkpoint, architecture, source_names, overwrite)
     return architecture
 
 
 def _only(nlp: Language, name: str) -> Any:
     if name:
         raise ConfigError(f"The pipeline has no component {name!r}; it has {nlp.pipe_names}.")
-    exportable = {name: pipe for name, pipe in nlp.pipeline if _has_published_form(pipe)}
-    if len(exportable) != 1:
+    obstacles = {name: _obstacle(pipe) for name, pipe in nlp.pipeline}
+    exportable = [name for name, obstacle in obstacles.items() if not obstacle]
+    if not exportable:
+        reasons = "; ".join(f"{name}: {x}" for name, x in obstacles.items()) or "it is empty"
+        raise ConfigError(f"No component has a published form ({reasons}). {_ADVICE}")
+    if len(exportable) > 1:
         raise ConfigError(
-            f"The pipeline has {len(exportable)} components with a published form: "
-            f"{list(exportable)}. Name one (--component)."
+            f"The pipeline has {len(exportable)} components with a published form: {exportable}. "
+            "Name one (--component)."
         )
-    return next(iter(exportable.values()))
+    return nlp.get_pipe(exportable[0])
 
 
-def _has_published_form(pipe: Any) -> bool:
+def _obstacle(pipe: Any) -> str:
+    """Why a component has no published form; empty if it has one."""
     if isinstance(pipe, LukeLinker):
         mask_row = encoder_of(pipe.model).network.config.mask_row
-        return only_rows(pipe.model) and mask_row is not None
-    if isinstance(pipe, ClassifierPipe):
-        classes = pipe._classes()
-        return bool(
-            head_of(pipe.model).kind.architecture
-            and scorer_of(pipe.model).mode in PUBLISHED_MODES
-            and not head_of(pipe.model).config.get("known_labels")
-            and all(isinstance(name, str) for name in classes)
-        )
-    return getattr(getattr(pipe, "model", None), "name", "") == ENCODER
+        is_published = only_rows(pipe.model) and mask_row is not None
+        return "" if is_published else "it is not a published disambiguation model"
+    if not isinstance(pipe, ClassifierPipe):
+        is_encoder = getattr(getattr(pipe, "model", None), "name", "") == ENCODER
+        return "" if is_encoder else "not a LUKE component"
+    head = head_of(pipe.model)
+    if not head.kind.architecture:
+        return "no published class has this task"
+    mode = scorer_of(pipe.model).mode
+    if mode not in PUBLISHED_MODES:
+        return f"no published classifier has mode {mode}, and in another one its answers differ"
+    if head.config.get("known_labels"):
+        return "no published classifier reads known names"
+    if not all(isinstance(name, str) for name in pipe._classes()):
+        return "no published classifier has directions of pairs as classes"
+    return ""
 
 
 def _architecture_of(checkpoint: Checkpoint) -> str:

@@ -26,7 +26,7 @@ from ..metrics.answers import Answers
 from ..report import LOGGER
 from .classifier_pipe import ClassifierPipe
 from .filter_tuning import FilterChoice, choose_filter, open_filter
-from .model_card import refresh
+from .model_card import record_scores, refresh
 from .nil_bias import choose_bias
 from .thresholds import Goal, Thresholds, choose_thresholds
 from .trial import Trial
@@ -84,7 +84,7 @@ def make_tune(
     components: by default all that can be tuned and are not frozen. precision, recall, each_label:
         :class:`.Goal`. If it cannot be reached (yet), this is logged.
 
-    A copy is tuned and saved: training, and its scores, stay as they are.
+    A copy is tuned and saved with its scores: training, and what it reports, stay as they are.
     """
     goal = Goal(precision, recall, each_label)
 
@@ -93,12 +93,13 @@ def make_tune(
         (reader,) = resolve_dot_names(nlp.config.interpolate(), [corpus])
         frozen = nlp.config["training"]["frozen_components"]
         names = components or [name for name in tunable(nlp) if name not in frozen]
+        examples = list(reader(tuned))
         try:
-            for result in tune(tuned, list(reader(tuned)), goal, names):
+            for result in tune(tuned, examples, goal, names):
                 LOGGER.info("%s: %s", result.component, result.settings)
         except (ConfigError, CorpusError) as err:
             LOGGER.warning("A component of the saved pipeline is not tuned. %s", err)
-        tuned.meta["performance"] = {}  # that of other settings
+        record_scores(tuned, examples)
         refresh(tuned)
         return tuned
 

@@ -89,10 +89,10 @@ def _language(parts: Sequence[Partition]) -> str:
         names = ", ".join(name or "unknown" for name in languages)
         raise CorpusError(
             f"The exports are in several languages ({names}): read each into its own folder, or "
-            "set --language."
+            "set --lang."
         )
     if not languages[0]:
-        raise ConfigError(f"{parts[0].path} does not contain its language; set --language.")
+        raise ConfigError(f"{parts[0].path} does not contain its language; set --lang.")
     return languages[0]
 
 
@@ -106,7 +106,7 @@ def read_docs(
     """Read annotated documents (``.spacy`` files) as articles. Entities with a ``kb_id_`` are links
     to that id. Ids that are invalid in vocabularies are dropped and counted."""
     if not language:
-        raise ConfigError("Annotated documents do not contain their language; set --language.")
+        raise ConfigError("Annotated documents do not contain their language; set --lang.")
     check_language(language)
     paths = [path.absolute() for path in paths]
     settings = {"language": language, "source": "docs"}

@@ -61,7 +61,7 @@ def make_cloze_set(
         for key, doc in _queries(article, language, settings, report)
     )
     # The keys are hashes: the smallest are a random sample, whatever the order of the articles.
-    chosen = heapq.nsmallest(settings.number, found) if settings.number else list(found)
+    chosen = heapq.nsmallest(settings.limit, found) if settings.limit else list(found)
     parts: dict[str, list[Doc]] = {part: [] for part in PARTS}
     for _, _, doc in sorted(chosen, key=lambda x: (x[1], x[2].user_data["link"])):
         parts[part_of(doc.user_data["title"], settings)].append(doc)

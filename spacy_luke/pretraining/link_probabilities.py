@@ -32,11 +32,11 @@ def build_link_table(
     languages = occurrences.settings["languages"]
     if not language and len(languages) > 1:
         raise ConfigError(
-            f"A link table has one language: set --language to one of {', '.join(languages)}."
+            f"A link table has one language: set --lang to one of {', '.join(languages)}."
         )
     language = language or languages[0]
     if language not in languages:
-        raise ConfigError(f"--language is {language!r}; use one of {', '.join(languages)}.")
+        raise ConfigError(f"--lang is {language!r}; use one of {', '.join(languages)}.")
     (path,) = occurrences.paths(FILE)
     counts = Counter({KEPT: 0, "texts": 0})
     for _ in _entries(path, language, settings, counts):

@@ -87,7 +87,7 @@ def read_linked_text(
     Raises CorpusError if all are bad.
     """
     if not language:
-        raise ConfigError("JSON lines do not contain their language; set --language.")
+        raise ConfigError("JSON lines do not contain their language; set --lang.")
     check_language(language)
     parts = [part for path in paths for part in _parts(path.absolute(), part_size)]
     settings = {"language": language, "source": "linked text", "part_size": part_size}

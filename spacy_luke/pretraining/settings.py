@@ -111,20 +111,20 @@ class LinkTableSettings:
 class ClozeSettings:
     """Which queries of cloze sets are made from articles.
 
-    number: most queries, of all parts; they are drawn by seed. 0: all.
-    max_words: most words of a passage. Punctuation and white space count.
+    limit: maximum queries, of all parts; they are drawn by seed. 0: all.
+    max_words: maximum words of a passage. Punctuation and white space count.
     dev, test: shares of the articles, drawn by seed and title, whose queries are in these parts.
     """
 
-    number: int = 0
+    limit: int = 0
     max_words: int = 300
     dev: float = 0.0
     test: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.number < 0:
-            raise ConfigError(f"--number is {self.number}; use 0 (all) or more.")
+        if self.limit < 0:
+            raise ConfigError(f"--limit is {self.limit}; use 0 (all) or more.")
         if self.max_words < 1:
             raise ConfigError(f"--max-words is {self.max_words}; use 1 or more.")
         if min(self.dev, self.test) < 0 or self.dev + self.test >= 1:

@@ -89,7 +89,7 @@ def test_withheld_answers_are_not_scored(run, tmp_path):
     code, output = run(squad([[bare]]), "out.json")
     assert code == 0 and load(tmp_path / "out.json") == {"7": "Ada King"}
     assert "exact match" not in output
-    code, output = run(squad([[bare, question("b", "Who?", "King")]]), "out.json")
+    code, output = run(squad([[bare, question("b", "Who?", "King")]]), "out.json", "--force")
     assert "all questions 0.00 66.67 1" in output
 
 

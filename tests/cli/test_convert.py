@@ -42,7 +42,7 @@ def ents(docs):
 
 def test_columns_are_written_and_reported(run, tmp_path):
     (tmp_path / "in.conll").write_text(COLUMNS)
-    code, output = run("conll", "in.conll", "deep/out.spacy", "-n", "2")
+    code, output = run("conll", "in.conll", "deep/out.spacy", "--n-sents", "2")
     assert code == 0
     docs = load(tmp_path / "deep" / "out.spacy")
     assert ents(docs) == [[("Ada Lovelace", "PER"), ("London", "LOC")]]
@@ -310,7 +310,7 @@ def test_a_file_goes_into_a_directory_that_exists(run, tmp_path):
         (["columns", "data", "out"], "would both be written to out/a.spacy"),
         (["jsonl", "data", "out"], "no file that ends in .json, .jsonl, .ndjson"),
         (["columns", "in.conll", "out.spacy", "--scheme", "x"], "scheme is 'x'"),
-        (["columns", "in.conll", "out.spacy", "-n", "0"], "n_sents is 0"),
+        (["columns", "in.conll", "out.spacy", "--n-sents", "0"], "n_sents is 0"),
         (["columns", "in.conll", "out.spacy", "--alignment", "expand"], "does not take"),
         (["jsonl", "in.conll", "out.spacy", "--alignment", "near"], "alignment is 'near'"),
         (["docred", "in.conll", "out.spacy", "--alignment", "split"], "does not take"),

@@ -220,9 +220,9 @@ def test_a_source_without_biases_is_told(full, tmp_path, make_checkpoint, caplog
 @pytest.mark.parametrize(
     "lines,says",
     [
-        ('{"name": "x"}', "record 1"),
-        ('{"title": 3}', "record 1"),
-        ('["x"]', "record 1"),
+        ('{"name": "x"}', "line 1: a title is required"),
+        ('{"title": 3}', "line 1: a title is required"),
+        ('["x"]', "line 1 is a list"),
         ("{", "line 1"),
     ],
 )
@@ -267,3 +267,19 @@ def test_mistakes_are_named(full, tmp_path):
     assert "no LUKE encoder" in failed(full, tmp_path / "out", "--lite", "--component", "ner")
     assert "--form is 'tiny'" in failed(full, tmp_path / "out", "--form", "tiny")
     assert not (tmp_path / "out").exists()
+
+
+def test_entities_may_be_added_by_csv(full, tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("title,description\nAtlantis,Atlantis is an island\nLemuria,\n", "utf8")
+    output = run(full, tmp_path / "out", "--add", path)
+    assert "Added 2 entities" in output and "25 entities (before: 23)" in output
+    assert {"Atlantis", "Lemuria"} <= checkpoint(tmp_path / "out").entities.names.keys()
+
+
+def test_scores_of_other_entities_are_removed(full, tmp_path):
+    nlp = spacy.load(full)
+    nlp.meta["performance"] = {"score": 0.5}
+    nlp.to_disk(tmp_path / "scored")
+    run(tmp_path / "scored", tmp_path / "out", "--lite")
+    assert spacy.load(tmp_path / "out").meta["performance"] == {}

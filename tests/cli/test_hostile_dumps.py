@@ -115,7 +115,7 @@ def test_dumps_of_several_languages_are_not_taken_for_one(tmp_path):
     files = [tmp_path / "de.xml", tmp_path / ".xml"]
     output = failed(run("articles", *files, "-o", tmp_path / "out", "--no-progress"))
     assert "several languages (unknown, de)" in output
-    result = run("articles", *files, "-o", tmp_path / "out", "--no-progress", "--language", "de")
+    result = run("articles", *files, "-o", tmp_path / "out", "--no-progress", "--lang", "de")
     assert result.exit_code == 0
 
 
@@ -170,7 +170,7 @@ def test_neither_engine_nor_workers_change_a_byte_of_the_articles(tmp_path):
     found = []
     for engine, n in (("local", 1), ("local", 2), ("local", 3), ("dask", 2)):
         out = tmp_path / f"{engine}-{n}"
-        result = run("articles", *files, "-o", out, "--no-progress", "--engine", engine, "-n", n)
+        result = run("articles", *files, "-o", out, "--no-progress", "--engine", engine, "-w", n)
         assert result.exit_code == 0, result.output
         found.append(snapshot(out))
     assert all(x == found[0] for x in found) and len(found[0]) > 4 * 3

@@ -101,7 +101,7 @@ def test_annotated_documents_have_the_entities_that_they_link_to(tmp_path):
     doc = spacy.blank("en")("Ada met Bo and Ada.")
     doc.ents = [Span(doc, i, i + 1, "P", kb_id=x) for i, x in ((0, "Q1"), (2, "NIL"), (4, "Q1"))]
     DocBin(docs=[doc]).to_disk(tmp_path / "a.spacy")
-    run("articles", tmp_path / "a.spacy", "--out", tmp_path / "articles", "--language", "en")
+    run("articles", tmp_path / "a.spacy", "--output", tmp_path / "articles", "--lang", "en")
     run("kb", tmp_path / "articles", tmp_path / "kb")
     kb = opened(tmp_path / "kb")
     assert len(kb) == 1 and kb.entity("Q1").aliases == {"Ada": 2, "Q1": 0}
@@ -119,7 +119,7 @@ def test_entities_are_added_changed_and_removed(things, tmp_path):
         changes,
         "--remove",
         tmp_path / "ids.txt",
-        "--out",
+        "--output",
         tmp_path / "b",
     )
     assert "entities added: 1" in output and "were not removed: 1 (first: Q99)" in output
@@ -135,10 +135,15 @@ def test_the_knowledge_base_of_a_pipeline_is_changed_in_place(things, tmp_path):
     nlp.add_pipe("entity_linker", config={"generate_empty_kb": {"@misc": "spacy-luke.EmptyKB.v1"}})
     nlp.get_pipe("entity_linker").set_kb(lambda vocab: MappedKB.open(things, vocab))
     nlp.initialize(lambda: [spacy.training.Example.from_dict(nlp.make_doc("a"), {})])
+    nlp.meta["performance"] = {"nel_micro_f": 0.5}
     nlp.to_disk(tmp_path / "pipeline")
-    changes = write_jsonl(tmp_path / "add.jsonl", [{"id": "new", "name": "It"}])
+    changes = tmp_path / "add.csv"
+    changes.write_text("id,name,aliases,count\nnew,It,That|This,3\n")
     run("kb-edit", tmp_path / "pipeline", "--add", changes)
-    assert "new" in spacy.load(tmp_path / "pipeline").get_pipe("entity_linker").kb
+    edited = spacy.load(tmp_path / "pipeline")
+    kb = edited.get_pipe("entity_linker").kb
+    assert found(kb, "That") == found(kb, "It") == [("new", "exact")]
+    assert edited.meta["performance"] == {}  # those of another knowledge base
     assert "new" not in opened(things)
     spacy.blank("en").to_disk(tmp_path / "other")
     assert "it has none" in run("kb-edit", tmp_path / "other", "--add", changes, status=1)

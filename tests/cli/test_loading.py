@@ -1,98 +1,109 @@
-"""Pipelines of commands: directories and installed packages, with code of their own."""
+"""Pipelines of commands: directories, and installed packages, which are never changed."""
 
+import shutil
 import sys
 
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.cli.package import package
 from typer.testing import CliRunner
 
 from spacy_luke.cli import app
-from spacy_luke.cli.loading import load_pipeline
+from spacy_luke.cli.loading import get_pipeline_directory, load_pipeline
 from spacy_luke.errors import ConfigError
-
-CODE = """
-import spacy
-
-@spacy.Language.factory("test_code", assigns=["doc.ents"])
-def make(nlp, name):
-    def find(doc):
-        doc.set_ents([spacy.tokens.Span(doc, 0, 1, "PER")])
-        return doc
-    return find
-"""
+from spacy_luke.pipeline.published import import_checkpoint
+from tests.cli.answering import make_answers_by_rule  # noqa: F401  (registers the factory)
 
 
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    """An installed package of a pipeline that finds "Ada"."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Ada"}])
-    nlp.meta.update(name="found", version="1.0.0")
-    site = tmp_path / "site"
-    (site / "en_found").mkdir(parents=True)
-    nlp.to_disk(site / "en_found" / "en_found-1.0.0")
-    (site / "en_found" / "meta.json").write_text(
-        (site / "en_found" / "en_found-1.0.0" / "meta.json").read_text()
-    )
-    (site / "en_found" / "__init__.py").write_text(
-        "from pathlib import Path\nfrom spacy.util import load_model_from_init_py\n\n"
-        "def load(**overrides):\n    return load_model_from_init_py(__file__, **overrides)\n"
-    )
-    (site / "en_found-1.0.0.dist-info").mkdir()
-    (site / "en_found-1.0.0.dist-info" / "METADATA").write_text("Name: en_found\nVersion: 1.0.0\n")
-    monkeypatch.syspath_prepend(site)
-    yield "en_found"
-    sys.modules.pop("en_found", None)
+@pytest.fixture(scope="module")
+def installed(make_checkpoint, tmp_path_factory):
+    """A folder for ``sys.path`` with the package ``en_tiny``, as pip leaves it."""
+    path = tmp_path_factory.mktemp("packages")
+    nlp = import_checkpoint(str(make_checkpoint("luke", "LukeForMaskedLM")), "en")
+    nlp.add_pipe("known_names")
+    nlp.add_pipe("answers_by_rule")
+    nlp.meta["name"] = "tiny"
+    nlp.to_disk(path / "saved")
+    (path / "built").mkdir()
+    package(path / "saved", path / "built", create_sdist=False, silent=True)
+    source = path / "built" / "en_tiny-0.0.0"
+    shutil.copy(source / "meta.json", source / "en_tiny")  # as its setup.py does
+    info = source / "en_tiny-0.0.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: en_tiny\nVersion: 0.0.0\n")
+    return source
 
 
-@pytest.fixture
-def docs(tmp_path):
-    doc = spacy.blank("en")("Ada left")
-    doc.ents = [doc.char_span(0, 3, "PER")]
-    DocBin(docs=[doc]).to_disk(tmp_path / "docs.spacy")
-    return str(tmp_path / "docs.spacy")
-
-
-def test_an_installed_package_is_loaded_by_its_name(package, docs, tmp_path, monkeypatch):
-    assert load_pipeline(package).pipe_names == ["entity_ruler"]
-    done = CliRunner().invoke(app, ["evaluate", package, docs])
-    assert done.exit_code == 0 and "ents_f 100.00" in " ".join(done.output.split())
-    page = str(tmp_path / "page.html")
-    assert CliRunner().invoke(app, ["page", package, docs, page]).exit_code == 0
+@pytest.fixture(autouse=True)
+def paths(installed, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(installed))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / package).mkdir()  # not a pipeline
-    assert load_pipeline(package).pipe_names == ["entity_ruler"]
+    yield
+    for name in [x for x in sys.modules if x.partition(".")[0] == "en_tiny"]:
+        del sys.modules[name]
 
 
-def test_a_pipeline_is_loaded_with_its_code(docs, tmp_path):
-    spacy.blank("en").to_disk(tmp_path / "model")
-    config = tmp_path / "model" / "config.cfg"
-    text = config.read_text().replace("pipeline = []", 'pipeline = ["found"]')
-    text = text.replace("[components]", '[components]\n\n[components.found]\nfactory = "test_code"')
-    config.write_text(text)
-    with pytest.raises(ConfigError, match="model cannot be loaded: .*test_code"):
-        load_pipeline(tmp_path / "model")
-    code = tmp_path / "code.py"
-    code.write_text(CODE)
-    args = ["evaluate", str(tmp_path / "model"), docs, "--code", str(code)]
-    done = CliRunner().invoke(app, args)
-    assert done.exit_code == 0, done.output
-    assert load_pipeline(tmp_path / "model", code)("Ada left").ents[0].text == "Ada"
+def run(*args, status=0) -> str:
+    result = CliRunner().invoke(app, [*map(str, args)], env={"COLUMNS": "300"})
+    assert result.exit_code == status, result.output
+    return " ".join(result.output.split())
+
+
+def test_a_pipeline_is_a_package_or_a_directory(installed):
+    directory = get_pipeline_directory("en_tiny")
+    assert directory == installed / "en_tiny" / "en_tiny-0.0.0"
+    names = [load_pipeline(x).pipe_names for x in ("en_tiny", directory, str(directory))]
+    assert names == [["luke", "known_names", "answers_by_rule"]] * 3
+    changed = load_pipeline("en_tiny", {"components.luke.model.entity_table": "half"})
+    assert changed.config["components"]["luke"]["model"]["entity_table"] == "half"
+
+
+@pytest.mark.parametrize("name", ["nowhere", "spacy", "pytest"])
+def test_what_is_neither_is_one_error(name):
+    with pytest.raises(ConfigError, match=f"PIPELINE: .*{name}.* (of|not) a"):
+        load_pipeline(name)
+
+
+def test_commands_that_read_a_pipeline_take_a_package(tmp_path):
+    assert "LukeForMaskedLM" in run("export", "en_tiny", "checkpoint")
+    assert "4 entities (before: 23)" in run("entity-table", "en_tiny", "small", "--lite")
+    assert spacy.load(tmp_path / "small").pipe_names[0] == "luke"
+    assert "names: 0" in run("names", "en_tiny")
+    (tmp_path / "asked.jsonl").write_text('{"text": "Ada in 1843.", "questions": ["When?"]}\n')
+    assert "1 of 1 questions" in run("answer", "en_tiny", "asked.jsonl", "answers.jsonl")
+    (tmp_path / "kb.csv").write_text("id,name\nQ1,Ada\n")
+    assert "vectors made: 1 of 1" in run("kb", "kb.csv", "kb", "--pipeline", "en_tiny")
+    run("entity-table", tmp_path / "small", "joined", "--from", "en_tiny")
 
 
 @pytest.mark.parametrize(
-    ("content", "fault"),
-    [(None, "code.py is not a file"), ("import absent_module", "code.py: ModuleNotFoundError")],
+    "command",
+    [
+        ["tune", "en_tiny", "dev.spacy"],
+        ["names", "en_tiny", "--add", "kb.csv"],
+        ["names", "en_tiny", "--set", "kb.csv"],
+        ["kb-edit", "en_tiny", "--add", "kb.csv"],
+    ],
 )
-def test_bad_code_is_one_error(tmp_path, content, fault):
-    if content is not None:
-        (tmp_path / "code.py").write_text(content)
-    with pytest.raises(ConfigError, match=fault):
-        load_pipeline(tmp_path, tmp_path / "code.py")
+def test_a_package_is_not_changed_in_place(command):
+    output = run(*command, status=1)
+    assert "en_tiny is an installed package. Packages are not changed in place" in output
+    assert "spacy.load('en_tiny').to_disk(DIRECTORY)" in output
 
 
-def test_what_is_neither_a_pipeline_nor_a_package_is_an_error(tmp_path):
-    for name in (tmp_path, "absent_pipeline"):
-        with pytest.raises(ConfigError, match="not the directory of a trained pipeline, and not"):
-            load_pipeline(name)
+def test_what_exists_is_kept_without_force_and_replaced_only_by_its_kind(tmp_path):
+    commands = [
+        ["export", "en_tiny", "out"],
+        ["entity-table", "en_tiny", "out", "--lite"],
+    ]
+    for command in commands:
+        target = tmp_path / "out"
+        run(*command)
+        before = sorted(x.stat().st_mtime_ns for x in target.rglob("*"))
+        assert "out exists; use --force to replace it" in run(*command, status=1)
+        assert sorted(x.stat().st_mtime_ns for x in target.rglob("*")) == before
+        run(*command, "--force")
+        assert sorted(x.stat().st_mtime_ns for x in target.rglob("*")) != before
+        other = next(x for x in commands if x is not command)
+        assert "--force only replaces one with" in run(*other, "--force", status=1)
+        target.rename(tmp_path / f"done-{command[0]}")

@@ -72,6 +72,8 @@ def test_a_pipeline_saved_without_its_list_gets_one(tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("known_names").set_names(NAMES)
     nlp.to_disk(tmp_path / "model")
+    nlp.meta["performance"] = {"ents_f": 0.5}
+    nlp.to_disk(tmp_path / "model")
     pipe = nlp.get_pipe("known_names")
     shutil.rmtree(tmp_path / "model" / "known_names")
     pipe.to_disk(tmp_path / "model" / "known_names", exclude=["names"])
@@ -79,13 +81,14 @@ def test_a_pipeline_saved_without_its_list_gets_one(tmp_path):
     assert run(tmp_path / "model") == "names: 0"
     run(tmp_path / "model", "--add", write_jsonl(tmp_path / "a.jsonl", NAMES))
     assert found(tmp_path / "model") == ["Ada", "Countess", "London"]
+    assert spacy.load(tmp_path / "model").meta["performance"] == {}  # those of another list
 
 
 def test_mistakes_are_one_message(pipeline, tmp_path):
     assert "neither a trained pipeline nor" in run(tmp_path, status=1)
     spacy.blank("en").to_disk(tmp_path / "other")
     assert "are: none." in run(tmp_path / "other", status=1)
-    assert "--name is 'x'" in run(pipeline, "--name", "x", status=1)
+    assert "--component is 'x'" in run(pipeline, "--component", "x", status=1)
     path = write_jsonl(tmp_path / "bad.jsonl", [{"name": 3, "label": "X"}])
     assert "bad.jsonl, line 1: name is 3" in run(pipeline, "--set", path, status=1)
     damaged = pipeline / "known_names" / "names" / "entry_ids.npy"
@@ -102,7 +105,7 @@ def test_several_components_are_told_apart(tmp_path):
         nlp.add_pipe("known_names", name=name, config={"spans_key": name}).set_names(NAMES)
     nlp.to_disk(tmp_path / "model")
     good = write_jsonl(tmp_path / "good.jsonl", NAMES[1:])
-    assert "one, two. Choose one by --name" in run(tmp_path / "model", "--set", good, status=1)
-    run(tmp_path / "model", "--set", good, "--name", "two")
+    assert "one, two. Choose one by --component" in run(tmp_path / "model", "--set", good, status=1)
+    run(tmp_path / "model", "--set", good, "--component", "two")
     doc = spacy.load(tmp_path / "model")("Ada in London")
     assert [len(doc.spans[x]) for x in ("one", "two")] == [2, 1]

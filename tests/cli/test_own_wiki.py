@@ -161,7 +161,7 @@ def test_exports_of_several_wikis_are_told(tmp_path, caplog):
     other = export(page("Berlin", "Another [[Laptop]]."), language="en")
     (tmp_path / "other.xml").write_text(other.replace("<sitename>Wiki", "<sitename>Two"), "utf8")
     (tmp_path / "acme.xml").write_text(export(*PAGES, language="en"), "utf8")
-    command = ["articles", tmp_path, "-o", tmp_path / "articles", "-n", "1", "--no-progress"]
+    command = ["articles", tmp_path, "-o", tmp_path / "articles", "-w", "1", "--no-progress"]
     assert CliRunner().invoke(app, list(map(str, command))).exit_code == 0
     assert "of several wikis (Wiki, https://x.example/wiki/A: " in caplog.text
     assert read_manifest(tmp_path / "articles", STAGE).counts["repeated page"] == 1
@@ -181,7 +181,7 @@ def test_a_plain_dump_beside_its_multistream_file_is_not_read_again(tmp_path, ca
     data = export(*PAGES, language="en", namespaces=NAMESPACES).encode()
     (tmp_path / "acme-pages-articles.xml.bz2").write_bytes(bz2.compress(data, 1))
     (tmp_path / "acme-pages-articles-multistream.xml.bz2").write_bytes(bz2.compress(data, 9))
-    command = ["articles", tmp_path, "-o", tmp_path / "articles", "-n", "1", "--no-progress"]
+    command = ["articles", tmp_path, "-o", tmp_path / "articles", "-w", "1", "--no-progress"]
     result = CliRunner().invoke(app, list(map(str, command)))
     assert result.exit_code == 0, result.output
     manifest = read_manifest(tmp_path / "articles", STAGE)

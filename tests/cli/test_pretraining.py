@@ -71,7 +71,7 @@ def test_a_dump_becomes_a_table_of_link_probabilities(tmp_path):
     ((first, second),) = LinkedMentions(tmp_path / "links").find([doc])
     assert (first.text, first.kb_id_) == ("Carrowick", "Carrowick")
     assert (second.text, second.kb_id_) == ("HALLIN", "Hallin")
-    assert "exists; remove it" in fail(*table)
+    assert "exists; use --force" in fail(*table)
     assert "No text was kept" in run(*table, "--force", "--min-count", 1_000)
     assert "--min-share is 0.2" in fail(*table, "--force", "--min-share", 0.2)
     (tmp_path / "links" / "links.json").unlink()
@@ -109,7 +109,7 @@ def test_annotated_documents_are_pretraining_data(bert_dir, tmp_path):
         doc.ents = [Span(doc, 0, 1, "PER", kb_id="Q7259"), Span(doc, 4, 5, "LOC", kb_id="Q84")]
         docs.append(doc)
     DocBin(docs=docs).to_disk(tmp_path / "docs.spacy")
-    run(*prepare(tmp_path, tmp_path / "docs.spacy", bert_dir, "--language", "en"))
+    run(*prepare(tmp_path, tmp_path / "docs.spacy", bert_dir, "--lang", "en"))
     counts = read_manifest(tmp_path / "shards", "shards").counts
     assert counts["entities, train"] + counts["entities, held out"] == 40
 

@@ -2,10 +2,12 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import spacy
 from spacy.cli import app
+from spacy.cli.package import generate_readme
 from spacy.tokens import DocBin
 from spacy.training import Example
 from typer.testing import CliRunner
@@ -25,6 +27,7 @@ def trained(bert_dir, tmp_path_factory):
     nlp.initialize(lambda: examples)
     fit(nlp, examples, 60)
     nlp.add_pipe("sentencizer", first=True)
+    nlp.meta["performance"] = {"ents_f": 0.0}  # as after training
     nlp.to_disk(path / "model")
     docs = [eg.reference for eg in examples]
     DocBin(docs=docs).to_disk(path / "dev.spacy")
@@ -72,7 +75,7 @@ def test_what_is_chosen_is_shown_reported_and_kept(run, trained, tmp_path):
     assert spacy.load(trained / "model").evaluate(data(trained))["ents_r"] == 0.0
     report = tmp_path / "report" / "tuned.json"
     code, output = run(
-        "model", "dev.spacy", "--out", str(tmp_path / "tuned"), "--report", str(report)
+        "model", "dev.spacy", "--output", str(tmp_path / "tuned"), "--report", str(report)
     )
     assert code == 0 and "F 0.00 100.00" in output
     nlp = spacy.load(tmp_path / "tuned")
@@ -83,12 +86,16 @@ def test_what_is_chosen_is_shown_reported_and_kept(run, trained, tmp_path):
     )
     assert f"nil_bias {bias:.4g}" in output
     assert nlp.evaluate(data(trained))["ents_f"] == 1.0
-    assert spacy.load(trained / "model").get_pipe("luke_ner").nil_bias == -20.0
+    before = spacy.load(trained / "model")
+    assert before.get_pipe("luke_ner").nil_bias == -20.0
+    assert before.meta["performance"]["ents_f"] == 0.0
+    assert nlp.meta["performance"]["ents_f"] == 1.0
+    assert "| `ENTS_F` | 100.00 |" in generate_readme(nlp.meta)
 
 
 def test_relations_and_types_of_given_entities_are_tuned_too(run, trained, tmp_path):
     tuned = str(tmp_path / "tuned")
-    code, output = run("given", "given.spacy", "--precision", "0.8", "--out", tuned)
+    code, output = run("given", "given.spacy", "--precision", "0.8", "--output", tuned)
     assert code == 0, output
     assert "luke_relation" in output and "luke_entity_typing" in output
     nlp = spacy.load(tuned)
@@ -96,7 +103,12 @@ def test_relations_and_types_of_given_entities_are_tuned_too(run, trained, tmp_p
         cfg = nlp.get_pipe(name).cfg
         assert cfg["calibration"] is not None and cfg["threshold"] != 0.5
         assert nlp.config["components"][name]["threshold"] == pytest.approx(cfg["threshold"])
-    code, output = run("given", "given.spacy", "--component", "luke_relation", "--out", tuned)
+    again = ["given", "given.spacy", "--component", "luke_relation", "--output", tuned]
+    before = contents(Path(tuned))
+    code, output = run(*again)
+    assert code == 1 and f"{tuned} exists; use --force to replace it" in output
+    assert contents(Path(tuned)) == before
+    code, output = run(*again, "--force")
     assert code == 0 and "luke_entity_typing" not in output
 
 

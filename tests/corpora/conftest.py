@@ -10,6 +10,7 @@ from spacy.tokens import Doc, DocBin
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.formats import get_format
 from spacy_luke.corpora.options import ConvertOptions
+from tests.conftest import require_data
 
 
 class Result(NamedTuple):
@@ -52,8 +53,7 @@ def convert_real(data_dir):
 
     def run(name: str, reader: Any, lang: str = "en", **options: Any) -> Result:
         path = data_dir / name
-        if not path.exists():
-            pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+        require_data(path)
         report = Report()
         return Result(
             list(reader(path, spacy.blank(lang), ConvertOptions(**options), report)), report

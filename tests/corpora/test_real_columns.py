@@ -1,16 +1,12 @@
 """Published corpora are read whole."""
 
-import os
-from pathlib import Path
-
 import pytest
 import spacy
 
 from spacy_luke.corpora.columns import read_columns
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.options import ConvertOptions
-
-DATA = Path(os.environ.get("SPACY_LUKE_DATA") or Path(__file__).parents[3] / "shared" / "data")
+from tests.conftest import DATA, require_data
 
 # file: sentences, words, entities (each B- tag of these clean IOB2 files begins one)
 SIZES = {
@@ -27,8 +23,7 @@ SIZES = {
 @pytest.mark.parametrize("name", SIZES)
 def test_no_sentence_word_or_entity_is_lost(name):
     path = DATA / name
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+    require_data(path)
     report = Report()
     for _ in read_columns(path, spacy.blank("en"), ConvertOptions(), report):
         pass

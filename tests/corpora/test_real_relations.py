@@ -12,6 +12,7 @@ from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.docred import read_docred
 from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.corpora.semeval import read_semeval
+from tests.conftest import require_data
 
 # file: sentences, and those of each relation; the two files together are the counts of the
 # task's paper (Hendrickx et al. 2010, table 1)
@@ -50,8 +51,7 @@ SEMEVAL = {
 @pytest.fixture
 def find(data_dir):
     def path(name):
-        if not (data_dir / name).exists():
-            pytest.skip(f"{data_dir / name} is absent")
+        require_data(data_dir / name)
         return data_dir / name
 
     return path

@@ -12,11 +12,9 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed, get_current_ops, use_ops, xp2torch
 
-from spacy_luke.annotations.queries import set_completions, set_queries
-from spacy_luke.annotations.questions import set_answers, set_questions
 from spacy_luke.layers.arrays import to_torch
+from tests.configs.corpus import write_corpus
 from tests.configs.test_configs import ENCODERS
-from tests.kb.conftest import build
 from tests.saved.make import ENCODER, WITHOUT, configs, documents, examples
 
 RATE = 1e-3
@@ -176,29 +174,9 @@ def counts(case: str, encoder: str) -> dict[str, dict[str, int]]:
 def config(name: str, encoder: str, folder: Path) -> None:
     """``spacy train`` of a shipped config on the device in bf16, and its pipeline on the CPU."""
     from spacy.cli.train import train
-    from spacy.tokens import DocBin
 
-    path = folder / "corpus.spacy"
-    docs = documents(spacy.blank("en"))
-    names = sorted({ent.text for doc in docs for ent in doc.ents})
-    records = ({"id": f"{x} {i}", "name": x, "type": "X"} for x in names for i in range(2))
-    build(folder / "kb", list(records))
-    for doc in docs:
-        for ent in doc.ents:
-            for token in ent:
-                token.ent_kb_id_ = f"{ent.text} 1"
-        if doc.ents:
-            set_queries(doc, ["@placeholder was there ."])
-            set_completions(doc, [[(doc.ents[0].text, [doc.ents[0]])]])
-            set_questions(doc, ["Who was there ?", "Why ?"])
-            set_answers(doc, [[doc.ents[0]], []])
-    DocBin(docs=docs, store_user_data=True).to_disk(path)
-    of_kb = {"linker": "paths.kb", "all": "paths.kb", "known": "paths.names"}
     overrides = {
-        **({of_kb[name]: str(folder / "kb")} if name in of_kb else {}),
-        "paths.train": str(path),
-        "paths.dev": str(path),
-        "paths.encoder": encoder,
+        **write_corpus(name, encoder, folder),
         "training.max_steps": 2,
         "training.eval_frequency": 1,
         "training.logger.progress_bar": False,

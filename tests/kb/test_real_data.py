@@ -9,6 +9,7 @@ from benchmarks.knowledge_base import SETTINGS, mapped_lookup, scores
 from benchmarks.linking_data import diseases, places
 from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.knowledge_base import MappedKB
+from tests.conftest import require_data
 
 
 @pytest.mark.parametrize(
@@ -20,8 +21,7 @@ from spacy_luke.kb.knowledge_base import MappedKB
     ],
 )
 def test_recall(data_dir: Path, tmp_path: Path, read, folder, part, row, least):
-    if not (data_dir / folder).is_dir():
-        pytest.skip(f"{data_dir / folder} is absent; set SPACY_LUKE_DATA to the folder of the data")
+    require_data(data_dir / folder)
     entities, parts = read(data_dir, tmp_path)
     build_kb(entities, tmp_path / "kb", "en")
     kb = MappedKB.open(tmp_path / "kb", Vocab())

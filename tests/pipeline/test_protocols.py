@@ -29,7 +29,7 @@ from spacy_luke.model.network import LukeModel
 from spacy_luke.pipeline.confidence import Confidence
 from spacy_luke.pipeline.decoding import decode
 from spacy_luke.pipeline.published import import_checkpoint
-from tests.conftest import write_json
+from tests.conftest import require_data, write_json
 
 transformers = pytest.importorskip("transformers")
 
@@ -49,8 +49,7 @@ def golden(name: str) -> dict:
 @pytest.fixture(scope="module")
 def vocabulary(data_dir):
     path = data_dir / "roberta-vocab"
-    if not path.is_dir():
-        pytest.skip(f"no RoBERTa vocabulary: {path} does not exist")
+    require_data(path)
     return path
 
 

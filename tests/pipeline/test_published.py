@@ -324,8 +324,16 @@ def test_modes_of_our_own_are_not_exported(luke_dir, tmp_path, mode):
     nlp = spacy.blank("en")
     nlp.add_pipe("luke_ner", config={"model": model}).add_label("PER")
     nlp.initialize()
-    with pytest.raises(ConfigError, match="no published form"):
+    with pytest.raises(ConfigError, match=f"luke_ner has no published form: .* mode {mode}"):
         export_component(nlp, tmp_path / "out", "luke_ner")
+    nlp.add_pipe("sentencizer", first=True)
+    with pytest.raises(ConfigError) as caught:
+        export_component(nlp, tmp_path / "out")
+    message = str(caught.value)
+    assert "No component has a published form (sentencizer: not a LUKE component" in message
+    assert f"luke_ner: no published classifier has mode {mode}" in message
+    assert "luke_ner trained in mode full" in message and "--component luke" in message
+    assert not (tmp_path / "out").exists()
 
 
 def test_which_component_is_exported_must_be_clear(luke_dir, published, tmp_path):

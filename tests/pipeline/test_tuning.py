@@ -163,7 +163,8 @@ def test_the_callback_tunes_a_copy_that_training_saves(nlp, tmp_path):
     assert saved is not nlp
     assert saved.evaluate(make_examples(saved))["ents_f"] == 1.0
     assert saved.get_pipe("luke_ner").calibration is not None
-    assert saved.meta["performance"] == {}
+    assert saved.meta["performance"]["ents_f"] == 1.0  # the tuned pipeline's
+    assert nlp.meta["performance"] == {"ents_f": 0.1}
     assert dict(nlp.get_pipe("luke_ner").cfg) == before and vars(scorer) == settings
     saved.to_disk(tmp_path / "saved")
     loaded = spacy.load(tmp_path / "saved")

@@ -11,6 +11,7 @@ from spacy_luke.pretraining.article_docs import read_article_docs
 from spacy_luke.pretraining.articles import read_docs, read_dump
 from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.settings import DumpSettings
+from tests.conftest import require_data
 from tests.pretraining.articles import article, make_articles
 
 OTHERS = [
@@ -120,8 +121,7 @@ def test_a_folder_that_is_incomplete_or_damaged_is_refused(tmp_path):
 
 def test_a_published_export_keeps_every_link(data_dir, tmp_path):
     path = data_dir / "wikipedia" / "minidumps" / "de-wiki.xml.bz2"
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+    require_data(path)
     engine = Engine(workers=1)
     manifest = read_dump(
         [path], tmp_path / "articles", engine, DumpSettings("de"), show_progress=False

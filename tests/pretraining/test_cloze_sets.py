@@ -106,14 +106,14 @@ def test_articles_are_split_and_queries_drawn_by_seed(tmp_path):
     assert len(titles) == 3 and sum(map(len, titles.values())) == 20
     settings = ClozeSettings(dev=0.2, test=0.2)
     assert all(part_of(x, settings) == part for part, found in titles.items() for x in found)
-    some = [make(tmp_path / "a", dev=0.2, test=0.2, number=25, seed=x) for x in (0, 0, 1)]
+    some = [make(tmp_path / "a", dev=0.2, test=0.2, limit=25, seed=x) for x in (0, 0, 1)]
     texts = [[[described(x) for x in docs] for docs in y.parts.values()] for y in some]
     assert texts[0] == texts[1] != texts[2]
     assert sum(map(len, texts[0])) == 25
 
 
 @pytest.mark.parametrize(
-    "settings", [{"number": -1}, {"max_words": 0}, {"dev": -0.1}, {"dev": 0.5, "test": 0.5}]
+    "settings", [{"limit": -1}, {"max_words": 0}, {"dev": -0.1}, {"dev": 0.5, "test": 0.5}]
 )
 def test_invalid_settings_are_errors(settings):
     with pytest.raises(ConfigError, match="use"):
@@ -145,7 +145,7 @@ def test_the_command_splits_and_repeats_itself(tmp_path):
     folder = tmp_path / "articles"
     make_articles(folder, ([long_article(i, f"Ferry {i}") for i in range(12)], []))
     for name in ("one", "two"):
-        options = ["--dev", "0.3", "--test", "0.2", "--number", "40", "--json"]
+        options = ["--dev", "0.3", "--test", "0.2", "--limit", "40", "--json"]
         assert run(folder, tmp_path / name, *options).exit_code == 0
     files = {x.name: x.read_bytes() for x in (tmp_path / "one").iterdir()}
     assert sorted(files) == ["dev.json", "test.json", "train.json"]
@@ -177,6 +177,6 @@ def test_wrong_arguments_are_errors(tmp_path):
 @pytest.mark.slow
 def test_real_wikis(data_dir, tmp_path, name, least, most):
     read_dump([data_dir / "wikipedia" / name], tmp_path / "a", Engine(workers=1))
-    counts = make(tmp_path / "a", number=200).counts
+    counts = make(tmp_path / "a", limit=200).counts
     share = counts["links to an entity that another sentence links"] / counts["links"]
     assert least < share < most and counts["queries"] > 5000

@@ -169,14 +169,14 @@ def test_parts_and_workers_change_nothing_but_the_files(tmp_path):
 
 
 def test_the_language_must_be_given(tmp_path):
-    with pytest.raises(ConfigError, match="--language"):
+    with pytest.raises(ConfigError, match="--lang"):
         read_linked_text([write(tmp_path, ADA)], tmp_path / "a", Engine(workers=1), "")
 
 
 def test_the_command_reads_them_but_not_beside_an_export(tmp_path):
     path = write(tmp_path, ADA, BOB, BERLIN)
     command = ["articles", str(tmp_path), "-o", str(tmp_path / "a"), "-l", "en", "--no-progress"]
-    result = CliRunner().invoke(app, [*command, "-n", "1"])
+    result = CliRunner().invoke(app, [*command, "-w", "1"])
     assert result.exit_code == 0 and path.exists(), result.output
     (tmp_path / "b.xml").write_text("<mediawiki/>")
     result = CliRunner().invoke(app, command)

@@ -15,6 +15,7 @@ from spacy_luke.pretraining.entities import build_vocabulary
 from spacy_luke.pretraining.link_probabilities import build_link_table
 from spacy_luke.pretraining.occurrences import count_occurrences
 from spacy_luke.pretraining.settings import DumpSettings, LinkTableSettings, VocabSettings
+from tests.conftest import require_data
 from tests.pretraining.articles import article, make_articles
 
 ENCYCLOPEDIA = Path(__file__).parents[2] / "project" / "corpus" / "encyclopedia.xml"
@@ -89,9 +90,9 @@ def test_languages_are_counted_apart(tmp_path):
     entities = build_vocabulary(folders, tmp_path / "entities", settings, False)
     manifest = count_occurrences(folders, entities, tmp_path / "out", ALONE, "1GB", False)
     assert rows(manifest) == [("de", "bonn", "Bonn", 1, 3), ("en", "bonn", "Bonn", 1, 2)]
-    with pytest.raises(ConfigError, match="set --language to one of en, de"):
+    with pytest.raises(ConfigError, match="set --lang to one of en, de"):
         build_link_table(manifest, tmp_path / "links", LinkTableSettings())
-    with pytest.raises(ConfigError, match="--language is 'fr'"):
+    with pytest.raises(ConfigError, match="--lang is 'fr'"):
         build_link_table(manifest, tmp_path / "links", LinkTableSettings(), "fr")
     build_link_table(manifest, tmp_path / "links", LinkTableSettings(), "de")
     assert LinkTable.open(tmp_path / "links").get("bonn").probability == pytest.approx(1 / 3)
@@ -190,8 +191,7 @@ def naive(articles) -> tuple[list[str], Counter[str]]:
 )
 def test_counts_are_those_of_an_independent_count(data_dir, tmp_path, name, language, step):
     path = data_dir / "wikipedia" / name
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+    require_data(path)
     articles = read_dump([path], tmp_path / "articles", ALONE, DumpSettings(language), False)
     manifest = count(tmp_path, articles)
     counted = {text: n for _, text, _, _, n in rows(manifest)}
@@ -208,8 +208,7 @@ def test_counts_are_those_of_an_independent_count(data_dir, tmp_path, name, lang
 @pytest.mark.parametrize("language", ["ja", "zh"])
 def test_texts_occur_anywhere_in_scripts_without_spaces(data_dir, tmp_path, language):
     path = data_dir / "wikipedia" / "minidumps" / f"{language}-wiki.xml.bz2"
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+    require_data(path)
     articles = read_dump([path], tmp_path / "articles", ALONE, DumpSettings(language), False)
     counted = {text: n for _, text, _, _, n in rows(count(tmp_path, articles))}
     lines, _ = naive(articles)

@@ -14,6 +14,7 @@ from spacy_luke.pretraining.settings import DumpSettings
 from spacy_luke.pretraining.wiki.export import partitions, read_pages
 from spacy_luke.pretraining.wiki.markup import parse
 from spacy_luke.pretraining.wiki.sites import Site
+from tests.conftest import require_data
 
 ENCYCLOPEDIA = Path(__file__).parents[3] / "project" / "corpus" / "encyclopedia.xml"
 _NOTES = re.compile(
@@ -153,8 +154,7 @@ def test_nested_and_broken_templates_take_linear_time():
 )
 def test_facts_of_real_articles(data_dir, tmp_path, name, language, title, expected, categories):
     path = data_dir / "wikipedia" / name
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+    require_data(path)
     engine = Engine(workers=1)
     manifest = read_dump(
         [path], tmp_path / "articles", engine, DumpSettings(language), show_progress=False
@@ -196,8 +196,7 @@ def named_fields(text: str) -> list[tuple[str, set[str]]]:
 def test_fields_are_those_of_another_parser(data_dir):
     name = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
     path = data_dir / "wikipedia" / name
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+    require_data(path)
     n_templates = 0
     for part in partitions([path], 1 << 30):
         pages = [x for x in read_pages(part) if x.namespace == 0 and "nfobox" in x.text]

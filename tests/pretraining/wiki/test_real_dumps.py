@@ -10,6 +10,7 @@ import pytest
 from benchmarks.wiki_markup import other_anchors
 from spacy_luke.pretraining.wiki.export import partitions, read_pages
 from spacy_luke.pretraining.wiki.markup import parse
+from tests.conftest import require_data
 
 RESIDUE = re.compile(r"\[\[|\]\]|\{\{|\}\}|''|<ref|\|thumb|\|mini")
 
@@ -34,8 +35,7 @@ LARGE = {
 
 
 def check(path: Path, sizes: tuple[int, int, int]) -> None:
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set SPACY_LUKE_DATA to the folder of the data")
+    require_data(path)
     found: Counter[str] = Counter()
     residue = []
     (part,) = partitions(path)

@@ -1,0 +1,74 @@
+"""``spacy luke to-jsonl``: documents to JSON lines."""
+
+import json
+import zlib
+from pathlib import Path
+from typing import Annotated
+
+import spacy
+import typer
+from spacy.tokens import Doc, DocBin
+from wasabi import Printer
+
+from ..corpora.json_docs import doc_to_json
+from ..errors import CorpusError, InputError
+from ..files import whole_file
+from . import app, exit_on_error
+from .options import ForceOption
+from .saving import check_file
+
+
+@app.command("to-jsonl")
+def to_jsonl_cli(
+    docs: Annotated[
+        Path, typer.Argument(metavar="DOCS", help="Documents, .spacy, for example of spacy apply.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The .jsonl file to write.")],
+    spans_key: Annotated[
+        str | None, typer.Option(help="Write the spans of this group instead of the entities.")
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Write documents as JSON lines: entities with scores, types and links, relations, questions
+    with answers.
+
+    'spacy luke convert jsonl' reads the file; 'spacy luke answer' answers its questions again.
+
+    \b
+    Examples:
+    python -m spacy apply model-best texts.jsonl predicted.spacy
+    python -m spacy luke to-jsonl predicted.spacy predicted.jsonl
+    """
+    msg = Printer()
+    with exit_on_error(msg):
+        check_file(out, force)
+        n_docs = write_jsonl(docs, out, spans_key)
+    msg.good(f"Wrote {out}: {n_docs:,} documents")
+
+
+def write_jsonl(source: Path, out: Path, spans_key: str | None = None) -> int:
+    """Write a line per document. Returns their number.
+
+    Raises CorpusError, naming the document, if one cannot be written, or if none has the group
+    ``spans_key``.
+    """
+    docs = _read(source)
+    if spans_key and not any(spans_key in doc.spans for doc in docs):
+        keys = sorted({key for doc in docs for key in doc.spans})
+        raise CorpusError(f"{source} has no spans group {spans_key!r}; it has {keys}.")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(out) as temporary, temporary.open("w", encoding="utf8") as file:
+        for number, doc in enumerate(docs, start=1):
+            try:
+                line = json.dumps(doc_to_json(doc, spans_key), ensure_ascii=False)
+            except (InputError, TypeError) as err:  # TypeError: user_data["meta"] is not JSON
+                raise CorpusError(f"{source}, document {number}: {err}") from err
+            file.write(f"{line}\n")
+    return len(docs)
+
+
+def _read(path: Path) -> list[Doc]:
+    try:
+        return list(DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
+    except (ValueError, KeyError, OSError, zlib.error) as err:
+        raise CorpusError(f"{path} cannot be read as .spacy data: {err}") from err

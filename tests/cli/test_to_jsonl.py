@@ -1,0 +1,134 @@
+"""``spacy luke to-jsonl``: what is predicted, as JSON lines that ``convert`` reads."""
+
+import json
+
+import pytest
+import spacy
+from spacy.cli import app
+from spacy.tokens import DocBin
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
+from spacy_luke.annotations.questions import Answer, Answers
+from spacy_luke.corpora.json_docs import doc_to_json
+from spacy_luke.errors import InputError
+
+TEXT = "Émile 🙂 Zola wrote it , by Zola ,  in Médan ."
+
+
+@pytest.fixture
+def doc():
+    nlp = spacy.blank("fr")
+    doc = nlp(TEXT)
+    zola = doc.char_span(0, 12, label="PER", kb_id="Q1")
+    again = doc.char_span(TEXT.index("by Zola") + 3, TEXT.index("by Zola") + 7, label="PER")
+    place = doc.char_span(TEXT.index("Médan"), TEXT.index("Médan") + 5, label="LOC", kb_id="NIL")
+    doc.ents = [zola, again, place]
+    doc.spans["mine"] = [zola, place]
+    doc.spans["mine"].attrs["scores"] = [0.75, 0.5]
+    zola, again, place = doc.ents
+    doc._.relations = [(zola, place, "read_in", 0.625), (again, place, "read_in", 1.0)]
+    zola._.types = {"/person": 0.5, "/person/author": 0.25}
+    place._.types = {}
+    zola._.candidates = [("Q1", 0.875), ("Q2", 0.125)]
+    doc._.questions = ["Where?", "Why?"]
+    where = Answers("Where?", (Answer(place, 0.5),), 0.25)
+    doc._.answers = [where, Answers("Why?", (), 1.0)]
+    doc._.queries = ["@placeholder wrote."]
+    doc._.completions = [[("Zola", [zola, again])]]
+    doc.user_data["meta"] = {"id": 7}
+    return doc
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, doc):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    empty = spacy.blank("fr")("")
+    DocBin(docs=[doc, empty], store_user_data=True).to_disk("docs.spacy")
+
+    def invoke(*args, status=0):
+        result = CliRunner().invoke(app, ["luke", *args])
+        assert result.exit_code == status, (result.output, result.exception)
+        return " ".join(result.output.split())
+
+    return invoke
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text("utf8").splitlines()]
+
+
+def test_everything_is_written_by_characters(run, tmp_path):
+    assert "2 documents" in run("to-jsonl", "docs.spacy", "new/out.jsonl")
+    written, empty = lines(tmp_path / "new" / "out.jsonl")
+    assert written["text"] == TEXT and empty["text"] == "" and empty["spans"] == []
+    zola, again, place = written["spans"]
+    assert TEXT[zola["start"] : zola["end"]] == zola["text"] == "Émile 🙂 Zola"
+    assert (zola["score"], zola["kb_id"], zola["label"]) == (0.75, "Q1", "PER")
+    assert zola["types"] == ["/person", "/person/author"] and zola["type_scores"] == [0.5, 0.25]
+    assert zola["candidates"] == [{"id": "Q1", "score": 0.875}, {"id": "Q2", "score": 0.125}]
+    assert again.keys() == {"start", "end", "text", "label"}
+    assert place["kb_id"] == "NIL" and place["types"] == place["type_scores"] == []
+    relation = written["relations"][0]
+    assert TEXT[relation["tail_start"] : relation["tail_end"]] == "Médan"
+    assert (relation["label"], relation["score"]) == ("read_in", 0.625)
+    assert written["questions"] == ["Where?", "Why?"]
+    where, why = written["answers"]
+    assert where["answers"][0]["text"] == "Médan" and where["no_answer"] == 0.25
+    assert where["answers"][0]["score"] == 0.5 and why["answers"] == []
+    (completion,) = written["completions"][0]["candidates"]
+    assert completion["text"] == "Zola" and len(completion["mentions"]) == 2
+    assert written["meta"] == {"id": 7} and "meta" not in empty
+
+
+def test_convert_reads_it_back(run, tmp_path, doc):
+    run("to-jsonl", "docs.spacy", "out.jsonl")
+    output = run("convert", "jsonl", "out.jsonl", "back.spacy", "--lang", "fr")
+    assert "empty text: 1" in output
+    (back,) = DocBin().from_disk(tmp_path / "back.spacy").get_docs(spacy.blank("fr").vocab)
+    assert [x.text for x in back] == [x.text for x in doc] and back.text == TEXT
+    assert [(x.start, x.end, x.label_, x.kb_id_) for x in back.ents] == [
+        (x.start, x.end, x.label_, x.kb_id_) for x in doc.ents
+    ]
+    assert [(x.head.start, x.tail.start, x.label) for x in back._.relations] == [
+        (x.head.start, x.tail.start, x.label) for x in doc._.relations
+    ]
+    assert [x._.types and list(x._.types) for x in back.ents] == [
+        x._.types and list(x._.types) for x in doc.ents
+    ]
+    assert back.user_data["meta"] == {"id": 7}
+
+
+def test_a_group_is_written_instead_of_the_entities(run, tmp_path, doc):
+    assert "no spans group 'other'; it has ['mine']" in run(
+        "to-jsonl", "docs.spacy", "out.jsonl", "--spans-key", "other", status=1
+    )
+    # The relation of the second mention has no place in this group.
+    failed = run("to-jsonl", "docs.spacy", "out.jsonl", "--spans-key", "mine", status=1)
+    assert "docs.spacy, document 1: The relation 'read_in'" in failed
+    assert not (tmp_path / "out.jsonl").exists()
+    doc._.relations = []
+    assert [x["score"] for x in doc_to_json(doc, "mine")["spans"]] == [0.75, 0.5]
+
+
+def test_relations_of_what_is_not_written_are_an_error(doc):
+    doc.ents = doc.ents[:1]
+    with pytest.raises(InputError, match="spans that are not written"):
+        doc_to_json(doc)
+
+
+def test_bad_input_is_one_error(run, tmp_path):
+    (tmp_path / "bad.spacy").write_bytes(b"none")
+    assert "bad.spacy cannot be read as .spacy data" in run("to-jsonl", "bad.spacy", "x", status=1)
+    assert "none.spacy cannot be read" in run("to-jsonl", "none.spacy", "x", status=1)
+    (tmp_path / "there.jsonl").write_text("mine")
+    assert "use --force" in run("to-jsonl", "docs.spacy", "there.jsonl", status=1)
+    assert (tmp_path / "there.jsonl").read_text() == "mine"
+    run("to-jsonl", "docs.spacy", "there.jsonl", "--force")
+
+
+def test_spacy_writes_span_attributes_itself(doc):
+    written = doc.to_json(underscore=["types", "candidates"])["underscore_span"]
+    assert written["types"][0]["value"] == {"/person": 0.5, "/person/author": 0.25}
+    assert written["candidates"][0]["value"] == [["Q1", 0.875], ["Q2", 0.125]]
