@@ -25,7 +25,8 @@ from ..corpora.options import (
 )
 from ..errors import ConfigError, CorpusError
 from . import app, exit_on_error
-from .options import lang_option
+from .options import ForceOption, lang_option
+from .saving import check_file
 from .stages import pretraining_extra
 
 SUFFIX = ".spacy"
@@ -115,6 +116,7 @@ def convert_cli(
     ignore_spacing: Annotated[
         bool, typer.Option("--ignore-spacing", help="hipe: join all words by spaces.")
     ] = _DEFAULTS.ignore_spacing,
+    force: ForceOption = False,
 ) -> None:
     """Convert annotated files to .spacy files for training.
 
@@ -169,15 +171,21 @@ def convert_cli(
             encoding=encoding,
             ignore_spacing=ignore_spacing,
         )
-        convert(format_name, source, target, lang, options, msg)
+        convert(format_name, source, target, lang, options, msg, force)
 
 
 def convert(
-    format_name: str, source: Path, target: Path, lang: str, options: ConvertOptions, msg: Printer
+    format_name: str,
+    source: Path,
+    target: Path,
+    lang: str,
+    options: ConvertOptions,
+    msg: Printer,
+    force: bool = False,
 ) -> list[Report]:
     """Convert a file, or all files of the format in a directory, and print the reports.
 
-    lang: if empty, "en", or the language of a folder of articles.
+    lang: if empty, "en", or the language of a folder of articles. force: replace existing files.
 
     Returns one report per file. Raises ConfigError, CorpusError or StageError; a file with an error
     is not written.
@@ -186,7 +194,10 @@ def convert(
     file_format.check(options)
     nlp = _blank(lang or _language_of(file_format, source))
     reports = []
-    for path, out_path in plan(file_format, source, target, msg):
+    pairs = list(plan(file_format, source, target, msg))
+    for _, out_path in pairs:
+        check_file(out_path, force)
+    for path, out_path in pairs:
         report = convert_file(file_format, path, out_path, nlp, options)
         print_report(path, out_path, report, msg)
         reports.append(report)

@@ -26,7 +26,8 @@ from .loading import (
     preset_gold,
     use_device,
 )
-from .options import GpuOption, PipelineArgument
+from .options import ForceOption, GpuOption, PipelineArgument
+from .saving import check_file
 
 GOLD = "gold_"
 _N_CHECKED = 8
@@ -48,6 +49,7 @@ def evaluate_cli(
     types_from_labels: TypesFromLabels = False,
     code: Code = None,
     gpu_id: GpuOption = -1,
+    force: ForceOption = False,
 ) -> None:
     """Score a pipeline whose components consume entities, or answer questions.
 
@@ -64,6 +66,8 @@ def evaluate_cli(
     """
     msg = Printer()
     with exit_on_error(msg):
+        if output is not None:
+            check_file(output, force)
         use_device(gpu_id)
         nlp = load_pipeline(pipeline, code=code)
         scores = evaluate(nlp, load_examples(docs, nlp, types_from_labels), gold_sents)

@@ -10,10 +10,11 @@ from ..errors import ConfigError
 from ..files import whole_file
 from . import app, exit_on_error
 from .loading import Code, TypesFromLabels, load_pipeline, use_device
-from .options import GpuOption
+from .options import ForceOption, GpuOption
 from .pages.documents import read_documents
 from .pages.page import HtmlPage, make_page, page_as_it_is
 from .pages.render import render
+from .saving import check_file
 
 _FORM = "[PIPELINE] DOCS OUT"
 
@@ -39,6 +40,7 @@ def page_cli(
     types_from_labels: TypesFromLabels = False,
     code: Code = None,
     gpu_id: GpuOption = -1,
+    force: ForceOption = False,
 ) -> None:
     """Write a page of documents with entities, their scores, and relations, types, links, and
     questions with their answers, if there are any.
@@ -57,6 +59,7 @@ def page_cli(
     msg = Printer()
     with exit_on_error(msg):
         pipeline, docs, target = _parse(arguments)
+        check_file(target, force)
         if limit < 0:
             raise ConfigError(f"--limit is {limit}; use 0 (all) or more.")
         use_device(gpu_id)

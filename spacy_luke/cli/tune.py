@@ -19,7 +19,7 @@ from .loading import (
     use_device,
 )
 from .options import ForceOption, GpuOption, PipelineArgument
-from .saving import check_free, save_pipeline, update_pipeline
+from .saving import check_file, check_free, save_pipeline, update_pipeline
 
 if TYPE_CHECKING:
     from ..pipeline.tuning import Tuned
@@ -75,6 +75,8 @@ def tune_cli(
         else:
             target = out
             check_free(target, force)
+        if report is not None:
+            check_file(report, force)
         use_device(gpu_id)
         nlp = load_pipeline(pipeline)
         examples = load_examples(dev, nlp)

@@ -109,6 +109,20 @@ def test_links_are_written_and_reported(run, tmp_path):
     assert "Spans with a kb_id 1 Spans with NIL 1" in output
 
 
+def test_what_exists_is_replaced_only_by_force(run, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "in" / f"{name}.iob").write_text("Ada B-PER\n")
+    assert run("columns", "in", "out")[0] == 0
+    (tmp_path / "out" / "a.spacy").unlink()
+    (tmp_path / "out" / "b.spacy").write_bytes(b"mine")
+    code, output = run("columns", "in", "out")
+    assert code == 1 and "out/b.spacy exists; use --force to replace it" in output
+    assert [x.name for x in (tmp_path / "out").iterdir()] == ["b.spacy"]
+    assert run("columns", "in", "out", "--force")[0] == 0
+    assert ents(load(tmp_path / "out" / "b.spacy")) == [[("Ada", "PER")]]
+
+
 def test_columns_of_hipe_may_be_chosen(run, tmp_path):
     names = "TOKEN NE-COARSE-LIT NE-NESTED NEL-LIT MISC".replace(" ", "\t")
     rows = "Ulm\tB-pers\tO\tQ1\tNoSpaceAfter\nBonn\tI-pers\tB-loc\tQ1\t_\n"
@@ -116,7 +130,7 @@ def test_columns_of_hipe_may_be_chosen(run, tmp_path):
     args = ["--ne-columns", "ne-nested", "--ignore-spacing"]
     assert run("hipe", "in.tsv", "out.spacy", *args)[0] == 0
     assert ents(load(tmp_path / "out.spacy")) == [[("Bonn", "loc")]]
-    code, output = run("hipe", "in.tsv", "out.spacy", "--ne-columns", "NE-FINE")
+    code, output = run("hipe", "in.tsv", "out.spacy", "--ne-columns", "NE-FINE", "--force")
     assert code == 1
     assert "ne_columns has 'NE-FINE', but the columns of in.tsv are TOKEN, NE-COARSE-LIT" in output
 

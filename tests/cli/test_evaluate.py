@@ -74,6 +74,11 @@ def test_the_command_prints_and_writes(relation, tmp_path):
     assert done.exit_code == 0, done.output
     assert "gold_rels_f" in done.output
     assert json.loads(out.read_text())["gold_rels_f"] == 1.0
+    out.write_text("mine")
+    done = CliRunner().invoke(app, [*arguments, "--output", str(out)])
+    assert done.exit_code == 1 and out.read_text() == "mine"
+    done = CliRunner().invoke(app, [*arguments, "--output", str(out), "--force"])
+    assert done.exit_code == 0 and "gold_rels_f" in out.read_text()
     done = CliRunner().invoke(app, ["evaluate", str(tmp_path), str(tmp_path / "test.spacy")])
     assert done.exit_code == 1
 

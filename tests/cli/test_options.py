@@ -19,9 +19,8 @@ COMMANDS = GROUP.commands
 START = "python -m spacy luke "
 # Shared options whose help depends on the command.
 OWN_HELP = {"--output", "--lang", "--limit"}
-# They replace files as spaCy's commands do, resume, or verify what exists (docs/commands.md).
+# They resume, or verify what exists (docs/commands.md).
 WITHOUT_FORCE = {
-    *("convert", "page", "evaluate"),
     *("articles", "entities", "occurrences", "shards", "pretrain"),
     "fetch-encoder",
     "names",  # has no output

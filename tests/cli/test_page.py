@@ -326,7 +326,8 @@ def test_text_is_predicted_and_predictions_are_shown_as_they_are(run, tmp_path):
     assert doc.ents
     DocBin(docs=[doc], store_user_data=True).to_disk("predicted.spacy")
     for args in (["predicted.spacy"], ["model", "predicted.spacy"]):
-        code, output = run(*args, "out.html")
+        assert run(*args, "out.html")[0] == 1  # it exists
+        code, output = run(*args, "out.html", "--force")
         assert code == 0 and ("with scores" in output or "have scores" in output)
         text = read((tmp_path / "out.html").read_text(encoding="utf8"))
         assert doc.ents[0].text in text and "100.0" not in text and "agreements" not in text
