@@ -44,7 +44,8 @@ def report_limits(
     log_lost(
         n_lost,
         "%s: %d of %d gold spans cannot be predicted: %d do not fit the tokens, %d are not "
-        "suggested, %d have too many pieces or a token without pieces at an end.",
+        "suggested (too long for the suggester, or across a sentence start), %d have too many "
+        "pieces or a token without pieces at an end.",
         *(name, n_lost, total, misaligned, unsuggested, too_long),
     )
     log_lost(
