@@ -143,7 +143,9 @@ def killed(
         command = run(commands, draw.uniform(0.0, seconds), workers)
         if command and not result.exists():
             who = "all processes" if workers else "main process"
-            hits[f"{command}, {len(finished(folder))} finished, {who}"] += 1
+            hit = f"{command}, {len(finished(folder))} finished, {who}"
+            hits[hit] += 1
+            print(f"kill {hits.total()} of {kills}: {hit}", file=sys.stderr, flush=True)
             continue
         run(commands)
         n_done, all_same = n_done + 1, all_same and same()

@@ -46,7 +46,8 @@ _MIN_KEYS = ("annotator", "annotation_id", "lead_time", "created_at", "updated_a
 class Annotation:
     """An annotation of one task. data: the task's data. results: regions and relations.
 
-    is_record: its record has all annotations of the task.
+    is_record: its record has all annotations of the task. text: the one that was annotated, once
+    the key that has it is known.
     """
 
     location: str
@@ -56,6 +57,7 @@ class Annotation:
     ground_truth: bool = False
     time: str = ""
     is_record: bool = True
+    text: str = ""
 
     @property
     def rank(self) -> tuple[bool, str]:
@@ -73,10 +75,10 @@ def read_label_studio(
     """Yield one document per annotated task of an export, JSON or JSON_MIN.
 
     Keys read: ``data``, whose text is at ``text``, at ``options.fields``, at the only key with a
-    string, or at the key in which the regions are; ``annotations``, each with ``result``. Results
-    of the type ``labels`` have ``value`` with ``start``, ``end``, ``labels`` and the ``text``
-    there, by which offsets are checked; ``relation`` has ``from_id``, ``to_id``, ``labels`` and
-    ``direction``. ``Doc.user_data["id"]`` is the task's id.
+    string, or at the key in which the regions of this or of other tasks are; ``annotations``, each
+    with ``result``. Results of the type ``labels`` have ``value`` with ``start``, ``end``,
+    ``labels`` and the ``text`` there, by which offsets are checked; ``relation`` has ``from_id``,
+    ``to_id``, ``labels`` and ``direction``. ``Doc.user_data["id"]`` is the task's id.
 
     Of several annotations the ground truth, or else the newest, is taken. Cancelled annotations and
     predictions are not read. All of this is counted. Raises CorpusError, with the record, for an
@@ -97,11 +99,17 @@ def is_label_studio(value: Any) -> bool:
 def _read_records(
     path: Path, options: ConvertOptions, report: Report, advance: Advance
 ) -> Iterator[Record]:
-    chosen: dict[Hashable, Annotation] = {}
-    for number, item in enumerate(read_json_objects(path, advance)):
+    tasks: list[list[Annotation]] = []
+    for item in read_json_objects(path, advance):
         with errors_at(f"{path}, {item.location}"):
-            for annotation in _annotations(item, report):
-                _choose(chosen, _task_key(number, annotation, options), annotation, report)
+            tasks.append(_annotations(item, report))
+    usual = _usual_text_key(tasks)
+    chosen: dict[Hashable, Annotation] = {}
+    for number, task in enumerate(tasks):
+        for annotation in task:
+            with errors_at(f"{path}, {annotation.location}"):
+                annotation.text = annotation.data[_text_key(annotation, usual, options)]
+                _choose(chosen, _task_key(number, annotation), annotation, report)
     _require_regions(path, chosen.values())
     for annotation in chosen.values():
         with errors_at(f"{path}, {annotation.location}"):
@@ -117,12 +125,12 @@ def _require_regions(path: Path, annotations: Iterable[Annotation]) -> None:
         raise CorpusError(f"{path} has no labelled part of a text; {found}.")
 
 
-def _task_key(number: int, annotation: Annotation, options: ConvertOptions) -> Hashable:
+def _task_key(number: int, annotation: Annotation) -> Hashable:
     """What the annotations of one task have in common: in JSON the record; in JSON_MIN the id and
     text, which the record of every annotator repeats."""
     if annotation.is_record or annotation.task is None:
         return number
-    return str(annotation.task), annotation.data[_text_key(annotation, options)]
+    return str(annotation.task), annotation.text
 
 
 def _choose(
@@ -189,7 +197,7 @@ def _type_of(value: dict[str, Any]) -> str:
 
 
 def _read_record(item: Annotation, options: ConvertOptions, report: Report) -> Record:
-    text = item.data[_text_key(item, options)]
+    text = item.text
     if _ADDRESS.fullmatch(text):
         raise CorpusError(f"the task has the address of its text, {text!r}, not the text.")
     unit = CHARACTERS if options.offsets == AUTO else options.offsets
@@ -241,25 +249,38 @@ def _add_relation(builder: RecordBuilder, result: dict[str, Any], owner: str) ->
             builder.add_relation(head, tail, label, owner)
 
 
-def _text_key(item: Annotation, options: ConvertOptions) -> str:
-    """The key of the task's data that has its text."""
+def _text_key(item: Annotation, usual: str, options: ConvertOptions) -> str:
+    """The key of the task's data that has its text. usual: the key of other tasks."""
     named = options.field(TEXT)
-    strings = [key for key, x in item.data.items() if isinstance(x, str) and key != "id"]
     if named:
-        if named not in strings:
+        if not isinstance(item.data.get(named), str):
             raise CorpusError(f"data has no text at {named!r}; {keys_of(item.data)}.")
         return named
+    key = _own_text_key(item) or usual
+    if not isinstance(item.data.get(key), str):
+        raise CorpusError(
+            f"data has no key 'text', and not one other key with a text; {keys_of(item.data)}. "
+            "Give the key, as in --fields text=body."
+        )
+    return key
+
+
+def _usual_text_key(tasks: Iterable[Iterable[Annotation]]) -> str:
+    """The key at which all tasks have their text that tell it alone; empty if there is not one."""
+    keys = {_own_text_key(item) for task in tasks for item in task} - {""}
+    return keys.pop() if len(keys) == 1 else ""
+
+
+def _own_text_key(item: Annotation) -> str:
+    """The key that a task alone tells: ``text``, the only string, or where its regions' texts are;
+    else empty."""
+    strings = [key for key, x in item.data.items() if isinstance(x, str) and key != "id"]
     if TEXT in strings:
         return TEXT
     if len(strings) > 1:
         values = [x["value"] for x in item.results if isinstance(x.get("value"), dict)]
         strings = [key for key in strings if any(_is_in(x, item.data[key]) for x in values)]
-    if len(strings) != 1:
-        raise CorpusError(
-            f"data has no key 'text', and not one other key with a text; {keys_of(item.data)}. "
-            "Give the key, as in --fields text=body."
-        )
-    return strings[0]
+    return strings[0] if len(strings) == 1 else ""
 
 
 def _is_in(value: dict[str, Any], text: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import minibatch
 from thinc.api import Model
@@ -12,6 +12,9 @@ from ..layers.span_network import SpanQuery
 from ..layers.task_layer import fits
 from ..report import log_lost
 from .gold import gold_spans, match_gold
+
+_N_SHOWN = 3
+"""How many spans that are not suggested the log names."""
 
 
 def report_limits(
@@ -28,25 +31,31 @@ def report_limits(
     spans_key: None for ``Doc.ents``.
     """
     total = misaligned = unsuggested = too_long = n_without_group = 0
+    shown: list[str] = []
     for batch in minibatch(examples, 64):
         examples = list(batch)
         query = make_query([eg.predicted for eg in examples])
         gold = gold_spans(examples, spans_key)
         matched = match_gold(query.of_doc, query.table, gold, [len(doc) for doc in query.docs])
         fit = fits(model, query)
-        n_suggested = len(np.unique(matched[matched >= 0]))
+        is_suggested = np.zeros(len(gold.docs), dtype=bool)
+        is_suggested[matched[matched >= 0]] = True
+        n_suggested = int(is_suggested.sum())
         total += len(gold.docs) + int(gold.n_misaligned.sum())
         misaligned += int(gold.n_misaligned.sum())
         unsuggested += len(gold.docs) - n_suggested
+        for i in np.flatnonzero(~is_suggested)[: _N_SHOWN - len(shown)]:
+            shown.append(_described(query.docs[gold.docs[i]][gold.starts[i] : gold.ends[i]]))
         too_long += n_suggested - len(np.unique(matched[(matched >= 0) & fit]))
         n_without_group += sum(spans_key not in eg.reference.spans for eg in examples if spans_key)
     n_lost = misaligned + unsuggested + too_long
     log_lost(
         n_lost,
         "%s: %d of %d gold spans cannot be predicted: %d do not fit the tokens, %d are not "
-        "suggested (too long for the suggester, or across a sentence start), %d have too many "
+        "suggested (too long for the suggester, or across a sentence start%s), %d have too many "
         "pieces or a token without pieces at an end.",
-        *(name, n_lost, total, misaligned, unsuggested, too_long),
+        *(name, n_lost, total, misaligned, unsuggested),
+        *("".join(f"; {x}" for x in shown), too_long),
     )
     log_lost(
         n_without_group,
@@ -60,3 +69,10 @@ def report_limits(
         "unsuggested": unsuggested,
         "too long": too_long,
     }
+
+
+def _described(span: Span) -> str:
+    """A span that is not suggested, with what explains it."""
+    starts = [token.text for token in span[1:] if token.is_sent_start]
+    reason = f"a sentence starts at {starts[0]!r}" if starts else f"{len(span)} tokens"
+    return f"{span.text!r}: {reason}"

@@ -148,6 +148,16 @@ def test_the_key_of_the_text_is_found(convert, data):
     assert doc.text == TEXT
 
 
+def test_a_task_without_regions_has_its_text_where_other_tasks_have_it(convert):
+    told = {"data": {"title": "On Ada", "body": TEXT}, "annotations": [annotation(COLOGNE)]}
+    silent = {"data": {"title": "On Bea", "body": "Bea slept."}, "annotations": [annotation()]}
+    docs, _ = convert(FORMAT, [silent, told])
+    assert [doc.text for doc in docs] == ["Bea slept.", TEXT]
+    other = {"data": {"title": TEXT, "body": "?"}, "annotations": [annotation(COLOGNE)]}
+    with pytest.raises(CorpusError, match="record 1: .*not one other key with a text"):
+        convert(FORMAT, [silent, told, other])
+
+
 def test_the_key_of_the_text_may_be_given(convert):
     tasks = [{"data": {"text": "x", "body": TEXT}, "annotations": [annotation(COLOGNE)]}]
     (doc,), _ = convert(FORMAT, tasks, fields=(("text", "body"),))

@@ -108,6 +108,16 @@ def test_gold_that_cannot_be_predicted_is_counted_and_told(ner, caplog):
     limits = nlp.get_pipe("luke_ner").limits
     assert limits["gold"] == sum(len(spans) for _, spans in data) + 1
     assert (limits["unsuggested"], limits["too long"], limits["misaligned"]) == (1, 1, 1)
+    assert "across a sentence start; 'a b c d e f g h i j': 10 tokens)" in caplog.text
+
+
+def test_names_that_a_sentence_start_cuts_are_told_with_the_word(ner, caplog):
+    nlp = ner()
+    examples = make_examples(nlp, [*ANNOTATED, ("Capt . Ruiz was here .", [(0, 3, "PER")])])
+    examples[-1].predicted[2].is_sent_start = True
+    spacy.util.logger.propagate = True
+    nlp.initialize(lambda: examples)
+    assert "'Capt . Ruiz': a sentence starts at 'Ruiz')" in caplog.text
 
 
 def test_gold_is_counted_in_the_sentences_of_training(ner):
