@@ -9,6 +9,11 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import spacy
+
+from spacy_luke.corpora.conversion_report import Report
+from spacy_luke.corpora.hipe import read_hipe
+from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.kb.entity import NIL, NOT_GIVEN, Entity, Findings
 from spacy_luke.kb.read_records import read_entities
 
@@ -76,12 +81,17 @@ class LinkedDoc(NamedTuple):
 
 
 class LinkedSet(NamedTuple):
-    """Documents with links, all entities that they may be linked to, and other documents."""
+    """Documents with links, all entities that they may be linked to, and other documents.
+
+    type_order: the types of entities, that which a name usually means first; empty where they have
+    none.
+    """
 
     lang: str
     entities: list[Entity]
     docs: list[LinkedDoc]
     train: list[LinkedDoc]
+    type_order: tuple[str, ...] = ()
 
 
 def folds(docs: list[LinkedDoc], fold: int, n: int) -> tuple[list[LinkedDoc], list[LinkedDoc]]:
@@ -99,7 +109,8 @@ def geovirus(folder: Path, work: Path, fold: int = 0, n_folds: int = 1) -> Linke
         )
         for doc in _records(folder / "geovirus-linking" / "docs-a.jsonl")
     ]
-    return LinkedSet("en", entities, *folds(docs, fold, n_folds))
+    order = ("country", "state", "populated place")
+    return LinkedSet("en", entities, *folds(docs, fold, n_folds), type_order=order)
 
 
 def emerson(folder: Path, work: Path, fold: int = 0, n_folds: int = 1) -> LinkedSet:
@@ -156,11 +167,36 @@ def italian(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> 
     return LinkedSet("it", entities, docs, train)
 
 
+def hipe(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> LinkedSet:
+    """English documents of HIPE, with the errors of character recognition, and Wikidata ids. The
+    entities are those of the other folds, each with its most frequent mention as its name."""
+    docs = []
+    for path in sorted((folder / "hipe2022-ccby").glob("*-en.tsv")):
+        options = ConvertOptions(ignore_spacing=True)
+        for doc in read_hipe(path, spacy.blank("en"), options, Report()):
+            linked = [x for x in doc.ents if x.kb_id_ not in ("", NIL)]
+            spans = [(x.start_char, x.end_char, x.kb_id_) for x in linked]
+            docs.append(LinkedDoc(doc.text, spans))
+    tested, train = folds(docs, fold, n_folds)
+    aliases: dict[str, Counter[str]] = {}
+    for doc in train:
+        for start, end, id in doc.mentions:
+            aliases.setdefault(id, Counter())[doc.text[start:end]] += 1
+    entities = [
+        Entity(id, found.most_common(1)[0][0], found, count=float(found.total()))
+        for id, found in sorted(aliases.items())
+    ]
+    return LinkedSet("en", entities, tested, train)
+
+
 LINKED_SETS: dict[str, Callable[..., LinkedSet]] = {
     "geovirus": geovirus,
     "emerson": emerson,
     "italian": italian,
+    "hipe": hipe,
 }
+OF_OTHER_FOLDS = ("italian", "hipe")
+"""Sets whose entities are those of the training documents."""
 
 
 def _records(path: Path) -> Iterator[dict]:

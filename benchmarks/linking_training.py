@@ -4,7 +4,7 @@
     python -m benchmarks.linking_training --table --results results.jsonl
 
 Folds of a set are by article: mentions of one are tested, and the others are trained on. In a wiki
-they also give the counts of aliases. Both components have the same encoder, candidates (by equal
+and HIPE they also give the counts of aliases. Both components have the same encoder, candidates (by equal
 aliases), batches, steps and learning rate; the last weights count. ``entity_linker`` compares its
 vector of a sentence with the entities' vectors, which the encoder made before training.
 
@@ -43,7 +43,6 @@ from .markdown import markdown, spread
 from .training import CONFIGS
 
 N_FOLDS = 5
-SETS = ("geovirus", "italian")
 ROWS = ("luke_linker", "entity_linker")
 Array = np.ndarray
 
@@ -53,7 +52,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     runtime.add_encoder(p)
     runtime.add_device(p)
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the data sets")
-    p.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    p.add_argument("--sets", nargs="+", choices=list(LINKED_SETS), default=list(LINKED_SETS))
     p.add_argument("--folds", nargs="+", type=int, default=list(range(N_FOLDS)))
     p.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])

@@ -156,6 +156,9 @@ def write_checkpoint(path: Path, kind: str, model: str | None, **settings: Any) 
     network = getattr(transformers, model or f"{name}Model")(config)
     for parameter in network.parameters():  # fresh ones hardly attend and have zero biases
         parameter.data.add_(torch.randn_like(parameter) * 0.15)
+    if model == "LukeForMaskedLM":  # as in all published files; transformers 5 does not tie it
+        table = network.luke.embeddings.word_embeddings.weight
+        network.lm_head.decoder.weight.data.copy_(table.data)
     network.save_pretrained(path)
     if disambiguates:
         make_disambiguation(path)
@@ -225,7 +228,8 @@ def write_unigram(path: Path) -> int:
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = before
     tokenizer.add_special_tokens([*specials, AddedToken("<mask>", lstrip=True)])
-    tokenizer.post_processor = processors.RobertaProcessing(sep=("</s>", 2), cls=("<s>", 0))
+    ends = ("</s>", 2), ("<s>", 0)  # not by name: tokenizers 0.23 has others
+    tokenizer.post_processor = processors.RobertaProcessing(*ends)
     tokenizer.save(str(path / "tokenizer.json"))
     return tokenizer.get_vocab_size()
 

@@ -9,6 +9,7 @@ import torch
 
 from ..errors import CheckpointError
 from ..files import sha256_of
+from ..report import LOGGER
 from .names import BODY, TIED, Weights, is_extra_query, plain_query, strip_prefix
 from .weight_files import file_of
 
@@ -74,12 +75,30 @@ def describe(tensors: Weights, files: Sequence[Path], directory: Path) -> tuple[
             source.renamed[key] = name
         if tensor.dtype != torch.float32:
             source.dtypes[key] = str(tensor.dtype).removeprefix("torch.")
+    _tie(published, source, directory)
+    return published, source
+
+
+def _tie(published: Weights, source: Source, directory: Path) -> None:
+    """Leave out copies of tables. A copy without its original, as ``transformers`` 5 writes biases,
+    takes its name."""
     for copy, original in TIED.items():
-        one, other = published.get(copy), published.get(original)
-        if one is not None and other is not None and torch.equal(one, other):
+        if copy not in published:
+            continue
+        if original not in published:
+            source.renamed[original] = source.renamed.pop(copy, copy)
+            published[original] = published.pop(copy)
+            if copy in source.dtypes:
+                source.dtypes[original] = source.dtypes.pop(copy)
+        elif torch.equal(published[copy], published[original]):
             del published[copy]
             source.tied.append(copy)
-    return published, source
+        else:
+            LOGGER.warning(
+                "%s: %s differs from %s. Logits of the masked heads use the latter, so they differ "
+                "from those of the program that wrote the file.",
+                *(file_of(directory, copy), copy, original),
+            )
 
 
 def untrained_queries(published: Weights, source: Source) -> list[str]:

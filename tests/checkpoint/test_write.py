@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import spacy
 import torch
 from safetensors.torch import load_file, save_file
 
@@ -70,6 +71,33 @@ def test_the_configuration_names_the_precision_of_the_tensors(make_checkpoint, t
     checkpoint.weights["word_embeddings.norm.bias"] += 1e-6  # trained
     write(checkpoint, tmp_path / "trained")
     assert json.loads((tmp_path / "trained" / "config.json").read_text())[key] == "float32"
+
+
+def test_a_bias_may_have_the_name_of_its_decoder(make_checkpoint, tmp_path):
+    """As ``transformers`` 5 writes it."""
+    source = make_checkpoint("luke", "LukeForMaskedLM")
+    tensors = load_file(source / "model.safetensors")
+    bias = tensors.pop("lm_head.decoder.bias", tensors.pop("lm_head.bias", None))
+    before = {**tensors, "lm_head.decoder.bias": bias}
+    save_file(before, source / "model.safetensors", {"format": "pt"})
+    checkpoint = read_checkpoint(source)
+    assert torch.equal(checkpoint.others["lm_head.bias"], bias)
+    for names, name in ((True, "lm_head.decoder.bias"), (False, "lm_head.bias")):
+        folder = tmp_path / name
+        write_checkpoint(folder, checkpoint, "LukeForMaskedLM", source_names=names)
+        after = load_file(folder / "model.safetensors")
+        assert after.keys() == {*tensors, name} and torch.equal(after[name], bias)
+
+
+def test_a_decoder_that_differs_from_its_table_is_told(make_checkpoint, caplog):
+    source = make_checkpoint("luke", "LukeForMaskedLM")
+    tensors = load_file(source / "model.safetensors")
+    table = tensors["luke.embeddings.word_embeddings.weight"]
+    tensors["lm_head.decoder.weight"] = table + 1
+    save_file(tensors, source / "model.safetensors", {"format": "pt"})
+    spacy.util.logger.propagate = True
+    read_checkpoint(source)
+    assert "lm_head.decoder.weight differs from embeddings.word_embeddings.weight" in caplog.text
 
 
 def test_transformers_loads_it_with_the_same_logits(make_checkpoint, tmp_path):

@@ -76,6 +76,8 @@ def reference(folder: Path, base: str, vocab: str, aware: bool, head: str):
         "cloze": {"scorer": torch.nn.Linear(64, 1)},
         "phrase": {"mlp.dense": torch.nn.Linear(32, 32)},
     }.get(head, {})
+    if head == "masked":  # transformers 5 does not tie it
+        model.lm_head.decoder.weight = model.luke.embeddings.word_embeddings.weight
     for parameter in [*model.parameters(), *(p for x in extra.values() for p in x.parameters())]:
         parameter.data.add_(torch.randn_like(parameter) * 0.15)
     prefix = "luke." if isinstance(model, transformers.LukeModel) else ""
