@@ -32,6 +32,8 @@ CORPORA = [
 def tokenizers(request, data_dir, tmp_path_factory):
     """Ours, the reference and what is preceded by a space, on RoBERTa's own files."""
     transformers = pytest.importorskip("transformers")
+    if int(transformers.__version__.split(".")[0]) > 4:
+        pytest.skip("transformers 5 has another LukeTokenizer, which takes no files")
     path = data_dir / "roberta-vocab"
     entities = tmp_path_factory.mktemp("entities") / "entity_vocab.json"
     entities.write_text('{"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}')
