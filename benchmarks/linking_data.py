@@ -179,9 +179,9 @@ def hipe(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> Lin
             docs.append(LinkedDoc(doc.text, spans))
     tested, train = folds(docs, fold, n_folds)
     aliases: dict[str, Counter[str]] = {}
-    for doc in train:
-        for start, end, id in doc.mentions:
-            aliases.setdefault(id, Counter())[doc.text[start:end]] += 1
+    for text, mentions in train:
+        for start, end, id in mentions:
+            aliases.setdefault(id, Counter())[text[start:end]] += 1
     entities = [
         Entity(id, found.most_common(1)[0][0], found, count=float(found.total()))
         for id, found in sorted(aliases.items())

@@ -4,9 +4,9 @@
     python -m benchmarks.linking_training --table --results results.jsonl
 
 Folds of a set are by article: mentions of one are tested, and the others are trained on. In a wiki
-and HIPE they also give the counts of aliases. Both components have the same encoder, candidates (by equal
-aliases), batches, steps and learning rate; the last weights count. ``entity_linker`` compares its
-vector of a sentence with the entities' vectors, which the encoder made before training.
+and HIPE they also give the counts of aliases. Both components have the same encoder, candidates (by
+equal aliases), batches, steps and learning rate; the last weights count. ``entity_linker`` compares
+its vector of a sentence with the entities' vectors, which the encoder made before training.
 
 Only *ambiguous* mentions count: with several candidates, the right one among them.
 """

@@ -32,7 +32,8 @@ from .task_layer import Scorer, encoder_of, head_of, scorer_of, task_layer
 
 FEATURES = ("prior", "likeness", "type")
 """Of a candidate, computed without the text: the logarithm of its prior, that of the likeness of
-alias and mention, and whether its type agrees with that of the mention."""
+alias and mention, and what its type is worth: whether it agrees with that of the mention, and its
+bias."""
 CANDIDATES, ROWS = "candidates", "rows"
 """The part of a head that scores candidates: by all terms, or by entity rows alone."""
 

@@ -1,6 +1,6 @@
 """The candidates of mentions, as arrays: what ``luke_linker`` scores."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -145,12 +145,15 @@ def candidate_arrays(
     labels: Sequence[Collection[str]],
     candidates: Sequence[Sequence[LinkCandidate]],
     prior: bool,
+    type_bias: Mapping[str, float],
 ) -> tuple[Array, Array]:
     """Rows (n, K) of the knowledge base, -1 where there is no candidate; and features
     (n, K, len(FEATURES)).
 
     labels: of each mention. prior: whether it is a feature; else its logarithm is 0 for all.
+    type_bias: type -> what is added to the logit of its entities; 0 for other types.
     """
+    worth = {name.casefold(): bias for name, bias in type_bias.items()}
     width = max((len(x) for x in candidates), default=0)
     rows = np.full((len(mentions), width), -1, dtype=np.int64)
     features = np.zeros((len(mentions), width, len(FEATURES)), dtype=np.float32)
@@ -163,7 +166,16 @@ def candidate_arrays(
         likes = [max(x.likeness, LEAST_PRIOR) for x in own]
         features[i, : len(own), 1] = LIKENESS_POWER * np.log(likes)
         types = {x.casefold() for x in (*names, *(get_types(mention) or ())) if x}
-        if types:
-            agree = [kb.tables.types[x.row].casefold() in types for x in own]
-            features[i, : len(own), 2] = np.multiply(agree, TYPE_BONUS)
+        of_candidates = [kb.tables.types[x.row].casefold() for x in own]
+        features[i, : len(own), 2] = _type_worth(of_candidates, types, worth)
     return rows, features
+
+
+def _type_worth(own: Sequence[str], wanted: Collection[str], worth: Mapping[str, float]) -> Array:
+    """(n,) of candidates, by their types. The best bias of a mention's candidates counts 0: a bias
+    decides between candidates, and does not make "none of them" more or less probable.
+
+    wanted: the types that the mention has.
+    """
+    biases = np.asarray([worth.get(x, 0.0) for x in own])
+    return TYPE_BONUS * np.asarray([x in wanted for x in own]) + (biases - biases.max())

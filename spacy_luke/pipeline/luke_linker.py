@@ -47,6 +47,7 @@ from .links import (
     spans_to_link,
     write_links,
 )
+from .type_bias import TypeChoices, log_worth
 from .vocab_candidates import VocabCandidates
 from .without_labels import WithoutLabels
 
@@ -62,6 +63,7 @@ DEFAULT_CONFIG = Config().from_str(
 spans_key = null
 labels_discard = []
 incl_prior = true
+type_bias = null
 entity_text = "description"
 max_vector_age = 20
 threshold = 0.0
@@ -99,6 +101,7 @@ def make_luke_linker(
     spans_key: str | None,
     labels_discard: list[str],
     incl_prior: bool,
+    type_bias: dict[str, float] | None,
     entity_text: Text,
     max_vector_age: int,
     threshold: float,
@@ -118,6 +121,8 @@ def make_luke_linker(
     spans_key: the spans group to link; by default ``Doc.ents``.
     labels_discard: mentions with these labels are not linked.
     incl_prior: whether the prior of an alias counts.
+    type_bias: type of entities -> what is added to their logits where candidates have several
+        types. If it is null, ``initialize`` learns it from the links of the training data.
     entity_text: what stands for an entity: its ``name``, or its name and ``description``.
     max_vector_age: in training, where the encoder changes with every update, vectors of entities
         are used for this number of updates. They are never old in predictions.
@@ -145,6 +150,7 @@ def make_luke_linker(
         spans_key=spans_key,
         labels_discard=labels_discard,
         incl_prior=incl_prior,
+        type_bias=type_bias,
         entity_text=entity_text,
         max_vector_age=max_vector_age,
         threshold=threshold,
@@ -171,6 +177,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     labels_discard: list[Name] = setting()
     incl_prior: bool = setting()
+    type_bias: dict[str, float] | None = setting()
     entity_text: Text = setting()
     max_vector_age: Count = setting()
     nil_bias: float = setting()
@@ -196,7 +203,9 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         scorer: Callable | None = link_score,
         **cfg: Any,
     ) -> None:
-        super().__init__(vocab, model, name, scorer, **{"from_vocabulary": None, **cfg})
+        super().__init__(
+            vocab, model, name, scorer, **{"from_vocabulary": None, "type_bias": None, **cfg}
+        )
         self.get_candidates, self.get_candidates_batch = get_candidates, get_candidates_batch
         self.generate_empty_kb = generate_empty_kb
         self._vectors, self._vocab = EntityVectors(make_doc, self), VocabCandidates()
@@ -254,7 +263,9 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             ),
             partial(self._predicted, k=self.from_vocabulary) if self.from_vocabulary else None,
         )
-        rows, features = candidate_arrays(kb, mentions, labels, candidates, self.incl_prior)
+        rows, features = candidate_arrays(
+            kb, mentions, labels, candidates, self.incl_prior, self.type_bias or {}
+        )
         empty = np.zeros(0)
         spans, nil_bias = given_spans(by_doc), self.nil_bias
         return LinkQuery(
@@ -345,14 +356,29 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold links that cannot be predicted, and the recall of candidates."""
         counts = dict.fromkeys(("mentions", "NIL", "gold", *self.out_of_reach), 0)
-        key, ids = self.spans_key, self.kb.tables.ids
+        key, ids, choices = self.spans_key, self.kb.tables.ids, TypeChoices()
+        learns_types = self.type_bias is None and not only_rows(self.model)
         for batch in minibatch(examples, 64):
             examples = list(batch)
             query = self._mentions([eg.predicted for eg in examples], learning=False)
             fit = fits(self.model, query)
             count_links(counts, examples, query.by_doc, query.rows, fit, ids, key)
+            if learns_types:
+                self._add_choices(choices, query, self._targets(examples, query)[0][:, 1:])
         report_links(self.name, counts)
+        learned = choices.biases()
+        if learned:
+            self.type_bias = learned
+            log_worth(self.name, learned)
         return counts
+
+    def _add_choices(self, choices: TypeChoices, query: LinkQuery, targets: Array) -> None:
+        """targets: (n, K) whether a candidate is right."""
+        types = query.kb.tables.types
+        for rows, features, right in zip(query.rows, query.features, targets):
+            exists = rows >= 0
+            names = [types[row] for row in rows[exists].tolist()]
+            choices.add(names, features[exists].sum(-1), right[exists] > 0)
 
     # Files
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks import linking
-from benchmarks.linking import Case, interval, right_answers
+from benchmarks.linking import Case, by_type, interval, right_answers
+from benchmarks.linking_data import LinkedSet
+from spacy_luke.kb.entity import Entity
 
 
 def task(text, start, answer, accept):
@@ -47,11 +49,19 @@ def test_a_set_is_scored_and_shown(data, bert_dir, tmp_path, capsys):
 
 
 def test_the_prior_counts_less_at_a_low_temperature():
-    case = Case(np.asarray([0.9, 0.1]), {"mention": np.asarray([0.1, 0.2])}, 1, 0)
+    case = Case(np.asarray([0.9, 0.1]), ["a", "b"], {"mention": np.asarray([0.1, 0.2])}, 1, 0)
     assert not right_answers([case], (), 0.0)[0]
     assert right_answers([case], ["mention"], 0.0)[0]
     assert right_answers([case], ["mention"], 0.03)[0]  # 0.1 / 0.03 is more than log 9
     assert not right_answers([case], ["mention"], 0.1)[0]
+
+
+def test_the_rule_takes_the_first_type_and_of_these_the_most_probable():
+    entities = [Entity(x, x, {}, type=x[0]) for x in ("town 1", "town 2", "land 1", "land 2")]
+    data = LinkedSet("en", entities, [], [], type_order=("l", "t"))
+    case = Case(np.asarray([0.9, 0.1]), ["town 1", "land 1"], {}, 1, 0)
+    other = Case(np.asarray([0.6, 0.1, 0.2]), ["town 1", "land 2", "land 1"], {}, 2, 0)
+    assert by_type([case, other, case._replace(right=0)], data).tolist() == [True, True, False]
 
 
 def test_intervals_are_over_documents():

@@ -68,6 +68,7 @@ def make_linker(
     **config: Any,
 ) -> Language:
     """An initialised pipeline with an untrained linker. The knowledge base is written to a folder.
+    Types are worth nothing if no setting says so.
 
     encoder: a checkpoint, or the config of an encoder block.
     """
@@ -78,7 +79,8 @@ def make_linker(
     if encoder["@architectures"] == "spacy-luke.LukeListener.v1":
         nlp.add_pipe("luke", config={"model": {"name": encoder.pop("name")}})
     build(folder, records)
-    nlp.add_pipe("luke_linker", config={"model": {**(model or {}), "encoder": encoder}, **config})
+    settings = {"model": {**(model or {}), "encoder": encoder}, "type_bias": {}, **config}
+    nlp.add_pipe("luke_linker", config=settings)
     loader = {"@misc": "spacy-luke.KBFromFile.v1", "kb_path": str(folder)}
     nlp.config["initialize"]["components"] = {"luke_linker": {"kb_loader": loader}}
     nlp.initialize((lambda: make_examples(nlp, texts)) if texts else None)

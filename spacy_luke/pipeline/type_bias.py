@@ -1,0 +1,68 @@
+"""What the type of a candidate is worth: learned from the candidates that are right."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..report import LOGGER
+
+Array = np.ndarray
+
+_SHRINK = 1.0
+"""Of a penalty on squares: a bias is as if drawn from a standard normal distribution."""
+_MAX_ROUNDS, _LEAST_STEP = 1000, 1e-3
+_N_SHOWN = 10
+
+
+class TypeChoices:
+    """Mentions with candidates of several types, the right one among them.
+
+    The biases are those of a conditional logit: added to the logits of candidates by type, they
+    make the right candidates of all mentions most probable.
+    """
+
+    def __init__(self) -> None:
+        self._types: list[str] = []
+        self._logits: list[Array] = []
+        self._right: list[Array] = []
+
+    def add(self, types: Sequence[str], logits: Array, right: Array) -> None:
+        """The candidates of one mention. logits: (n,) without a bias. right: (n,) True or False."""
+        if len(set(types)) > 1 and right.any():
+            self._types += types
+            self._logits.append(logits)
+            self._right.append(right)
+
+    def biases(self) -> dict[str, float]:
+        """Type -> bias; empty if no mention tells types apart. Types that are no better and no
+        worse than others are near 0."""
+        if not self._types:
+            return {}
+        names, of = np.unique(self._types, return_inverse=True)
+        sizes = np.asarray([len(x) for x in self._logits])
+        starts, mention = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
+        logits, right = np.concatenate(self._logits), np.concatenate(self._right)
+        n_mentions = np.bincount(np.unique(mention * len(names) + of) % len(names))
+        bias = np.zeros(len(names))
+        for _ in range(_MAX_ROUNDS):
+            total = logits + bias[of]
+            p = np.exp(total - np.maximum.reduceat(total, starts)[mention])
+            p /= np.add.reduceat(p, starts)[mention]
+            p_right = p * right
+            p_right /= np.add.reduceat(p_right, starts)[mention]
+            gradient = np.bincount(of, p_right - p) - _SHRINK * bias
+            step = gradient / (n_mentions / 2 + _SHRINK)  # below the curvature: it cannot diverge
+            bias += step
+            if np.abs(step).max() < _LEAST_STEP:
+                break
+        return {str(name): round(float(x), 2) for name, x in zip(names, bias)}
+
+
+def log_worth(name: str, learned: Mapping[str, float]) -> None:
+    """Log the largest biases that a component learned."""
+    shown = sorted(learned.items(), key=lambda x: -abs(x[1]))[:_N_SHOWN]
+    LOGGER.info(
+        "%s: what types of entities are worth, learned from the data (setting type_bias): %s.",
+        name,
+        ", ".join(f"{kind or 'none'} {bias:+.1f}" for kind, bias in shown),
+    )
