@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..errors import CorpusError
+from .characters import make_text_doc
 from .checks import (
     errors_at,
     get_items,
@@ -74,8 +75,8 @@ def find_unit(path: Path, nlp: Language, report: Report) -> str:
         text = data.get("text")
         if not isinstance(text, str) or not has_wide_characters(text):
             continue
-        doc = nlp.make_doc(text)
         with errors_at(f"{path}, {location}"):
+            doc = make_text_doc(nlp, text)
             places = [item[:2] for item in _spans(data)]
         n_spans += len(places)
         fits[CHARACTERS] += sum(_fits(doc, *place) for place in places)
@@ -138,6 +139,9 @@ def _spans(
     if items and all(isinstance(item, str) for item in items):
         raise CorpusError(f"{key} of the record is a list of classes of the text, not of spans.")
     report = report or Report()
+    for other in SPAN_KEYS:
+        if other != key and data.get(other):
+            report.count(f"{other} not read: the spans are those at {key}", location)
     return [
         _span(item, f"{key} {i}", location, report)
         for i, item in enumerate(_of_first_user(items, location, report))

@@ -130,3 +130,15 @@ def test_invalid_records_name_their_line(convert, record, message):
     good = {"text": TEXT, "label": []}
     with pytest.raises(CorpusError, match=f"corpus.in, line 2: .*{message}"):
         convert(FORMAT, lines(good, record))
+
+
+def test_a_second_key_of_spans_is_counted(convert):
+    record = {"text": TEXT, "entities": [], "relations": [], "label": [[0, 3, "PER"]]}
+    result = convert(FORMAT, lines(record))
+    assert result.events == {"label not read: the spans are those at entities": (1, "line 1")}
+
+
+def test_a_text_may_be_longer_than_the_limit_of_spacy(convert, spans):
+    text = "🚀 Ada ran." + "\n" * 1_000_000
+    (doc,), _ = convert(FORMAT, lines({"text": text, "label": [[3, 6, "PER"]]}))
+    assert spans(doc.ents) == [("Ada", "PER")]
