@@ -236,7 +236,8 @@ def _token_offsets_differ(
 def check_meta(meta: Any) -> Any:
     """Check that a value can be stored in a ``.spacy`` file. Raises CorpusError if it cannot."""
     try:
-        srsly.msgpack_dumps(meta)
+        if meta is not None:  # packing is slow
+            srsly.msgpack_dumps(meta)
     except (ValueError, OverflowError, TypeError) as err:
         raise CorpusError(f"meta cannot be stored: {err}.") from err
     return meta
