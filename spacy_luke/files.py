@@ -122,3 +122,9 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def is_hidden(path: Path, folder: Path) -> bool:
+    """Whether a file of a folder, or a folder that contains it there, begins with a dot, as the
+    copies of macOS and editors do."""
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)

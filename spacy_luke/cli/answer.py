@@ -24,7 +24,7 @@ from ..files import whole_file
 from ..metrics.questions import best_text
 from ..metrics.squad import AnswerScore, Best, best_threshold, mean_score, score_answer
 from . import app, exit_on_error
-from .loading import answers_questions, load_pipeline, use_device
+from .loading import Code, answers_questions, load_pipeline, use_device
 from .options import ForceOption, GpuOption, PipelineArgument
 from .saving import check_file
 
@@ -61,6 +61,7 @@ def answer_cli(
         Path | None,
         typer.Option(help="SQuAD: also write the probability of 'no answer' per question, .json."),
     ] = None,
+    code: Code = None,
     gpu_id: GpuOption = -1,
     force: ForceOption = False,
 ) -> None:
@@ -86,18 +87,23 @@ def answer_cli(
         _check_targets(source, [x for x in (target, no_answer_scores) if x is not None], force)
         use_device(gpu_id)
         if lines:
-            answer_lines(pipeline, source, target, msg)
+            answer_lines(pipeline, source, target, msg, code)
         else:
-            answer_squad(pipeline, source, target, no_answer_scores, msg)
+            answer_squad(pipeline, source, target, no_answer_scores, msg, code)
 
 
 def answer_squad(
-    pipeline: str, source: Path, target: Path, no_answer_scores: Path | None, msg: Printer
+    pipeline: str,
+    source: Path,
+    target: Path,
+    no_answer_scores: Path | None,
+    msg: Printer,
+    code: Path | None = None,
 ) -> None:
     """Write the official files of predictions and probabilities, and print official scores."""
     paragraphs = list(read_squad_paragraphs(source))
     _check_ids(source, paragraphs)
-    nlp = load_answering(pipeline)
+    nlp = load_answering(pipeline, code)
     predictions = predict_squad(nlp, source, paragraphs)
     write_json(target, {x.question.id: x.text for x in predictions})
     msg.good(f"Wrote {target}: {_counted(bool(x.text) for x in predictions)}")
@@ -107,10 +113,12 @@ def answer_squad(
     print_scores(predictions, msg)
 
 
-def answer_lines(pipeline: str, source: Path, target: Path, msg: Printer) -> None:
+def answer_lines(
+    pipeline: str, source: Path, target: Path, msg: Printer, code: Path | None = None
+) -> None:
     """Write the objects of a .jsonl file with answers."""
     records, asked = read_lines_asked(source)
-    nlp = load_answering(pipeline)
+    nlp = load_answering(pipeline, code)
     n_answers: list[int] = []
     with whole_file(target) as temporary, temporary.open("w", encoding="utf8") as file:
         rows = zip(predict(nlp, source, asked), records, asked, strict=True)
@@ -124,9 +132,9 @@ def answer_lines(pipeline: str, source: Path, target: Path, msg: Printer) -> Non
     msg.good(f"Wrote {target}: {_counted(n > 0 for n in n_answers)}")
 
 
-def load_answering(name: str) -> Language:
+def load_answering(name: str, code: Path | None = None) -> Language:
     """Load a pipeline. Raises ConfigError if none of its components writes ``Doc._.answers``."""
-    nlp = load_pipeline(name)
+    nlp = load_pipeline(name, code=code)
     if not answers_questions(nlp):
         raise ConfigError(
             f"PIPELINE: no component of {name} ({', '.join(nlp.pipe_names) or 'empty'}) answers "
@@ -150,7 +158,6 @@ def predict_squad(
 
 def predict(nlp: Language, source: Path, asked: Sequence[Asked]) -> Iterator[list[Offsets]]:
     """Yield the answers to the questions of each text, by characters."""
-    nlp.max_length = max([nlp.max_length, *(len(x.text) + 1 for x in asked)])
 
     def documents() -> Iterator[Doc]:
         for of_one in asked:

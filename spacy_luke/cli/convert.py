@@ -24,6 +24,7 @@ from ..corpora.options import (
     ConvertOptions,
 )
 from ..errors import ConfigError, CorpusError
+from ..files import is_hidden
 from . import app, exit_on_error
 from .options import ForceOption, lang_option
 from .saving import check_file
@@ -234,6 +235,9 @@ def _pair_directory(
 ) -> list[tuple[Path, Path]]:
     pairs: dict[Path, Path] = {}
     for path in sorted(p for p in source.rglob("*") if p.is_file()):
+        if is_hidden(path, source):
+            msg.warn(f"Not read: {path} (hidden)")
+            continue
         if path.suffix.lower() not in file_format.suffixes:
             msg.warn(f"Not read: {path} (not a suffix of the format {file_format.name})")
             continue

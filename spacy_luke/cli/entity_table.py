@@ -18,7 +18,7 @@ from ..kb.read_records import read_records
 from ..vocab import editing
 from ..vocab.entity_vocab import SPECIALS, EntityVocab
 from . import app, exit_on_error
-from .loading import is_pipeline, load_pipeline
+from .loading import Code, is_pipeline, load_pipeline
 from .options import ForceOption, PipelineArgument
 from .saving import check_free, save_pipeline
 
@@ -57,6 +57,7 @@ def entity_table_cli(
     component: Annotated[
         str, typer.Option(help="The component. Required if several have an encoder.")
     ] = "",
+    code: Code = None,
     force: ForceOption = False,
 ) -> None:
     """Change the entities of an encoder. Kept rows stay exactly the same.
@@ -76,7 +77,9 @@ def entity_table_cli(
     msg = Printer()
     with exit_on_error(msg, ValueError):
         check_free(out, force)
-        nlp = load_pipeline(pipeline) if form is None else _in_form(pipeline, form, component)
+        nlp = load_pipeline(pipeline, code=code)
+        if form is not None:
+            nlp = _in_form(pipeline, nlp, form, component)
         node = store.find_encoder(nlp, component)
         n_before = len(module_of(node).entities)
         titles = _titles_of(nlp, node)
@@ -175,16 +178,16 @@ def _first_mention(title: str, text: str, nlp: Language) -> tuple[Any, int, int]
     return doc, span.start, span.end
 
 
-def _in_form(pipeline: str, form: str, component: str) -> Language:
-    """Load the pipeline with another form of a component's entity table. Raises ConfigError if the
-    form is unknown."""
+def _in_form(pipeline: str, nlp: Language, form: str, component: str) -> Language:
+    """Load the pipeline again with another form of a component's entity table.
+
+    nlp: the pipeline in its own form. Raises ConfigError if the form is unknown."""
     from ..layers.encoder import ENCODER, EntityTable
     from ..pipeline.entity_store import find_encoder
 
     forms = get_args(EntityTable)
     if form not in forms:
         raise ConfigError(f"--form is {form!r}; use one of {', '.join(forms)}.")
-    nlp = load_pipeline(pipeline)
     node = find_encoder(nlp, component)
     pipes: list[tuple[str, Any]] = [(x, y) for x, y in nlp.pipeline if hasattr(y, "model")]
     name, pipe = next((x, y) for x, y in pipes if any(z is node for z in y.model.walk()))

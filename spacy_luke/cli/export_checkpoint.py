@@ -7,7 +7,7 @@ import typer
 from wasabi import Printer
 
 from . import app, exit_on_error
-from .loading import load_pipeline
+from .loading import Code, load_pipeline
 from .options import ForceOption, PipelineArgument
 from .saving import check_free
 
@@ -23,6 +23,7 @@ def export_cli(
         bool,
         typer.Option("--source-names", help="Keep the tensor names of the source file."),
     ] = False,
+    code: Code = None,
     force: ForceOption = False,
 ) -> None:
     """Write a directory that transformers loads: weights, config.json, tokenizer, entities.
@@ -36,6 +37,6 @@ def export_cli(
     msg = Printer()
     with exit_on_error(msg):
         check_free(out, force, "entity_vocab.json")
-        nlp = load_pipeline(pipeline)
+        nlp = load_pipeline(pipeline, code=code)
         architecture = export_component(nlp, out, component, source_names, overwrite=True)
     msg.good(f"Saved {out}, a {architecture}")

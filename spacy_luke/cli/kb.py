@@ -17,7 +17,7 @@ from ..kb.read_records import read_entities, read_ids
 from ..kb.store import Store, check_replaceable, verify
 from ..kb.tables import Tables
 from . import app, exit_on_error
-from .loading import get_pipeline_directory, is_pipeline, load_pipeline, use_device
+from .loading import Code, get_pipeline_directory, is_pipeline, load_pipeline, use_device
 from .options import ForceOption, GpuOption, lang_option
 from .saving import check_free, remove_scores
 from .stages import pretraining_extra
@@ -61,6 +61,7 @@ def kb_cli(
     text: TextOption = "description",
     half: HalfOption = False,
     names: NamesOption = False,
+    code: Code = None,
     gpu_id: GpuOption = -1,
     force: ForceOption = False,
 ) -> None:
@@ -75,7 +76,7 @@ def kb_cli(
     msg = Printer()
     with exit_on_error(msg):
         _check_out(out, force)
-        add_vectors = _vector_maker(pipeline, text, half, names, gpu_id)
+        add_vectors = _vector_maker(pipeline, text, half, names, gpu_id, code)
         findings = Findings()
         if is_lookup_kb(entities):
             _from_lookup(entities, out, lang, max_meanings, findings)
@@ -118,6 +119,7 @@ def kb_edit_cli(
     text: TextOption = "description",
     half: HalfOption = False,
     names: NamesOption = False,
+    code: Code = None,
     gpu_id: GpuOption = -1,
     force: ForceOption = False,
 ) -> None:
@@ -132,7 +134,7 @@ def kb_edit_cli(
     with exit_on_error(msg):
         if add is None and remove is None and pipeline is None:
             raise ConfigError("Nothing to change: use --add, --remove or --pipeline.")
-        add_vectors = _vector_maker(pipeline, text, half, names, gpu_id)
+        add_vectors = _vector_maker(pipeline, text, half, names, gpu_id, code)
         path = get_pipeline_directory(kb, in_place=True)
         folder = _kb_folder(path)
         if out is not None:
@@ -159,7 +161,7 @@ def _check_out(out: Path, force: bool) -> None:
 
 
 def _vector_maker(
-    pipeline: str | None, text: str, half: bool, names: bool, gpu_id: int
+    pipeline: str | None, text: str, half: bool, names: bool, gpu_id: int, code: Path | None
 ) -> Callable[[Path, Printer], None]:
     """A function that adds vectors to a knowledge base. Everything is checked before one is
     built."""
@@ -173,7 +175,7 @@ def _vector_maker(
     from ..pipeline.entity_vectors import find_encoder, make_name_vectors, make_vectors
 
     use_device(gpu_id)
-    nlp = load_pipeline(pipeline)
+    nlp = load_pipeline(pipeline, code=code)
     find_encoder(nlp)
 
     def make(folder: Path, msg: Printer) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import zlib
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +13,7 @@ from spacy.tokens import Doc, DocBin
 from wasabi import Printer
 
 from ..corpora.json_docs import doc_to_json
-from ..errors import CorpusError, InputError
+from ..errors import ConfigError, CorpusError, InputError
 from ..files import whole_file
 from . import app, exit_on_error
 from .options import ForceOption
@@ -41,13 +43,32 @@ def to_jsonl_cli(
     """
     msg = Printer()
     with exit_on_error(msg):
+        if out.resolve() == docs.resolve():
+            raise ConfigError("DOCS and OUT must be different files.")
         check_file(out, force)
-        n_docs = write_jsonl(docs, out, spans_key)
-    msg.good(f"Wrote {out}: {n_docs:,} documents")
+        written = write_jsonl(docs, out, spans_key)
+    if spans_key is None:
+        _warn_of_groups(written, msg)
+    msg.good(f"Wrote {out}: {len(written):,} documents")
 
 
-def write_jsonl(source: Path, out: Path, spans_key: str | None = None) -> int:
-    """Write a line per document. Returns their number.
+def _warn_of_groups(docs: Iterable[Doc], msg: Printer) -> None:
+    """Warn of spans of groups that are not written, because they are not entities."""
+    lost: Counter[str] = Counter()
+    for doc in docs:
+        ents = {(ent.start, ent.end, ent.label) for ent in doc.ents}
+        for key, group in doc.spans.items():
+            lost[key] += sum((x.start, x.end, x.label) not in ents for x in group)
+    for key, n in sorted(lost.items()):
+        if n:
+            msg.warn(
+                f"{n:,} spans of the group {key!r} are not entities and were not written; "
+                f"--spans-key {key} writes that group."
+            )
+
+
+def write_jsonl(source: Path, out: Path, spans_key: str | None = None) -> list[Doc]:
+    """Write a line per document. Returns the documents.
 
     Raises CorpusError, naming the document, if one cannot be written, or if none has the group
     ``spans_key``.
@@ -64,7 +85,7 @@ def write_jsonl(source: Path, out: Path, spans_key: str | None = None) -> int:
             except (InputError, TypeError) as err:  # TypeError: user_data["meta"] is not JSON
                 raise CorpusError(f"{source}, document {number}: {err}") from err
             file.write(f"{line}\n")
-    return len(docs)
+    return docs
 
 
 def _read(path: Path) -> list[Doc]:

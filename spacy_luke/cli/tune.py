@@ -11,6 +11,7 @@ from wasabi import Printer
 
 from . import app, exit_on_error
 from .loading import (
+    Code,
     get_pipeline_directory,
     load_examples,
     load_pipeline,
@@ -48,6 +49,7 @@ def tune_cli(
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Also write what was chosen, .json.")] = None,
+    code: Code = None,
     gpu_id: GpuOption = -1,
     force: ForceOption = False,
 ) -> None:
@@ -78,7 +80,7 @@ def tune_cli(
         if report is not None:
             check_file(report, force)
         use_device(gpu_id)
-        nlp = load_pipeline(pipeline)
+        nlp = load_pipeline(pipeline, code=code)
         examples = load_examples(dev, nlp)
         if not predicts_entities(nlp):
             preset_gold(examples, nlp)

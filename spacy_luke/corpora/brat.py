@@ -11,6 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..errors import CorpusError
+from ..files import is_hidden
 from .checks import errors_at
 from .conversion_report import Report
 from .lines import Advance, at_line, ignore_progress, read_lines
@@ -78,8 +79,11 @@ def read_brat(
     out. Offsets are checked by the quoted text. Raises CorpusError, with file and line, for invalid
     lines.
     """
-    texts = sorted(path.rglob(f"*{TEXT}"))
+    texts = [x for x in sorted(path.rglob(f"*{TEXT}")) if not is_hidden(x, path)]
     for annotation in sorted(path.rglob(f"*{ANNOTATION}")):
+        if is_hidden(annotation, path):
+            report.count("hidden files skipped", str(annotation.relative_to(path)))
+            continue
         if not annotation.with_suffix(TEXT).exists():
             raise CorpusError(f"{annotation} has no text: {annotation.with_suffix(TEXT).name}.")
     if not texts:

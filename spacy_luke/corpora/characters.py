@@ -44,7 +44,8 @@ def check_offsets(owner: str, start: int, end: int, text: str) -> None:
 
 
 def make_text_doc(nlp: Language, text: str) -> Doc:
-    """Tokenise a text. Raises CorpusError if the tokenizer changes it."""
+    """Tokenise a text of any length. Raises CorpusError if the tokenizer changes it."""
+    nlp.max_length = max(nlp.max_length, len(text) + 1)
     doc = nlp.make_doc(text)
     if doc.text != text:
         raise CorpusError(

@@ -8,7 +8,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..errors import CorpusError
+from .characters import make_text_doc
 from .checks import (
+    check_unicode,
     errors_at,
     get_items,
     get_name,
@@ -74,12 +76,13 @@ def find_unit(path: Path, nlp: Language, report: Report) -> str:
         text = data.get("text")
         if not isinstance(text, str) or not has_wide_characters(text):
             continue
-        doc = nlp.make_doc(text)
         with errors_at(f"{path}, {location}"):
+            check_unicode(text)
+            doc = make_text_doc(nlp, text)
             places = [item[:2] for item in _spans(data)]
         n_spans += len(places)
-        fits[CHARACTERS] += sum(_fits(doc, *place) for place in places)
-        fits[UTF16] += sum(_fits(doc, *_in_characters(text, place)) for place in places)
+        fits[CHARACTERS] += sum(_fits(doc, text, *place) for place in places)
+        fits[UTF16] += sum(_fits(doc, text, *_in_characters(text, place)) for place in places)
     unit = CHARACTERS if fits[CHARACTERS] > fits[UTF16] else UTF16
     if n_spans:
         report.notes.append(
@@ -96,8 +99,8 @@ def _in_characters(text: str, place: tuple[int, int]) -> tuple[int, int]:
         return -1, -1
 
 
-def _fits(doc: Doc, start: int, end: int) -> bool:
-    return 0 <= start < end <= len(doc.text) and doc.char_span(start, end) is not None
+def _fits(doc: Doc, text: str, start: int, end: int) -> bool:
+    return 0 <= start < end <= len(text) and doc.char_span(start, end) is not None
 
 
 def _read_records(path: Path, unit: str, report: Report, advance: Advance) -> Iterator[Record]:
@@ -138,6 +141,9 @@ def _spans(
     if items and all(isinstance(item, str) for item in items):
         raise CorpusError(f"{key} of the record is a list of classes of the text, not of spans.")
     report = report or Report()
+    for other in SPAN_KEYS:
+        if other != key and data.get(other):
+            report.count(f"{other} not read: the spans are those at {key}", location)
     return [
         _span(item, f"{key} {i}", location, report)
         for i, item in enumerate(_of_first_user(items, location, report))

@@ -24,11 +24,12 @@ def read_jsonl(
     """Yield one document per accepted record of a file.
 
     Keys read: ``text``; ``spans``, each with ``label``, ``start`` and ``end`` (characters, end
-    exclusive) or ``token_start`` and ``token_end`` (inclusive), and optional ``kb_id`` and
-    ``types``; ``relations``, see ``relation_records``; optional ``tokens``, each with ``text``,
-    ``start`` and ``end``, which replace the tokenizer; optional ``answer``; optional ``meta``,
-    stored in ``Doc.user_data["meta"]``. In a record with only accepted or rejected spans
-    (``_is_binary``), or with ``options``, other tokens have missing entity annotation.
+    exclusive) or ``token_start`` and ``token_end`` (inclusive), and optional ``kb_id``, ``types``
+    and ``text``, by which offsets are checked; ``relations``, see ``relation_records``; optional
+    ``tokens``, each with ``text``, ``start`` and ``end``, which replace the tokenizer; optional
+    ``answer``; optional ``meta``, stored in ``Doc.user_data["meta"]``. In a record with only
+    accepted or rejected spans (``_is_binary``), or with ``options``, other tokens have missing
+    entity annotation.
 
     Raises CorpusError, with the line, for an invalid record.
     """

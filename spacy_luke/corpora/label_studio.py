@@ -26,6 +26,7 @@ from .lines import Advance, ignore_progress
 from .objects import JsonObject, read_json_objects
 from .offset_units import CHARACTERS
 from .options import AUTO, ConvertOptions
+from .quotes import NOWHERE, find_quote
 from .record_builder import RecordBuilder
 from .record_docs import write_records
 from .records import Record
@@ -202,10 +203,13 @@ def _read_record(item: Annotation, options: ConvertOptions, report: Report) -> R
         raise CorpusError(f"the task has the address of its text, {text!r}, not the text.")
     unit = CHARACTERS if options.offsets == AUTO else options.offsets
     builder = RecordBuilder(text, item.location, report, unit)
-    relations = []
+    relations, of_text = [], _of_text(item)
     for i, result in enumerate(item.results):
         if result.get("type") == RELATION:
             relations.append((f"result {i}", result))
+        elif result.get("type") in SPAN_TYPES and result.get("to_name") != of_text:
+            report.count("spans left out: they are of another text of the task", item.location)
+            builder.leave_out(0, 0, result.get("id"))
         elif result.get("type") in SPAN_TYPES:
             _add_region(builder, result, f"result {i}")
         else:
@@ -213,6 +217,37 @@ def _read_record(item: Annotation, options: ConvertOptions, report: Report) -> R
     for owner, result in relations:
         _add_relation(builder, result, owner)
     return builder.record(item.task)
+
+
+def _of_text(item: Annotation) -> Any:
+    """``to_name`` of the regions of the text. If the task has regions of several texts, that of
+    which the most are in it. Raises CorpusError if it cannot be told."""
+    fits: dict[Any, list[bool]] = {}
+    for result in item.results:
+        if result.get("type") in SPAN_TYPES:
+            fits.setdefault(result.get("to_name"), []).append(_is_near(result, item.text))
+    if len(fits) < 2:
+        return next(iter(fits), None)
+    shares = {name: sum(x) / len(x) for name, x in fits.items()}
+    best = [name for name, share in shares.items() if share == max(shares.values())]
+    if len(best) > 1:
+        names = ", ".join(map(repr, best))
+        raise CorpusError(
+            f"there are regions of several texts ({names}), and it cannot be told which of them "
+            "are of the text that is read."
+        )
+    return best[0]
+
+
+def _is_near(result: dict[str, Any], text: str) -> bool:
+    """Whether the text of a region is at its offsets, or near them."""
+    value = result.get("value")
+    start, end, quote = (
+        value.get(key) if isinstance(value, dict) else None for key in ("start", "end", "text")
+    )
+    if type(start) is not int or type(end) is not int or not isinstance(quote, str):
+        return False
+    return find_quote(text, start, end, quote.replace("\\n", "\n")).how != NOWHERE
 
 
 def _add_region(builder: RecordBuilder, result: dict[str, Any], owner: str) -> None:

@@ -3,15 +3,19 @@
 Both differ in texts with characters beyond U+FFFF, such as most emoji: these are two units.
 """
 
+import re
+from bisect import bisect_left
+from functools import lru_cache
+
 from ..errors import CorpusError
 
 CHARACTERS, UTF16 = "characters", "utf16"
-_LAST_OF_ONE_UNIT = "\uffff"
+_WIDE = re.compile("[\U00010000-\U0010ffff]")
 
 
 def has_wide_characters(text: str) -> bool:
     """Whether the two units differ in a text."""
-    return max(text, default="") > _LAST_OF_ONE_UNIT
+    return bool(_wide_characters(text))
 
 
 def from_utf16(text: str, offset: int) -> int:
@@ -20,12 +24,14 @@ def from_utf16(text: str, offset: int) -> int:
 
     Example: in "🚀 Ada", "Ada" begins at unit 3 and character 2.
     """
-    units = text.encode("utf-16-le", "surrogatepass")
-    if offset <= 0:
-        return offset
-    if 2 * offset > len(units):
-        return offset - len(units) // 2 + len(text)
-    try:
-        return len(units[: 2 * offset].decode("utf-16-le"))
-    except UnicodeDecodeError as err:
-        raise CorpusError(f"the offset {offset}, in UTF-16 units, is inside a character.") from err
+    wide = _wide_characters(text)
+    n_before = bisect_left(wide, offset)
+    if n_before and wide[n_before - 1] == offset - 1:
+        raise CorpusError(f"the offset {offset}, in UTF-16 units, is inside a character.")
+    return offset - n_before
+
+
+@lru_cache(maxsize=4)  # a long text has many spans
+def _wide_characters(text: str) -> list[int]:
+    """The offsets, in UTF-16 units, at which characters of two units begin."""
+    return [match.start() + i for i, match in enumerate(_WIDE.finditer(text))]

@@ -24,12 +24,13 @@ class Found(NamedTuple):
 def find_quote(text: str, start: int, end: int, quote: str) -> Found:
     """The place of a span. ``how`` is ``NOWHERE`` if its text is neither at its offsets nor at a
     single place within ``NEARBY`` characters; the place is then as given."""
-    if 0 <= start <= end and text[start:end].split() == quote.split():
+    is_inside = 0 <= start <= end <= len(text)
+    if is_inside and text[start:end].split() == quote.split():
         return Found(start, end, AT_OFFSETS)
     units = _in_utf16(text, start, end) if has_wide_characters(text) else (start, end)
-    if 0 <= units[0] <= units[1] and text[slice(*units)] == quote:
+    if 0 <= units[0] <= units[1] <= len(text) and text[slice(*units)] == quote:
         return Found(*units, IN_UTF16)
-    if 0 <= start <= end and same_letters(text[start:end], quote):
+    if is_inside and same_letters(text[start:end], quote):
         return Found(start, end, DIFFERS)
     near = find_near(text, quote, start) if quote.strip() else None
     if near is not None:

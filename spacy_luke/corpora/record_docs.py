@@ -23,16 +23,25 @@ META, ID = "meta", "id"
 def write_records(
     path: Path, records: Iterable[Record], nlp: Language, options: ConvertOptions, report: Report
 ) -> Iterator[Doc]:
-    """Yield one document per record of a file; records without a text are counted."""
+    """Yield one document per record of a file; records without a text, and those with the text of
+    an earlier one, are counted."""
     writer = AnnotationWriter(options.spans_key, report)
+    earlier: set[str] = set()
+    n_repeated = 0
     for record in records:
         if not record.text:
             report.count("records skipped: empty text", record.location)
             continue
         with errors_at(f"{path}, {record.location}"):
             parsed = parse_record(nlp, record, options.alignment_or(ALIGNMENT), report)
+        n_repeated += record.text in earlier
+        earlier.add(record.text)
         yield writer.write(parsed, record.location)
     writer.finish()
+    if n_repeated:
+        report.notes.append(
+            f"records with the text of an earlier one, each a document of its own: {n_repeated:,}"
+        )
 
 
 def parse_record(nlp: Language, record: Record, alignment: str, report: Report) -> ParsedDoc:

@@ -1,7 +1,7 @@
 """The record of a text, spans and relations, and its form in Prodigy's JSON."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from .checks import (
 from .conversion_report import Report
 from .lines import Advance, ignore_progress
 from .objects import read_json_objects
+from .quotes import AT_OFFSETS, NOWHERE, find_quote
 from .relation_records import Place, RelationRecord, read_relations, token_offsets
 
 ANSWERS = ("accept", "reject", "ignore")
@@ -106,16 +107,32 @@ def read_record(data: dict[str, Any], location: str, report: Report) -> Record:
     places = None if tokens is None else [(token.start, token.end) for token in tokens]
     if data.get("spans") is None:
         _note_missing_spans(data, location, report)
-    spans = []
+    given: list[CharSpan] = []
+    found: list[CharSpan] = []
+    unclear: list[Place] = []
+    moved: dict[Place, Place] = {}
     for i, item in enumerate(get_items(data, "spans")):
-        span = _read_span(item, i, text, places)
-        spans.append(span)
+        span = _read_span(item, i, places)
+        given.append(span)
+        located = _locate(item, span, i, text, location, report)
+        if located is None:
+            unclear.append((span.start, span.end))
+        else:
+            found.append(located)
+            moved[span.start, span.end] = (located.start, located.end)
         if places is not None and _token_offsets_differ(item, span, f"span {i}", places):
             what = "spans whose token_start or token_end contradict start and end, which are kept"
             report.count(what, location)
-    relations = read_relations(data, spans, places)
-    meta = check_meta(data.get("meta"))
-    return Record(location, text, spans, relations, tokens, meta, partial=_is_partial(data))
+    return Record(
+        location,
+        text,
+        found,
+        _moved(read_relations(data, given, places), moved, location, report),
+        tokens,
+        check_meta(data.get("meta")),
+        unclear=tuple(unclear),
+        partial=_is_partial(data),
+    )
 
 
 def _note_missing_spans(data: dict[str, Any], location: str, report: Report) -> None:
@@ -161,7 +178,8 @@ def _read_token(item: Any, i: int, text: str) -> TokenRecord:
     return token
 
 
-def _read_span(item: Any, i: int, text: str, tokens: list[tuple[int, int]] | None) -> CharSpan:
+def _read_span(item: Any, i: int, tokens: list[tuple[int, int]] | None) -> CharSpan:
+    """A span as in the file; its offsets may be outside the text."""
     owner = f"span {i}"
     item = require_object(item, owner)
     label = get_name(item, "label", owner)
@@ -173,9 +191,38 @@ def _read_span(item: Any, i: int, text: str, tokens: list[tuple[int, int]] | Non
     else:
         start = get_value(item, "start", int, owner)
         end = get_value(item, "end", int, owner)
-    if not 0 <= start == end <= len(text):  # an empty span is left out later, and counted
-        check_offsets(f"{owner} ({label})", start, end, text)
     return CharSpan(start, end, label, kb_id, types=types)
+
+
+def _locate(
+    item: dict[str, Any], span: CharSpan, i: int, text: str, location: str, report: Report
+) -> CharSpan | None:
+    """The span where the text that the file quotes is; None if it is not near its offsets."""
+    quote = item.get("text")
+    if isinstance(quote, str) and quote:
+        start, end, how = find_quote(text, span.start, span.end, quote)
+        if how != AT_OFFSETS:
+            report.count(how, location)
+        if how == NOWHERE:
+            return None
+        span = replace(span, start=start, end=end)
+    if not 0 <= span.start == span.end <= len(text):  # an empty span is left out and counted later
+        check_offsets(f"span {i} ({span.label})", span.start, span.end, text)
+    return span
+
+
+def _moved(
+    relations: Iterable[RelationRecord], places: dict[Place, Place], location: str, report: Report
+) -> list[RelationRecord]:
+    """Relations of spans that were found. places: of spans in the file -> in the text."""
+    moved = []
+    for relation in relations:
+        if relation.head in places and relation.tail in places:
+            head, tail = places[relation.head], places[relation.tail]
+            moved.append(RelationRecord(head, tail, relation.label))
+        else:
+            report.count("relations left out: one of their spans was", location)
+    return moved
 
 
 def _token_offsets_differ(
@@ -189,7 +236,8 @@ def _token_offsets_differ(
 def check_meta(meta: Any) -> Any:
     """Check that a value can be stored in a ``.spacy`` file. Raises CorpusError if it cannot."""
     try:
-        srsly.msgpack_dumps(meta)
+        if meta is not None:  # packing is slow
+            srsly.msgpack_dumps(meta)
     except (ValueError, OverflowError, TypeError) as err:
         raise CorpusError(f"meta cannot be stored: {err}.") from err
     return meta

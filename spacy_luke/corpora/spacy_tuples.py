@@ -93,19 +93,20 @@ def _read_pair(value: Any, location: str, unit: str, report: Report) -> Record:
     builder = RecordBuilder(text, location, report, unit)
     links = _links(data, location, report)
     groups = require_object(data.get(SPANS) or {}, SPANS)
+    places = set()
     for name, group in {ENTITIES: get_items(data, ENTITIES), **groups}.items():
         for i, item in enumerate(get_items({name: group}, name)):
-            _add_span(builder, item, f"{name} {i}", links)
-    record = builder.record()
-    unused = links.keys() - {(span.start, span.end) for span in record.spans}
+            places.add(_add_span(builder, item, f"{name} {i}", links))
+    unused = links.keys() - places
     if unused:
         report.count("links left out: no entity has their place", location, len(unused))
-    return record
+    return builder.record()
 
 
 def _add_span(
     builder: RecordBuilder, item: Any, owner: str, links: dict[tuple[int, int], str]
-) -> None:
+) -> tuple[int, int]:
+    """Add a span. Returns its start and end in the file."""
     if isinstance(item, str):
         raise CorpusError(f"{owner} is the tag {item!r}; a start, an end and a label are needed.")
     if not isinstance(item, list) or [type(x) for x in item[:3]] != [int, int, str]:
@@ -113,6 +114,7 @@ def _add_span(
     start, end, label, *ids = item
     kb_id = links.get((start, end)) or next((x for x in ids if isinstance(x, str)), "")
     builder.add_span(start, end, label, owner, kb_id=kb_id)
+    return start, end
 
 
 def _links(data: dict[str, Any], location: str, report: Report) -> dict[tuple[int, int], str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import ConfigError, CorpusError
+from .conversion_report import Report
 from .lines import UTF_16, at_line
 from .options import AUTO, ConvertOptions
 
@@ -61,7 +62,9 @@ class Table:
         return not cells or len(cells) == width or (len(cells) > width and not any(cells[width:]))
 
 
-def read_table(path: Path, roles: Mapping[str, Sequence[str]], options: ConvertOptions) -> Table:
+def read_table(
+    path: Path, roles: Mapping[str, Sequence[str]], options: ConvertOptions, report: Report
+) -> Table:
     """Read a file's header and find the columns of roles.
 
     roles: lower-case names that columns of a role have; ``options.fields`` names others.
@@ -69,7 +72,7 @@ def read_table(path: Path, roles: Mapping[str, Sequence[str]], options: ConvertO
     Raises CorpusError for a file that is empty or has another encoding, ConfigError for fields that
     the file does not have.
     """
-    text = _decode(path, options.encoding)
+    text = _decode(path, options.encoding, report)
     first = text.lstrip("\r\n").partition("\n")[0]
     if not first.strip():
         raise CorpusError(f"{path} is empty.")
@@ -133,7 +136,7 @@ def _is_quoted(text: str, delimiter: str) -> bool:
     return not loose
 
 
-def _decode(path: Path, encoding: str) -> str:
+def _decode(path: Path, encoding: str, report: Report) -> str:
     try:
         raw = path.read_bytes()
     except OSError as err:
@@ -141,8 +144,8 @@ def _decode(path: Path, encoding: str) -> str:
     if encoding == AUTO:
         encoding = "utf-16" if raw.startswith(UTF_16) else "utf-8-sig"
     try:
-        codecs.lookup(encoding)
-        return raw.decode(encoding)
+        name = codecs.lookup(encoding).name
+        text = raw.decode(encoding)
     except LookupError as err:
         raise ConfigError(f"encoding {encoding!r} is unknown, as in latin-1 or cp1252.") from err
     except UnicodeDecodeError as err:
@@ -151,3 +154,14 @@ def _decode(path: Path, encoding: str) -> str:
             f"{at_line(path, line)}: not {encoding.removesuffix('-sig')}. Give the encoding, as in "
             "--encoding latin-1."
         ) from err
+    if not name.startswith("utf") and not raw.isascii() and _is_utf8(raw):
+        report.count(f"files read as {encoding}, although they are UTF-8", str(path))
+    return text
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,6 +1,6 @@
 """Tables of users: CSV or TSV with a header, and one span, or one word and its tag, per row."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from spacy.language import Language
@@ -23,7 +23,7 @@ TEXT, START, END, LABEL, ID, MENTION, KB_ID = (
     *("text", "start", "end", "label"),
     *("id", "mention", "kb_id"),
 )
-SENTENCE, WORD, TAG = "sentence", "word", "tag"
+DOCUMENT, SENTENCE, WORD, TAG = "document", "sentence", "word", "tag"
 ROLES = {
     TEXT: ("text", "sentence", "document", "content"),
     START: ("start", "begin", "start_offset", "start_char", "offset_start"),
@@ -32,6 +32,7 @@ ROLES = {
     ID: ("id", "doc_id", "document_id", "text_id"),
     MENTION: ("mention", "span", "span_text", "entity_text", "mention_text"),
     KB_ID: ("kb_id", "entity_id", "qid"),
+    DOCUMENT: ("doc_id", "document_id", "text_id", "document", "doc"),
     SENTENCE: ("sentence #", "sentence_id", "sent_id", "sentence", "sent"),
     WORD: ("word", "token", "words", "tokens"),
     TAG: ("tag", "ner", "ner_tag", "bio", "iob", "label", "labels", "tags"),
@@ -53,21 +54,23 @@ def read_tables(
     exclusive) and its label; optional are an id of the text, by which rows belong to one document,
     the text of the span, by which offsets are checked, and an id of a knowledge base. A row with a
     text and without a span is a text without entities. Rows without an id belong together if
-    their texts are equal.
+    their texts are equal; so do all rows if no id is repeated, but texts are: such ids are those of
+    spans.
 
     One word per row: columns for the word and its tag. A sentence begins where the column of the
-    sentence has a new value, or after an empty row. Tags and sentences are read as in ``columns``.
+    sentence or of the document has a new value, or after an empty row. Tags and sentences are read
+    as in ``columns``.
 
     Raises CorpusError, with the line, for invalid rows, and with the columns of the file if they
     are of neither shape.
     """
-    table = read_table(path, ROLES, options)
+    table = read_table(path, ROLES, options, report)
     if all(role in table.columns for role in _SPANS):
         _note_columns(table, (*_SPANS, ID, MENTION, KB_ID), report)
         records = _read_spans(table, options, report)
         yield from write_records(path, records, nlp, options, report)
     elif all(role in table.columns for role in _WORDS):
-        _note_columns(table, (*_WORDS, SENTENCE), report)
+        _note_columns(table, (*_WORDS, SENTENCE, DOCUMENT), report)
         sentences = list(_read_sentences(table, report))
         if not sentences:
             raise CorpusError(f"{path} contains no word.")
@@ -92,15 +95,33 @@ def _note_columns(table: Table, roles: tuple[str, ...], report: Report) -> None:
 
 
 def _read_spans(table: Table, options: ConvertOptions, report: Report) -> Iterator[Record]:
+    rows = [row for row in table.rows() if not row.is_blank]
+    key = TEXT if ID not in table.columns or _ids_of_spans(rows, report) else ID
     texts: dict[str, list[Row]] = {}
-    for row in table.rows():
-        if row.is_blank:
-            continue
-        if not row.cells[TEXT] and ID not in row.cells:
+    for row in rows:
+        if not row.cells[TEXT] and key == TEXT:
             raise CorpusError(f"{at_line(table.path, row.line)}: the text is empty.")
-        texts.setdefault(row.cells.get(ID) or row.cells[TEXT], []).append(row)
-    for rows in texts.values():
-        yield _read_text(table.path, rows, options, report)
+        texts.setdefault(row.cells[key] or row.cells[TEXT], []).append(row)
+    for of_text in texts.values():
+        yield _read_text(table.path, of_text, options, report)
+
+
+def _ids_of_spans(rows: Iterable[Row], report: Report) -> bool:
+    """Whether the ids are those of spans: none is repeated, but texts are. The rows that repeat a
+    text are counted."""
+    texts: set[str] = set()
+    ids: set[str] = set()
+    repeated: list[Row] = []
+    for row in rows:
+        if row.cells[ID] in ids:
+            return False
+        ids.update([row.cells[ID]] if row.cells[ID] else [])
+        repeated += [row] if row.cells[TEXT] in texts else []
+        texts.update([row.cells[TEXT]] if row.cells[TEXT] else [])
+    what = "rows with an id of their own but the text of an earlier row, read as its further spans"
+    if repeated:
+        report.count(what, f"line {repeated[0].line}", len(repeated))
+    return bool(repeated)
 
 
 def _read_text(path: Path, rows: list[Row], options: ConvertOptions, report: Report) -> Record:
@@ -133,14 +154,15 @@ def _number(row: Row, role: str) -> int:
 
 
 def _read_sentences(table: Table, report: Report) -> Iterator[Sentence]:
-    sentence, current = Sentence(opens_document=False), ""
+    sentence, current = Sentence(opens_document=False), {DOCUMENT: "", SENTENCE: ""}
     for row in table.rows():
-        name = row.cells.get(SENTENCE, "").strip()
-        begins = name != "" and name != current
+        names = {role: row.cells.get(role, "").strip() for role in current}
+        begins = {role for role, name in names.items() if name not in ("", current[role])}
         if (begins or row.is_blank) and sentence.words:
             yield sentence
             sentence = Sentence(opens_document=False)
-        current = name or current
+        sentence.opens_document |= DOCUMENT in begins
+        current = {role: name or current[role] for role, name in names.items()}
         if row.is_blank:
             continue
         if not row.cells[WORD].strip():

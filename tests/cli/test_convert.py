@@ -300,11 +300,15 @@ def test_a_directory_becomes_a_directory_and_unread_files_are_named(run, tmp_pat
     (tmp_path / "data" / "a.conll").write_text("a B-X\n")
     (tmp_path / "data" / "sub" / "b.TXT").write_text("b B-Y\n")
     (tmp_path / "data" / "README.md").write_text("read me")
+    (tmp_path / "data" / ".copies").mkdir()
+    (tmp_path / "data" / ".copies" / "a.conll").write_text("a B-X\n")
     code, output = run("columns", "data", "out")
     assert code == 0
     assert ents(load(tmp_path / "out" / "a.spacy")) == [[("a", "X")]]
     assert ents(load(tmp_path / "out" / "sub" / "b.spacy")) == [[("b", "Y")]]
     assert "Not read: data/README.md" in output
+    assert "Not read: data/.copies/a.conll (hidden)" in output
+    assert not (tmp_path / "out" / ".copies").exists()
 
 
 def test_a_file_goes_into_a_directory_that_exists(run, tmp_path):

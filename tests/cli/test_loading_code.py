@@ -82,6 +82,28 @@ def test_a_pipeline_is_loaded_with_its_code(docs, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tune", "MODEL", "DOCS", "-o", "OUT"],
+        ["answer", "MODEL", "QUESTIONS", "OUT"],
+        ["export", "MODEL", "OUT"],
+        ["entity-table", "MODEL", "OUT", "--lite"],
+        ["kb", "KB", "OUT", "--pipeline", "MODEL"],
+        ["kb-edit", "KB", "-o", "OUT", "--pipeline", "MODEL"],
+    ],
+)
+def test_every_command_that_loads_a_pipeline_imports_its_code(tmp_path, docs, arguments):
+    spacy.blank("en").to_disk(tmp_path / "MODEL")
+    (tmp_path / "QUESTIONS.jsonl").write_text('{"text": "Ada left", "questions": ["Who?"]}')
+    (tmp_path / "code.py").write_text("raise ValueError('imported')")
+    places = {"DOCS": docs, "QUESTIONS": str(tmp_path / "QUESTIONS.jsonl")}
+    given = [places.get(x, str(tmp_path / x)) if x.isupper() else x for x in arguments]
+    done = CliRunner().invoke(app, [*given, "--code", str(tmp_path / "code.py")])
+    assert done.exit_code == 1
+    assert "code.py: ValueError: imported" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
     ("content", "fault"),
     [(None, "code.py is not a file"), ("import absent_module", "code.py: ModuleNotFoundError")],
 )

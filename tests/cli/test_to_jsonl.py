@@ -132,3 +132,17 @@ def test_spacy_writes_span_attributes_itself(doc):
     written = doc.to_json(underscore=["types", "candidates"])["underscore_span"]
     assert written["types"][0]["value"] == {"/person": 0.5, "/person/author": 0.25}
     assert written["candidates"][0]["value"] == [["Q1", 0.875], ["Q2", 0.125]]
+
+
+def test_spans_that_are_not_entities_are_reported(run, tmp_path, doc):
+    assert "not entities" not in run("to-jsonl", "docs.spacy", "out.jsonl")
+    doc.spans["nested"] = [*doc.ents, doc.char_span(0, 5, label="GIVEN")]
+    DocBin(docs=[doc], store_user_data=True).to_disk("docs.spacy")
+    output = run("to-jsonl", "docs.spacy", "out.jsonl", "--force")
+    assert "1 spans of the group 'nested' are not entities and were not written" in output
+
+
+def test_the_documents_are_not_replaced(run, tmp_path):
+    before = (tmp_path / "docs.spacy").read_bytes()
+    assert "must be different" in run("to-jsonl", "docs.spacy", "docs.spacy", "-F", status=1)
+    assert (tmp_path / "docs.spacy").read_bytes() == before

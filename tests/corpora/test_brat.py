@@ -145,3 +145,12 @@ def test_files_without_their_other_half_or_their_encoding_are_named(read, tmp_pa
     (tmp_path / "empty").mkdir()
     with pytest.raises(CorpusError, match="empty contains no .txt file"):
         list(read_brat(tmp_path / "empty", spacy.blank("en"), ConvertOptions(), Report()))
+
+
+def test_hidden_files_are_skipped(read, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for name in ("._a.txt", "._a.ann"):  # as macOS adds to archives
+        (tmp_path / "folder" / name).write_bytes(b"\x00\x05\x16\x07\xff")
+    docs, events = read([ADA])
+    assert [doc.user_data["id"] for doc in docs] == ["a"]
+    assert events == {"hidden files skipped": 1}

@@ -1,6 +1,7 @@
 """Doccano's exports become documents, whatever their offsets count and their version."""
 
 import json
+import time
 
 import pytest
 
@@ -124,9 +125,31 @@ def test_an_offset_inside_a_character_is_an_error(convert):
         ({"text": TEXT, "entities": [entity([1], 0, 3)]}, "the id of entities 0 is a list"),
         ({"text": TEXT, "label": [], "relations": [{"id": 1}]}, "relation 0 has no key 'from_id'"),
         ({"text": "a\ud800", "label": []}, "an unpaired surrogate"),
+        ({"text": "🚀\ud800", "label": []}, "an unpaired surrogate"),
     ],
 )
 def test_invalid_records_name_their_line(convert, record, message):
     good = {"text": TEXT, "label": []}
     with pytest.raises(CorpusError, match=f"corpus.in, line 2: .*{message}"):
         convert(FORMAT, lines(good, record))
+
+
+def test_a_second_key_of_spans_is_counted(convert):
+    record = {"text": TEXT, "entities": [], "relations": [], "label": [[0, 3, "PER"]]}
+    result = convert(FORMAT, lines(record))
+    assert result.events == {"label not read: the spans are those at entities": (1, "line 1")}
+
+
+def test_a_text_may_be_longer_than_the_limit_of_spacy(convert, spans):
+    text = "🚀 Ada ran." + "\n" * 1_000_000
+    (doc,), _ = convert(FORMAT, lines({"text": text, "label": [[3, 6, "PER"]]}))
+    assert spans(doc.ents) == [("Ada", "PER")]
+
+
+def test_a_long_text_with_many_spans_is_read_in_time(convert):
+    text = "🚀 " + "Ada ran . " * 20_000
+    label = [[3 + 10 * i, 6 + 10 * i, "PER"] for i in range(2_000)]
+    start = time.perf_counter()
+    (doc,), _ = convert(FORMAT, lines({"text": text, "label": label}))
+    assert len(doc.ents) == 2_000
+    assert time.perf_counter() - start < 20  # it took minutes if every span read the whole text

@@ -6,6 +6,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_luke.annotations.relations import relation_offsets
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.jsonl import read_jsonl
 from spacy_luke.corpora.options import ConvertOptions
@@ -133,7 +134,7 @@ def test_overlapping_spans_are_in_the_group_and_missing_in_the_entities(tmp_path
         ("Lovelace", "NAME"),
     ]
     assert [t.ent_iob_ for t in doc] == ["", "", "O", "O", "B", "O"]
-    assert report.notes == ["doc.spans['all'] contains 3 spans, doc.ents 1 of them"]
+    assert report.notes[0] == "doc.spans['all'] contains 3 spans, doc.ents 1 of them"
     assert counts(report) == {
         "overlapping spans kept in doc.spans['all'] and left out of doc.ents": (
             2,
@@ -350,3 +351,29 @@ def test_utf_16_is_an_error(tmp_path):
 def test_texts_without_any_annotation_are_an_error(tmp_path):
     with pytest.raises(CorpusError, match="is not annotated: none of its 2 records has 'spans'"):
         read_docs(tmp_path, {"text": TEXT}, {"text": TEXT, "meta": {}})
+
+
+def test_the_text_of_a_span_is_checked(tmp_path):
+    text = "🚀 Ada met Bob"  # in UTF-16 units, "Ada" begins at 3 and "Bob" ends at 14
+    ada = {"start": 3, "end": 6, "label": "PER", "text": "Ada"}
+    bob = {"start": 11, "end": 14, "label": "PER", "text": "Bob"}
+    eve = {"start": 7, "end": 10, "label": "PER", "text": "Eve"}
+    relations = [
+        {"label": "met", "head_start": 3, "head_end": 6, "tail_start": 11, "tail_end": 14},
+        {"label": "met", "head_start": 3, "head_end": 6, "tail_start": 7, "tail_end": 10},
+    ]
+    (doc,), report = read_docs(tmp_path, record(ada, bob, eve, text=text, relations=relations))
+    assert [ent.text for ent in doc.ents] == ["Ada", "Bob"]
+    assert relation_offsets(doc)[0][:3] == ((2, 5), (10, 13), "met")
+    assert {what: event.count for what, event in report.events.items()} == {
+        "spans whose offsets count UTF-16 units, converted by their text": 2,
+        "spans left out: their text is not at their offsets": 1,
+        "relations left out: one of their spans was": 1,
+    }
+    assert [token.text for token in doc if token.ent_iob == 0] == ["met"]
+
+
+def test_repeated_texts_are_counted(tmp_path):
+    docs, report = read_docs(tmp_path, record(ADA), record(LONDON))
+    assert len(docs) == 2
+    assert "records with the text of an earlier one, each a document of its own: 1" in report.notes

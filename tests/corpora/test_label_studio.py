@@ -248,3 +248,21 @@ def test_the_address_of_a_text_is_not_the_text(convert, text):
     region_ = region("a", 0, 3, None, "PER")
     with pytest.raises(CorpusError, match=f"the address of its text, '{text}', not the text"):
         convert(FORMAT, [task(annotation(region_), text=text)])
+
+
+def test_regions_of_another_text_of_the_task_are_left_out(convert, spans):
+    data = {"title": "Ada and Eve", "body": TEXT}
+    eve = {**region("e", 8, 11, "Eve", "PER"), "to_name": "title"}
+    short = {**region("t", 0, 3, "Ada", "TITLE"), "to_name": "title"}
+    met = relation("a", "e")
+    tasks = [{"id": 1, "data": data, "annotations": [annotation(ADA, BOB, eve, short, met)]}]
+    result = convert(FORMAT, tasks, fields=(("text", "body"),))
+    assert spans(result.docs[0].ents) == [("Ada", "PER"), ("Bob", "PER")]
+    assert {what: count for what, (count, _) in result.events.items()} == {
+        "spans left out: they are of another text of the task": 2,
+        "relations left out: one of their spans was": 1,
+    }
+    same = {**region("t", 0, 3, "Ada", "TITLE"), "to_name": "title"}
+    tasks[0]["annotations"] = [annotation(ADA, same)]
+    with pytest.raises(CorpusError, match=r"of several texts \('text', 'title'\), and it cannot"):
+        convert(FORMAT, tasks, fields=(("text", "body"),))

@@ -38,3 +38,8 @@ def test_a_quote_far_away_is_not_found():
     text = "x" * (NEARBY + 1) + "Ada"
     assert find_quote(text, 0, 3, "Ada").how == NOWHERE
     assert find_quote(text, 1, 4, "Ada") == (NEARBY + 1, NEARBY + 4, NEAR)
+
+
+def test_the_end_of_a_span_may_be_behind_the_text_if_it_counts_other_units():
+    assert find_quote("see 🚀", 4, 6, "🚀") == (4, 5, IN_UTF16)
+    assert find_quote("Ada ran", 4, 8, "ran") == (4, 7, NEAR)

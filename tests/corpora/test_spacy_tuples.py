@@ -84,3 +84,10 @@ def test_offsets_may_count_utf16_units(convert, spans):
 def test_invalid_pairs_name_their_record(convert, bad, message):
     with pytest.raises(CorpusError, match=f"corpus.in, record 2: .*{message}"):
         convert(FORMAT, json.dumps([PAIR, bad]))
+
+
+def test_places_of_links_count_what_those_of_entities_do(convert, spans):
+    data = {"entities": [[3, 6, "PER"]], "links": {"(3, 6)": {"Q1": 1.0}}}
+    (doc,), report = convert(FORMAT, [["🚀 Ada ran.", data]], offsets="utf16")
+    assert spans(doc.ents) == [("Ada", "PER", "Q1")]
+    assert not report.events

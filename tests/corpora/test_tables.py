@@ -64,6 +64,14 @@ def test_ids_join_rows_and_ids_of_a_knowledge_base_are_read(convert, spans):
     assert [doc.user_data["id"] for doc in docs] == ["1", "2"]
 
 
+def test_ids_of_spans_do_not_divide_a_text(convert, spans):
+    content = "id,text,start,end,label\n7,Ada met Bob.,0,3,PER\n8,Ada met Bob.,8,11,PER\n"
+    result = convert(FORMAT, content)
+    assert [spans(doc.ents) for doc in result.docs] == [[("Ada", "PER"), ("Bob", "PER")]]
+    what = "rows with an id of their own but the text of an earlier row, read as its further spans"
+    assert result.events == {what: (1, "line 3")}
+
+
 def test_the_text_of_a_span_is_checked(convert, spans):
     content = (
         "text\tstart\tend\tlabel\tmention\n🚀 Ada met Bob\t3\t6\tPER\tAda\n"
@@ -108,6 +116,15 @@ def test_a_sentence_may_be_named_in_every_row_or_end_with_an_empty_row(convert):
     docs, report = convert(FORMAT, blank)
     assert [len(doc) for doc in docs] == [2, 1, 1]
     assert "no column of sentences: only empty rows end a sentence" in report.notes
+
+
+def test_numbers_of_sentences_may_begin_anew_in_every_document(convert):
+    content = "doc_id,sent_id,word,tag\na,0,Ada,B-PER\nb,0,Lovelace,I-PER\nb,1,ran,O\n"
+    docs, report = convert(FORMAT, content)
+    assert [doc.text.split() for doc in docs] == [["Ada"], ["Lovelace"], ["ran"]]
+    assert "document 'doc_id'" in report.notes[0]
+    joined = convert(FORMAT, content, n_sents=3).docs
+    assert [doc.text.split() for doc in joined] == [["Ada"], ["Lovelace", "ran"]]
 
 
 def test_quotation_marks_that_nothing_closes_are_words(convert):
@@ -161,3 +178,10 @@ def test_a_cell_may_be_long_and_have_line_breaks(convert):
 def test_invalid_tables_name_the_line_or_the_columns(convert, content, message):
     with pytest.raises(CorpusError, match=message):
         convert(FORMAT, content)
+
+
+def test_a_file_of_utf8_that_is_read_as_latin1_is_reported(convert):
+    content = "text,start,end,label\nMüller ran.,0,6,PER\n"
+    result = convert(FORMAT, content, encoding="latin-1")
+    assert "files read as latin-1, although they are UTF-8" in result.events
+    assert not convert(FORMAT, content.replace("ü", "u"), encoding="latin-1").events

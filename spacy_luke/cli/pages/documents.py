@@ -13,10 +13,11 @@ from spacy.training import Example
 from ...annotations.questions import copy_questions, set_questions
 from ...corpora.characters import make_text_doc
 from ...corpora.checks import check_unicode, errors_at, get_strings, get_value
-from ...corpora.formats import JSON_LINES
+from ...corpora.formats import JSON, JSON_LINES
 from ...corpora.lines import read_lines
 from ...corpora.objects import read_json_lines
 from ...errors import CorpusError
+from ...files import is_hidden
 from ...report import LOGGER
 from ..loading import load_examples
 from .layers import not_annotated, scored_layers
@@ -58,6 +59,11 @@ def read_documents(
         elif nlp is None:
             raise CorpusError(f"{file} is text: without PIPELINE there is nothing to show.")
         else:
+            if file.suffix.lower() in JSON:
+                raise CorpusError(
+                    f"{file} is JSON, not text. Give a .jsonl file with one object per line, or "
+                    "convert annotated files first (spacy luke convert)."
+                )
             read = _read_objects if file.suffix.lower() in JSON_LINES else _read_text
             documents.examples += read(file, nlp, lines, skipped)
             documents.raw = True
@@ -74,11 +80,9 @@ def _files(path: Path, skipped: Counter[str]) -> list[Path]:
     if not path.is_dir():
         return [path]
     files = [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.is_file() and not any(x.startswith(".") for x in file.relative_to(path).parts)
+        file for file in sorted(path.rglob("*")) if file.is_file() and not is_hidden(file, path)
     ]
-    known = [x for x in files if x.suffix in (SPACY, TEXT) or x.suffix.lower() in JSON_LINES]
+    known = [x for x in files if x.suffix == SPACY or x.suffix.lower() in {TEXT, *JSON_LINES}]
     if len(files) > len(known):
         skipped["files skipped that are not .spacy, JSON lines or .txt"] += len(files) - len(known)
     return known
@@ -131,7 +135,6 @@ def _read_text(file: Path, nlp: Language, lines: bool, skipped: Counter[str]) ->
 
 
 def _raw(nlp: Language, text: str, title: str, questions: Iterable[str]) -> Example:
-    nlp.max_length = max(nlp.max_length, len(text) + 1)
     predicted = make_text_doc(nlp, text)
     reference = Doc(
         nlp.vocab,

@@ -124,7 +124,12 @@ def predicted_layers(
             continue
         elif attribute == ENTITIES or attribute in written:
             status = f"predicted by {', '.join(by)}"
-            if attribute in scored:
+            if attribute in scored and annotated:
+                status += (
+                    f"; some documents of {source} have scores, so they are predictions, too, and "
+                    "only the others are compared with it"
+                )
+            elif attribute in scored:
                 status += (
                     f"; those of {source} have scores, so they are predictions, too, and nothing "
                     "is compared"

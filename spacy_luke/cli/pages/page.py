@@ -95,7 +95,7 @@ def make_page(
     if ANSWERS in written:
         page.questions = count_questions(predictions)
     page.curves = reliability_curves(nlp, predictions)
-    page.notes = list(_doubts(page, source))
+    page.notes = list(_doubts(page, references, source))
     return page
 
 
@@ -184,12 +184,20 @@ def _give_entities(
     preset_gold(examples, nlp)
 
 
-def _doubts(page: HtmlPage, source: str) -> Iterator[str]:
-    """Entities without scores that all agree may be those that the same pipeline wrote before."""
+def _doubts(page: HtmlPage, references: Iterable[Doc], source: str) -> Iterator[str]:
+    """Entities that are compared as annotation, but may be predictions: some have scores, or none
+    has and all agree with the same pipeline."""
+    scored = [x.score is not None for doc in references for x in gold_entities(doc) or ()]
     for tally in page.tallies:
         counts = tally.total
         agree = counts.agreed and not counts.spurious and not counts.missed
-        if tally.what == NAMES[ENTITIES] and agree and not page.bars:
+        if tally.what == NAMES[ENTITIES] and any(scored):
+            yield (
+                f"{sum(scored):,} of {len(scored):,} entities of {source} have scores, so they "
+                "may be predictions. They are compared because the others have none, as after "
+                "corrections by hand."
+            )
+        elif tally.what == NAMES[ENTITIES] and agree and not page.bars:
             yield (
                 f"All {counts.agreed} entities agree. If a pipeline without scores wrote {source}, "
                 "its predictions were compared with themselves: give the documents alone to show "

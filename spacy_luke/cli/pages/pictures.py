@@ -18,8 +18,8 @@ MAX_ARCS = 12
 """Arcs of a picture. In a range with more, only relations within sentences have arcs, and none in
 sentences with more."""
 MAX_WORD, MAX_LABEL = 40, 30
-"""Characters of a word and of the label of an arc. Longer ones are cut; the whole label is then on
-a line below the picture."""
+"""Characters of a word and its label, and of the label of an arc. Longer ones are cut; the whole
+label of an arc is then on a line below the picture."""
 _WORDS = {"agreed": "annotated alike", "spurious": "only predicted", "missed": "only annotated"}
 
 
@@ -209,12 +209,14 @@ def make_words(
     for first, last in _merge(sides):
         parts = sorted({side for side in sides if first <= side[0] < last})
         tag = " / ".join(dict.fromkeys(labels[part] for part in parts if labels.get(part)))
+        tag = _shortened(tag, MAX_WORD)
         words.append(Word(doc[first:last].text, first, last, tag, linked=True))
     taken = {i for word in words for i in range(word.start, word.end)}
     for ent in ents:
         tokens = set(range(ent.start, ent.end))
         if not tokens & taken:
-            words.append(Word(ent.text, ent.start, ent.end, ent.label_))
+            tag = _shortened(ent.label_, MAX_WORD)
+            words.append(Word(ent.text, ent.start, ent.end, tag))
             taken |= tokens
     words += [
         Word(doc[i].text, i, i + 1)

@@ -44,7 +44,7 @@ def test_a_folder_is_read_with_its_folders_and_what_is_skipped_is_counted(tmp_pa
     (tmp_path / "deep" / "b.jsonl").write_text(
         '{"text": "From JSON", "spans": []}\n{"text": " "}\n', encoding="utf8"
     )
-    (tmp_path / "c.txt").write_text("From text", encoding="utf8")
+    (tmp_path / "c.TXT").write_text("From text", encoding="utf8")
     (tmp_path / ".hidden.txt").write_text("hidden", encoding="utf8")
     (tmp_path / "picture.png").write_bytes(b"\x89PNG")
     documents = read_documents(tmp_path, EN)
@@ -66,6 +66,7 @@ def test_a_folder_is_read_with_its_folders_and_what_is_skipped_is_counted(tmp_pa
         ("x.jsonl", b'{"text": "\\ud800"}', "unpaired surrogate"),
         ("x.txt", b"\xffAda", "x.txt, line 1: byte 0 is not UTF-8"),
         ("x.txt", b"  \n", "contains no documents"),
+        ("x.json", b'[{"text": "Ada"}]', "x.json is JSON, not text. Give a .jsonl file"),
         ("x.spacy", b"Ada", "cannot be read as .spacy data"),
     ],
 )

@@ -13,7 +13,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from spacy.tokens import Doc, Span
+from spacy.vocab import Vocab
 
+from spacy_luke.annotations.relations import Relation, set_relations
+from spacy_luke.cli.pages.page import page_as_it_is
 from spacy_luke.cli.pages.render import render
 from tests.cli.pages.test_questions import WORDS, answered, page_of
 
@@ -78,9 +82,13 @@ def pages() -> dict[str, str]:
     short = answered(["Who wrote it?", "Where?"], [[(0, 2)], []], [[(0, 2)], [(9, 10)]], WORDS)
     words = [*WORDS, *LONG]
     long = answered([*LONG, "Who?"], [[(11, 12)], []], [[(0, 2)], [(9, 10)]], words)
+    labels = Doc(Vocab(), words=words)
+    labels.ents = [Span(labels, 0, 1, label=LONG[0]), Span(labels, 2, 3, label=LONG[0])]
+    set_relations(labels, [Relation(*labels.ents, LONG[0])])
     given = os.environ.get("SPACY_LUKE_PAGE")
     own = {"own": Path(given).read_text(encoding="utf8")} if given else {}
-    return {"answers": render(page_of(short, long)), **own}
+    as_it_is = render(page_as_it_is([labels], 0, "Labels", "labels.spacy"))
+    return {"answers": render(page_of(short, long)), "labels": as_it_is, **own}
 
 
 @pytest.mark.parametrize("width", [1280, 400])

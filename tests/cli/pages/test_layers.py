@@ -177,3 +177,24 @@ def test_entities_without_scores_that_all_agree_are_doubted(saved):
     gold = nlp("Ada met Byron .")
     gold.ents = gold.ents[:1]
     assert page_of(nlp, saved(gold)).notes == []
+
+
+def test_entities_of_which_some_have_scores_are_doubted(nlp, saved):
+    doc = nlp("Ada met Byron .")  # as of luke_ner and a ruler
+    doc.spans["sc"] = doc.ents[:1]
+    doc.spans["sc"].attrs["scores"] = [0.5]
+    page = page_of(nlp, saved(doc))
+    assert page.tallies[0].total.f == 1.0
+    assert "1 of 2 entities of docs.spacy have scores, so they may be predictions" in page.notes[0]
+
+
+def test_only_the_files_of_a_folder_that_are_annotated_are_compared(nlp, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    predicted = nlp("Ada met Byron .")
+    for name, doc in (("predicted", predicted), ("gold", everything(1.0))):
+        DocBin(docs=[doc], store_user_data=True).to_disk(folder / f"{name}.spacy")
+    page = page_of(nlp, folder)
+    assert page.tallies[0].total.gold == 2
+    assert all("only the others are compared" in layer.status for layer in page.layers)
+    assert page.notes == []
