@@ -7,6 +7,7 @@ Folds of a set are by article: mentions of one are tested, and the others are tr
 and HIPE they also give the counts of aliases. Both components have the same encoder, candidates (by
 equal aliases), batches, steps and learning rate; the last weights count. ``entity_linker`` compares
 its vector of a sentence with the entities' vectors, which the encoder made before training.
+``luke_linker, initialised`` is not trained; ``initialize`` learned what types are worth.
 
 Only *ambiguous* mentions count: with several candidates, the right one among them.
 """
@@ -44,6 +45,7 @@ from .training import CONFIGS
 
 N_FOLDS = 5
 ROWS = ("luke_linker", "entity_linker")
+INITIALISED = "luke_linker, initialised"
 Array = np.ndarray
 
 
@@ -173,7 +175,7 @@ def table(records: Sequence[results.Record]) -> str:
             columns.setdefault("prior", {})[key] = np.asarray(record["prior"])
             columns.setdefault(f"{record['row']}, trained", {})[key] = np.asarray(record["right"])
             if "untrained" in record:
-                columns.setdefault("luke_linker", {})[key] = np.asarray(record["untrained"])
+                columns.setdefault(INITIALISED, {})[key] = np.asarray(record["untrained"])
         ours = columns.get("luke_linker, trained", {})
         for row, runs in columns.items():
             both = sorted(set(runs) & set(ours))

@@ -19,7 +19,7 @@ def test_folds_are_put_together_and_rows_compared():
     rows = {line[3]: line for line in lines[2:]}
     assert rows["luke_linker, trained"][1:3] == ["2", "8"]
     assert rows["luke_linker, trained"][5] == "87.5"
-    assert rows["luke_linker"][5] == "75.0" and rows["prior"][5] == "25.0"
+    assert rows["luke_linker, initialised"][5] == "75.0" and rows["prior"][5] == "25.0"
     assert rows["entity_linker, trained"][1:3] == ["1", "4"]
     assert rows["entity_linker, trained"][6].startswith("+75.0 [")
-    assert rows["luke_linker"][6].startswith("+12.5 [")
+    assert rows["luke_linker, initialised"][6].startswith("+12.5 [")
