@@ -12,6 +12,8 @@ _SHRINK = 1.0
 """Of a penalty on squares: a bias is as if drawn from a standard normal distribution."""
 _MAX_ROUNDS, _LEAST_STEP = 1000, 1e-3
 _N_SHOWN = 10
+_ENOUGH = 20_000
+"""Mentions; more would change little, and take minutes."""
 
 
 class TypeChoices:
@@ -28,7 +30,7 @@ class TypeChoices:
 
     def add(self, types: Sequence[str], logits: Array, right: Array) -> None:
         """The candidates of one mention. logits: (n,) without a bias. right: (n,) True or False."""
-        if len(set(types)) > 1 and right.any():
+        if len(self._logits) < _ENOUGH and len(set(types)) > 1 and right.any():
             self._types += types
             self._logits.append(logits)
             self._right.append(right)

@@ -56,6 +56,13 @@ def test_nothing_is_learned_where_no_types_can_be_told_apart():
     assert unknown.biases() == {}
 
 
+def test_the_first_mentions_are_enough(monkeypatch):
+    rows = [(["town", "land"], [0.0, 0.0], 1)] * 5
+    first = choices(rows).biases()
+    monkeypatch.setattr("spacy_luke.pipeline.type_bias._ENOUGH", 5)
+    assert choices([*rows, (["town", "land"], [0.0, 0.0], 0)]).biases() == first
+
+
 def test_initialize_learns_them_and_says_so(bert_dir, tmp_path, caplog):
     spacy.util.logger.propagate = True
     caplog.set_level(logging.INFO, spacy.util.logger.name)
