@@ -12,6 +12,8 @@ import srsly
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_luke.errors import ConfigError
+
 from .datasets import load, prepare, store
 from .linking_data import italian
 
@@ -81,6 +83,8 @@ def names_of(args: argparse.Namespace, name: str, which: str, train: Sequence[Do
     if which == "ids":
         names = [{**x, "label": UNLABELLED} for x in names]
     if which == "shuffled":
+        if len(labels) < 2:
+            raise ConfigError(f"{name} has one label: the list 'shuffled' would be 'full'.")
         rng = random.Random(0)
         names = [{**x, "label": rng.choice(labels)} for x in names]
     return names

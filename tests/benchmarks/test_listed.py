@@ -8,6 +8,7 @@ import srsly
 from spacy.tokens import Doc
 
 from benchmarks import listed, name_lists
+from spacy_luke.errors import ConfigError
 
 
 @pytest.fixture
@@ -37,6 +38,9 @@ def test_lists(args):
     assert names("ordinary") == [("and", "Disease")]
     assert [x for x, _ in names("shuffled")] == ["Ague", "Fever", "Gout"]
     assert {x for _, x in names("shuffled")} <= {"Disease", "PER"}
+    docs[0].ents = docs[0].ents[:1]
+    with pytest.raises(ConfigError, match="diseases has one label"):
+        names("shuffled")
 
 
 def test_labels_and_ids_of_the_encyclopedias_names_can_be_left_out(args, monkeypatch):
