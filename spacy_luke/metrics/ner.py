@@ -46,9 +46,20 @@ def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = F
         answers.n_gold.update(label for label, *_ in asked)
         scores = group.attrs.get("scores") if group else None
         for (label, place), score in zip(found, () if scores is None else scores):
-            if place is not None and (nested or all(x.ent_iob for x in doc[slice(*place)])):
+            if place is not None and (nested or _is_known(doc, place)):
                 answers.found.append(Answer(label, float(score), (label, *place) in gold))
     return answers
+
+
+def is_compared(eg: Example, span: Span) -> bool:
+    """Whether the reference tells if a predicted entity is right: it has tokens there, and none of
+    them has unknown annotation. As in spaCy's scorer, others are neither right nor wrong."""
+    place = _aligned(eg, span)
+    return place is not None and _is_known(eg.reference, place)
+
+
+def _is_known(doc: Doc, place: tuple[int, int]) -> bool:
+    return all(token.ent_iob for token in doc[slice(*place)])
 
 
 def _aligned(eg: Example, span: Span) -> tuple[int, int] | None:

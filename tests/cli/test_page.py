@@ -113,6 +113,22 @@ def test_totals_are_those_of_the_scorer_and_all_documents_count(nlp):
     assert "5 documents; the first 2 are shown" in read(render(page))
 
 
+def test_entities_on_tokens_without_annotation_are_shown_and_not_compared(nlp):
+    """As converted spans that overlap or cut a token leave them."""
+    examples = make_examples(nlp)
+    gold, *others = examples[0].reference.ents
+    examples[0].reference.set_ents(others, missing=[gold], default="outside")
+    page = make_page(nlp, examples, limit=0, title="Test")
+    expected = nlp.evaluate(examples)
+    (tally,) = page.tallies
+    assert tally.total.p == pytest.approx(expected["ents_p"])
+    assert tally.total.f == pytest.approx(expected["ents_f"])
+    assert page.documents[0].counts == Counts(1, 0, 0) and not page.documents[0].errors
+    assert ("plain", gold.text) in marked(page.documents[0].passages[0].pieces)
+    assert sum(bar.plain for bar in page.bars) == 1
+    assert "with nothing to compare with" in read(render(page))
+
+
 def test_a_document_without_annotation_is_shown_and_not_counted(nlp):
     (example, *_) = make_examples(nlp)
     bare = spacy.training.Example(example.predicted, Doc(nlp.vocab, words=["Ada"]))

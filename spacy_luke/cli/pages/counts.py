@@ -83,8 +83,10 @@ class LabelCounts:
 
 
 def count(predicted: Iterable[Entity], gold: Iterable[Entity]) -> Counts:
-    """An entity agrees if both ends and the label agree."""
-    predicted_keys, gold_keys = Counter(e.key for e in predicted), Counter(e.key for e in gold)
+    """An entity agrees if both ends and the label agree. Those that are not compared do not
+    count."""
+    predicted_keys = Counter(e.key for e in predicted if e.compared)
+    gold_keys = Counter(e.key for e in gold)
     agreed = (predicted_keys & gold_keys).total()
     return Counts(agreed, predicted_keys.total() - agreed, gold_keys.total() - agreed)
 

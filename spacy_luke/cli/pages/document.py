@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from spacy.tokens import Doc
+from spacy.training import Example
 
 from ...annotations.annotated import spans_annotated
 from ...annotations.scores import scores_of
+from ...metrics.ner import is_compared
 from .counts import RELATIONS, TYPES, Counts, Written, count
 from .documents import TITLE
 from .links import LINKS, show_links
@@ -79,6 +81,14 @@ def entities_of(doc: Doc) -> list[Entity]:
     return [
         Entity(e.start_char, e.end_char, e.label_, scores.get((e.start_char, e.end_char, e.label)))
         for e in doc.ents
+    ]
+
+
+def predicted_entities(eg: Example) -> list[Entity]:
+    """The predicted entities of an example."""
+    return [
+        entity._replace(compared=is_compared(eg, span))
+        for entity, span in zip(entities_of(eg.predicted), eg.predicted.ents, strict=True)
     ]
 
 

@@ -13,7 +13,7 @@ from ...errors import ConfigError
 from ..loading import consumed_groups, predicts_entities, preset_gold
 from .charts import Bar, Curve, histogram, reliability_curves
 from .counts import LabelCounts, Written, count_labels, count_written, what_is_written
-from .document import ShownDoc, View, entities_of, gold_entities, show
+from .document import ShownDoc, View, entities_of, gold_entities, predicted_entities, show
 from .documents import TITLE
 from .layers import (
     ENTITIES,
@@ -134,15 +134,15 @@ def _show_all(page: HtmlPage, pairs: Iterable[Example], limit: int, view: View) 
     scored: list[tuple[float, bool | None]] = []
     tally, annotated = LabelCounts(NAMES[ENTITIES]), False
     for number, pair in enumerate(pairs, start=1):
-        predicted = entities_of(pair.predicted)
         gold = None if page.entities == "given" else gold_entities(pair.reference)
+        predicted = entities_of(pair.predicted) if gold is None else predicted_entities(pair)
         if not limit or number <= limit:
             page.documents.append(
                 show(pair.predicted, pair.reference, predicted, gold, number, view)
             )
         keys = None if gold is None else {entity.key for entity in gold}
         scored += [
-            (e.score, None if keys is None else e.key in keys)
+            (e.score, None if keys is None or not e.compared else e.key in keys)
             for e in predicted
             if e.score is not None
         ]

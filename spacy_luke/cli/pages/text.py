@@ -15,12 +15,14 @@ Place = tuple[int, int]
 
 
 class Entity(NamedTuple):
-    """A labelled range of characters. score: its probability, if the pipeline gives one."""
+    """A labelled range of characters. score: its probability, if the pipeline gives one. compared:
+    false if its tokens are not annotated, so that it is neither right nor wrong."""
 
     start: int
     end: int
     label: str
     score: float | None = None
+    compared: bool = True
 
     @property
     def key(self) -> tuple[int, int, str]:
@@ -138,7 +140,10 @@ def _kinds(
     if gold is None:
         return [(entity, "plain") for entity in predicted]
     predicted_keys, gold_keys = {e.key for e in predicted}, {e.key for e in gold}
-    kinds = [(e, alike if e.key in gold_keys else "spurious") for e in predicted]
+    kinds = [
+        (e, alike if e.key in gold_keys else "spurious" if e.compared else "plain")
+        for e in predicted
+    ]
     return kinds + [(e, "missed") for e in gold if e.key not in predicted_keys]
 
 
