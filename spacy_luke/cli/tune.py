@@ -106,8 +106,9 @@ def print_tuned(tuned: "Tuned", msg: Printer) -> None:
     msg.table(figure_rows(tuned), header=("", "before", "after"), aligns=("l", "r", "r"))
     if tuned.held_out_error is not None:
         msg.text(
-            f"Calibration error {100 * tuned.held_out_error:.1f} for answers that were not used to "
-            f"fit it, {100 * (tuned.error_by_chance or 0.0):.1f} by chance alone"
+            f"Calibration error to expect on other documents of this kind: "
+            f"{100 * tuned.held_out_error:.1f}, of answers that were not used to fit it (so many "
+            f"exact scores would have {100 * (tuned.error_by_chance or 0.0):.1f})"
         )
     if tuned.filter is not None:
         msg.text(

@@ -192,7 +192,8 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
     answers = trial.answers()
     tuned.after = Figures.of(answers)
     tuned.error_by_chance = error_by_chance(answers.scores) if answers.found else None
-    names = ("nil_bias", "known_bias", trial.pipe.least_score, "thresholds", "calibration")
+    of_list = ["known_bias"] if cfg.get("known") is not None else []
+    names = ("nil_bias", *of_list, trial.pipe.least_score, "thresholds", "calibration")
     tuned.settings = {name: cfg[name] for name in names if name in cfg}
     return tuned
 
