@@ -104,7 +104,8 @@ def _fits(doc: Doc, text: str, start: int, end: int) -> bool:
 
 
 def _read_records(path: Path, unit: str, report: Report, advance: Advance) -> Iterator[Record]:
-    for location, data in read_json_objects(path, advance):
+    for item in read_json_objects(path, advance):
+        location, data = item.named("id")
         with errors_at(f"{path}, {location}"):
             yield _read_record(data, location, unit, report)
 

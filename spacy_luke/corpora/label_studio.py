@@ -102,6 +102,7 @@ def _read_records(
 ) -> Iterator[Record]:
     tasks: list[list[Annotation]] = []
     for item in read_json_objects(path, advance):
+        item = item.named("task")
         with errors_at(f"{path}, {item.location}"):
             tasks.append(_annotations(item, report))
     usual = _usual_text_key(tasks)

@@ -134,6 +134,14 @@ def test_invalid_records_name_their_line(convert, record, message):
         convert(FORMAT, lines(good, record))
 
 
+def test_reports_and_errors_name_the_id_of_the_text(convert):
+    cut = {"id": 41, "text": TEXT, "label": [[0, 2, "PER"]]}
+    result = convert(FORMAT, lines({"text": TEXT, "label": []}, cut))
+    assert [place for _, place in result.events.values()] == ["line 2, id 41"]
+    with pytest.raises(CorpusError, match="line 1, id 41: span 0 has an empty label"):
+        convert(FORMAT, lines({**cut, "label": [[0, 2, ""]]}))
+
+
 def test_a_second_key_of_spans_is_counted(convert):
     record = {"text": TEXT, "entities": [], "relations": [], "label": [[0, 3, "PER"]]}
     result = convert(FORMAT, lines(record))

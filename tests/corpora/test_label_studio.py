@@ -64,8 +64,8 @@ def test_relations_without_label_or_span_are_counted(convert):
     unlabelled = {**relation("a", "b"), "labels": []}
     result = convert(FORMAT, [task(annotation(ADA, BOB, unlabelled, relation("a", "z")))])
     assert result.events == {
-        "relations left out: they have no label": (1, "record 1"),
-        "relations left out: an id of theirs has no span": (1, "record 1"),
+        "relations left out: they have no label": (1, "record 1, task 9"),
+        "relations left out: an id of theirs has no span": (1, "record 1, task 9"),
     }
 
 
@@ -75,7 +75,7 @@ def test_the_ground_truth_or_else_the_newest_annotation_is_taken(convert, spans)
     result = convert(FORMAT, [task(new, old), {**task(old, truth, new), "id": 10}])
     assert [spans(doc.ents) for doc in result.docs] == [[("Bob", "PER")], [("Köln", "LOC")]]
     what = "annotations left out: another one of the task is the ground truth, or newer"
-    assert result.events == {what: (3, "record 1")}
+    assert result.events == {what: (3, "record 1, task 9")}
 
 
 def test_what_is_not_annotated_is_skipped_and_counted(convert, spans):
@@ -91,9 +91,9 @@ def test_what_is_not_annotated_is_skipped_and_counted(convert, spans):
     )
     assert [spans(doc.ents) for doc in result.docs] == [[("Bob", "PER")], []]
     assert result.events == {
-        "annotations skipped: cancelled": (2, "record 1"),
-        "tasks skipped: not annotated": (1, "record 2"),
-        "tasks skipped: not annotated; predictions are not annotation": (1, "record 3"),
+        "annotations skipped: cancelled": (2, "record 1, task 9"),
+        "tasks skipped: not annotated": (1, "record 2, task 2"),
+        "tasks skipped: not annotated; predictions are not annotation": (1, "record 3, task 3"),
     }
 
 
@@ -119,8 +119,8 @@ def test_offsets_are_checked_by_the_text_of_the_region(convert, spans):
     (doc,) = result.docs
     assert spans(doc.ents) == [("Ada", "PER"), ("Rome", "LOC")]
     assert result.events == {
-        "spans whose offsets count UTF-16 units, converted by their text": (2, "record 1"),
-        "spans left out: their text is not at their offsets": (1, "record 1"),
+        "spans whose offsets count UTF-16 units, converted by their text": (2, "record 1, task 9"),
+        "spans left out: their text is not at their offsets": (1, "record 1, task 9"),
     }
     assert [token.ent_iob_ for token in doc] == ["", "", "B", "", "B", ""]
 
@@ -220,7 +220,7 @@ def test_the_short_export_is_read(convert, spans):
     ],
 )
 def test_invalid_tasks_name_their_record(convert, bad, message):
-    with pytest.raises(CorpusError, match=f"corpus.in, record 2: .*{message}"):
+    with pytest.raises(CorpusError, match=f"corpus.in, record 2, task 77: .*{message}"):
         convert(FORMAT, json.dumps([task(annotation(ADA)), {**bad, "id": 77}]))
 
 
