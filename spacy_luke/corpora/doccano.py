@@ -27,11 +27,12 @@ from .offset_units import CHARACTERS, UTF16, from_utf16, has_wide_characters
 from .options import AUTO, ConvertOptions
 from .record_builder import RecordBuilder
 from .record_docs import write_records
-from .records import Record
+from .records import Record, further_keys
 
 SPAN_KEYS = ("entities", "label", "labels", "annotations")
 """With relations, without, and the two exports of versions before 1.0."""
-_OWN = {"id", "text", "relations", "meta", "Comments", "comments", "annotation_approver", "cats"}
+_OWN = {"id", "text", "relations", "Comments", "comments", "annotation_approver", "cats"}
+_OWN.update(SPAN_KEYS)
 
 
 def read_doccano(
@@ -119,14 +120,7 @@ def _read_record(data: dict[str, Any], location: str, unit: str, report: Report)
         item = require_object(item, owner)
         head, tail = (get_value(item, key, int, owner) for key in ("from_id", "to_id"))
         builder.add_relation(head, tail, get_name(item, "type", owner), owner)
-    return builder.record(data.get("id"), _meta(data))
-
-
-def _meta(data: dict[str, Any]) -> dict[str, Any] | None:
-    """What the user imported beside the text: ``meta``, or in later versions further keys."""
-    own = data.get("meta")
-    rest = {key: x for key, x in data.items() if key not in _OWN and key not in SPAN_KEYS}
-    return {**(own if isinstance(own, dict) else {}), **rest} or None
+    return builder.record(data.get("id"), further_keys(data, _OWN))
 
 
 def _spans(

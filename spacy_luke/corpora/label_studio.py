@@ -29,7 +29,7 @@ from .options import AUTO, ConvertOptions
 from .quotes import NOWHERE, find_quote
 from .record_builder import RecordBuilder
 from .record_docs import write_records
-from .records import Record
+from .records import Record, further_keys
 
 TEXT = "text"
 SPAN_TYPES = ("labels", "hypertextlabels")
@@ -47,8 +47,8 @@ _MIN_KEYS = ("annotator", "annotation_id", "lead_time", "created_at", "updated_a
 class Annotation:
     """An annotation of one task. data: the task's data. results: regions and relations.
 
-    is_record: its record has all annotations of the task. text: the one that was annotated, once
-    the key that has it is known.
+    is_record: its record has all annotations of the task. text_key: of the text in ``data``, once
+    it is known.
     """
 
     location: str
@@ -58,7 +58,12 @@ class Annotation:
     ground_truth: bool = False
     time: str = ""
     is_record: bool = True
-    text: str = ""
+    text_key: str = ""
+
+    @property
+    def text(self) -> str:
+        text: str = self.data[self.text_key]
+        return text
 
     @property
     def rank(self) -> tuple[bool, str]:
@@ -79,7 +84,8 @@ def read_label_studio(
     string, or at the key in which the regions of this or of other tasks are; ``annotations``, each
     with ``result``. Results of the type ``labels`` have ``value`` with ``start``, ``end``,
     ``labels`` and the ``text`` there, by which offsets are checked; ``relation`` has ``from_id``,
-    ``to_id``, ``labels`` and ``direction``. ``Doc.user_data["id"]`` is the task's id.
+    ``to_id``, ``labels`` and ``direction``. ``Doc.user_data["id"]`` is the task's id, ``["meta"]``
+    the other keys of ``data``.
 
     Of several annotations the ground truth, or else the newest, is taken. Cancelled annotations and
     predictions are not read. All of this is counted. Raises CorpusError, with the record, for an
@@ -110,7 +116,7 @@ def _read_records(
     for number, task in enumerate(tasks):
         for annotation in task:
             with errors_at(f"{path}, {annotation.location}"):
-                annotation.text = annotation.data[_text_key(annotation, usual, options)]
+                annotation.text_key = _text_key(annotation, usual, options)
                 _choose(chosen, _task_key(number, annotation), annotation, report)
     _require_regions(path, chosen.values())
     for annotation in chosen.values():
@@ -182,16 +188,21 @@ def _minimal(item: JsonObject, report: Report) -> list[Annotation]:
     if data["annotation_id"] is None:
         report.count("tasks skipped: not annotated", item.location)
         return []
+    regions = {key: x for key, x in data.items() if _is_regions(x)}
     results = [
         {"type": _type_of(value), "value": value}
-        for key, values in data.items()
-        if isinstance(values, list)
+        for values in regions.values()
         for value in values
         if isinstance(value, dict)
     ]
-    texts = {key: x for key, x in data.items() if key not in _MIN_KEYS}
+    own = {"id", *_MIN_KEYS, *regions}
+    texts = {key: x for key, x in data.items() if key not in own}
     time = str(data.get("updated_at") or data.get("created_at") or "")
     return [Annotation(item.location, data.get("id"), texts, results, False, time, False)]
+
+
+def _is_regions(values: Any) -> bool:
+    return isinstance(values, list) and any(isinstance(value, dict) for value in values)
 
 
 def _type_of(value: dict[str, Any]) -> str:
@@ -217,7 +228,7 @@ def _read_record(item: Annotation, options: ConvertOptions, report: Report) -> R
             report.count(f"results not read: {result.get('type')}", item.location)
     for owner, result in relations:
         _add_relation(builder, result, owner)
-    return builder.record(item.task)
+    return builder.record(item.task, further_keys(item.data, {item.text_key}))
 
 
 def _of_text(item: Annotation) -> Any:

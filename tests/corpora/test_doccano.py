@@ -56,6 +56,12 @@ def test_relations_without_their_spans_are_counted(convert, relations):
     }
 
 
+def test_a_meta_that_is_not_an_object_is_kept(convert):
+    records = [{"text": TEXT, "label": [], "meta": meta} for meta in ("letter 3", None)]
+    docs, _ = convert(FORMAT, lines(*records))
+    assert [doc.user_data.get("meta") for doc in docs] == [{"meta": "letter 3"}, None]
+
+
 def test_intents_are_read_with_their_spans(convert, spans):
     record = {"text": TEXT, "entities": [[15, 19, "City"]], "cats": ["travel"]}
     (doc,), _ = convert(FORMAT, lines(record))

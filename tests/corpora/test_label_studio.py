@@ -148,6 +148,25 @@ def test_the_key_of_the_text_is_found(convert, data):
     assert doc.text == TEXT
 
 
+def test_the_other_keys_of_the_data_are_kept(convert):
+    letter = {"id": "L7", "title": "On Ada", "url": "https://example.org/7", "year": 1843}
+    tasks = [
+        task(annotation(COLOGNE)),
+        {"id": 10, "data": {"text": TEXT, **letter}, "annotations": [annotation()]},
+        {"id": 11, "data": {"text": TEXT, "n": 1, "meta": {"a": 2}}, "annotations": [annotation()]},
+    ]
+    docs, _ = convert(FORMAT, tasks)
+    assert [doc.user_data["id"] for doc in docs] == ["9", "10", "11"]
+    assert [doc.user_data.get("meta") for doc in docs] == [None, letter, {"a": 2, "n": 1}]
+
+
+def test_the_other_keys_of_the_short_export_are_kept(convert):
+    ada = {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}
+    (doc,), _ = convert(FORMAT, [minimal(1, 1, ada, title="On Ada", updated_at="")])
+    assert doc.user_data["id"] == "9"
+    assert doc.user_data["meta"] == {"title": "On Ada", "sentiment": "good"}
+
+
 def test_a_task_without_regions_has_its_text_where_other_tasks_have_it(convert):
     told = {"data": {"title": "On Ada", "body": TEXT}, "annotations": [annotation(COLOGNE)]}
     silent = {"data": {"title": "On Bea", "body": "Bea slept."}, "annotations": [annotation()]}
