@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from .checks import (
     require_object,
 )
 from .conversion_report import Report
-from .lines import Advance, ignore_progress
+from .lines import Advance, ignore_progress, read_lines
 from .objects import JsonObject, read_json_objects
 from .offset_units import CHARACTERS
 from .options import AUTO, ConvertOptions
@@ -41,6 +41,9 @@ ANNOTATIONS = ("annotations", "completions")
 """The second is of versions before 1.0."""
 _ADDRESS = re.compile(r"(?:https?:/|s3:/|gs:/|/data)/\S+")
 _MIN_KEYS = ("annotator", "annotation_id", "lead_time", "created_at", "updated_at")
+"""Of JSON_MIN and CSV; the first two tell these exports."""
+_LONGEST_HEADER = 10_000
+"""Characters; a JSON file of one line may have millions."""
 
 
 @dataclass
@@ -92,6 +95,8 @@ def read_label_studio(
     invalid task.
     """
     options.check_fields((TEXT,))
+    _, first = next(read_lines(path), (0, ""))
+    refuse_table(path, re.split("[,\t]", first[:_LONGEST_HEADER]))
     records = _read_records(path, options, report, advance)
     yield from write_records(path, records, nlp, options, report)
 
@@ -101,6 +106,15 @@ def is_label_studio(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     return isinstance(value.get("data"), dict) or all(x in value for x in _MIN_KEYS[:2])
+
+
+def refuse_table(path: Path, header: Container[str]) -> None:
+    """Raise CorpusError if a table has the columns of the export CSV or TSV."""
+    if all(name in header for name in _MIN_KEYS[:2]):
+        raise CorpusError(
+            f"{path} looks like Label Studio's CSV; export JSON or JSON_MIN and use the format "
+            "label-studio."
+        )
 
 
 def _read_records(
