@@ -24,12 +24,13 @@ from .checks import (
 from .conversion_report import Report
 from .lines import Advance, ignore_progress, read_lines
 from .objects import JsonObject, read_json_objects
-from .offset_units import CHARACTERS
+from .offset_units import CHARACTERS, has_wide_characters
 from .options import AUTO, ConvertOptions
 from .quotes import NOWHERE, find_quote
 from .record_builder import RecordBuilder
 from .record_docs import write_records
 from .records import Record, further_keys
+from .unit_choice import PlacedText, find_unit
 
 TEXT = "text"
 SPAN_TYPES = ("labels", "hypertextlabels")
@@ -93,11 +94,14 @@ def read_label_studio(
     Of several annotations the ground truth, or else the newest, is taken. Cancelled annotations and
     predictions are not read. All of this is counted. Raises CorpusError, with the record, for an
     invalid task.
+
+    Offsets of regions without their text count what ``options.offsets`` says, or by default what
+    fits more tokens.
     """
     options.check_fields((TEXT,))
     _, first = next(read_lines(path), (0, ""))
     refuse_table(path, re.split("[,\t]", first[:_LONGEST_HEADER]))
-    records = _read_records(path, options, report, advance)
+    records = _read_records(path, nlp, options, report, advance)
     yield from write_records(path, records, nlp, options, report)
 
 
@@ -118,7 +122,7 @@ def refuse_table(path: Path, header: Container[str]) -> None:
 
 
 def _read_records(
-    path: Path, options: ConvertOptions, report: Report, advance: Advance
+    path: Path, nlp: Language, options: ConvertOptions, report: Report, advance: Advance
 ) -> Iterator[Record]:
     tasks: list[list[Annotation]] = []
     for item in read_json_objects(path, advance):
@@ -133,9 +137,30 @@ def _read_records(
                 annotation.text_key = _text_key(annotation, usual, options)
                 _choose(chosen, _task_key(number, annotation), annotation, report)
     _require_regions(path, chosen.values())
+    unit = options.offsets
+    if unit == AUTO:
+        unit = find_unit(_unquoted(path, chosen.values()), nlp, report, CHARACTERS)
     for annotation in chosen.values():
         with errors_at(f"{path}, {annotation.location}"):
-            yield _read_record(annotation, options, report)
+            yield _read_record(annotation, unit, report)
+
+
+def _unquoted(path: Path, annotations: Iterable[Annotation]) -> Iterator[PlacedText]:
+    """The texts in which units of offsets differ, with the regions whose text does not tell it."""
+    for item in annotations:
+        if has_wide_characters(item.text):
+            location = f"{path}, {item.location}"
+            with errors_at(location):
+                of_text = _of_text(item)
+            regions = [x for x in item.results if x.get("type") in SPAN_TYPES]
+            values = [x.get("value") for x in regions if x.get("to_name") == of_text]
+            places = [
+                (value["start"], value["end"])
+                for value in values
+                if isinstance(value, dict) and not value.get("text")
+                if type(value.get("start")) is type(value.get("end")) is int
+            ]
+            yield PlacedText(location, item.text, places)
 
 
 def _require_regions(path: Path, annotations: Iterable[Annotation]) -> None:
@@ -223,11 +248,10 @@ def _type_of(value: dict[str, Any]) -> str:
     return next((x for x in SPAN_TYPES if x in value), ", ".join(sorted(value)))
 
 
-def _read_record(item: Annotation, options: ConvertOptions, report: Report) -> Record:
+def _read_record(item: Annotation, unit: str, report: Report) -> Record:
     text = item.text
     if _ADDRESS.fullmatch(text):
         raise CorpusError(f"the task has the address of its text, {text!r}, not the text.")
-    unit = CHARACTERS if options.offsets == AUTO else options.offsets
     builder = RecordBuilder(text, item.location, report, unit)
     relations, of_text = [], _of_text(item)
     for i, result in enumerate(item.results):

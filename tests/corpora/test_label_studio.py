@@ -132,12 +132,33 @@ def test_a_line_break_is_written_with_a_backslash(convert, spans):
     assert not report.events
 
 
-def test_without_the_texts_of_regions_offsets_may_be_told(convert, spans):
-    plain = {"id": "a", "type": "labels", "value": {"start": 3, "end": 6, "labels": ["PER"]}}
-    tasks = [task(annotation(plain), text="🚀 Ada ran")]
-    assert convert(FORMAT, tasks).report.events
-    (doc,), _ = convert(FORMAT, tasks, offsets="utf16")
+def unquoted(start, end):
+    return {"id": "a", "type": "labels", "value": {"start": start, "end": end, "labels": ["PER"]}}
+
+
+@pytest.mark.parametrize("unit, place", [("utf16", (3, 6)), ("characters", (2, 5))])
+def test_without_the_texts_of_regions_the_unit_of_offsets_is_detected_or_told(
+    convert, spans, unit, place
+):
+    tasks = [task(annotation(unquoted(*place)), text="🚀 Ada ran")]
+    (doc,), report = convert(FORMAT, tasks)
     assert spans(doc.ents) == [("Ada", "PER")]
+    assert any(note.startswith(f"offsets count {unit}: of 1 spans") for note in report.notes)
+    (doc,), report = convert(FORMAT, tasks, offsets=unit)
+    assert spans(doc.ents) == [("Ada", "PER")]
+    assert not any("offsets count" in note for note in report.notes)
+    other = {"utf16": "characters", "characters": "utf16"}[unit]
+    assert convert(FORMAT, tasks, offsets=other).events
+
+
+def test_offsets_count_characters_if_both_units_fit(convert, spans):
+    (doc,), _ = convert(FORMAT, [task(annotation(unquoted(3, 4)), text="🚀 (a)")])
+    assert spans(doc.ents) == [("a", "PER")]
+
+
+def test_the_texts_of_regions_tell_what_their_offsets_count(convert):
+    _, report = convert(FORMAT, [task(annotation(region("a", 3, 6, "Ada", "PER")), text="🚀 Ada")])
+    assert not any("offsets count" in note for note in report.notes)
 
 
 @pytest.mark.parametrize(
