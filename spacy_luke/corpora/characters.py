@@ -82,11 +82,22 @@ def align_spans(
     for item, inner in trimmed.items():
         span = _char_span(doc, inner, alignment, report, location)
         if span is None:
-            report.count(f"spans left out: they cut a token (alignment {alignment})", location)
+            _count_left_out(alignment, report, location)
             unknown.update(overlapping_tokens(doc, item))
         else:
             spans[item] = span
     return AlignedSpans(doc, spans, unknown)
+
+
+def _count_left_out(alignment: str, report: Report, location: str) -> None:
+    """Count a span that cuts a token; with the first one under ``strict``, note the remedy."""
+    what = f"spans left out: they cut a token (alignment {alignment})"
+    if alignment == "strict" and what not in report.events:
+        report.notes.append(
+            "spans that cut a token were left out: --alignment expand moves them to token "
+            "boundaries, --alignment split splits the token"
+        )
+    report.count(what, location)
 
 
 def split_tokens(doc: Doc, cuts: Iterable[int]) -> tuple[Doc, int]:

@@ -8,9 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..errors import CorpusError
-from .characters import make_text_doc
 from .checks import (
-    check_unicode,
     errors_at,
     get_items,
     get_name,
@@ -23,15 +21,17 @@ from .checks import (
 from .conversion_report import Report
 from .lines import Advance, ignore_progress
 from .objects import read_json_objects
-from .offset_units import CHARACTERS, UTF16, from_utf16, has_wide_characters
+from .offset_units import UTF16, has_wide_characters
 from .options import AUTO, ConvertOptions
 from .record_builder import RecordBuilder
 from .record_docs import write_records
-from .records import Record
+from .records import Record, further_keys
+from .unit_choice import PlacedText, find_unit
 
 SPAN_KEYS = ("entities", "label", "labels", "annotations")
 """With relations, without, and the two exports of versions before 1.0."""
-_OWN = {"id", "text", "relations", "meta", "Comments", "comments", "annotation_approver", "cats"}
+_OWN = {"id", "text", "relations", "Comments", "comments", "annotation_approver", "cats"}
+_OWN.update(SPAN_KEYS)
 
 
 def read_doccano(
@@ -55,7 +55,7 @@ def read_doccano(
     """
     unit = options.offsets
     if unit == AUTO:
-        unit = find_unit(path, nlp, report)
+        unit = find_unit(_placed_texts(path), nlp, report, UTF16)
     records = _read_records(path, unit, report, advance)
     yield from write_records(path, records, nlp, options, report)
 
@@ -68,43 +68,20 @@ def is_doccano(value: Any) -> bool:
     return any(not isinstance(item, str) for item in (x[0] if x else [] for x in lists))
 
 
-def find_unit(path: Path, nlp: Language, report: Report) -> str:
-    """What the offsets of a file count: the unit in which more spans begin and end with tokens, or
-    else UTF-16 units. Noted in the report if the file has texts in which it matters."""
-    fits, n_spans = {UTF16: 0, CHARACTERS: 0}, 0
-    for location, data in read_json_objects(path):
+def _placed_texts(path: Path) -> Iterator[PlacedText]:
+    """The texts in which units of offsets differ, with their spans."""
+    for item in read_json_objects(path):
+        location, data = item.named("id")
         text = data.get("text")
-        if not isinstance(text, str) or not has_wide_characters(text):
-            continue
-        with errors_at(f"{path}, {location}"):
-            check_unicode(text)
-            doc = make_text_doc(nlp, text)
-            places = [item[:2] for item in _spans(data)]
-        n_spans += len(places)
-        fits[CHARACTERS] += sum(_fits(doc, text, *place) for place in places)
-        fits[UTF16] += sum(_fits(doc, text, *_in_characters(text, place)) for place in places)
-    unit = CHARACTERS if fits[CHARACTERS] > fits[UTF16] else UTF16
-    if n_spans:
-        report.notes.append(
-            f"offsets count {unit}: of {n_spans} spans in texts with characters beyond U+FFFF, "
-            f"{fits[UTF16]} fit tokens as utf16, {fits[CHARACTERS]} as characters"
-        )
-    return unit
-
-
-def _in_characters(text: str, place: tuple[int, int]) -> tuple[int, int]:
-    try:
-        return from_utf16(text, place[0]), from_utf16(text, place[1])
-    except CorpusError:
-        return -1, -1
-
-
-def _fits(doc: Doc, text: str, start: int, end: int) -> bool:
-    return 0 <= start < end <= len(text) and doc.char_span(start, end) is not None
+        if isinstance(text, str) and has_wide_characters(text):
+            with errors_at(f"{path}, {location}"):
+                places = [(start, end) for start, end, _, _ in _spans(data)]
+            yield PlacedText(f"{path}, {location}", text, places)
 
 
 def _read_records(path: Path, unit: str, report: Report, advance: Advance) -> Iterator[Record]:
-    for location, data in read_json_objects(path, advance):
+    for item in read_json_objects(path, advance):
+        location, data = item.named("id")
         with errors_at(f"{path}, {location}"):
             yield _read_record(data, location, unit, report)
 
@@ -118,14 +95,7 @@ def _read_record(data: dict[str, Any], location: str, unit: str, report: Report)
         item = require_object(item, owner)
         head, tail = (get_value(item, key, int, owner) for key in ("from_id", "to_id"))
         builder.add_relation(head, tail, get_name(item, "type", owner), owner)
-    return builder.record(data.get("id"), _meta(data))
-
-
-def _meta(data: dict[str, Any]) -> dict[str, Any] | None:
-    """What the user imported beside the text: ``meta``, or in later versions further keys."""
-    own = data.get("meta")
-    rest = {key: x for key, x in data.items() if key not in _OWN and key not in SPAN_KEYS}
-    return {**(own if isinstance(own, dict) else {}), **rest} or None
+    return builder.record(data.get("id"), further_keys(data, _OWN))
 
 
 def _spans(

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,15 @@ from .checks import (
     require_object,
 )
 from .conversion_report import Report
-from .lines import Advance, ignore_progress
+from .lines import Advance, ignore_progress, read_lines
 from .objects import JsonObject, read_json_objects
-from .offset_units import CHARACTERS
+from .offset_units import CHARACTERS, has_wide_characters
 from .options import AUTO, ConvertOptions
 from .quotes import NOWHERE, find_quote
 from .record_builder import RecordBuilder
 from .record_docs import write_records
-from .records import Record
+from .records import Record, further_keys
+from .unit_choice import PlacedText, find_unit
 
 TEXT = "text"
 SPAN_TYPES = ("labels", "hypertextlabels")
@@ -41,14 +42,17 @@ ANNOTATIONS = ("annotations", "completions")
 """The second is of versions before 1.0."""
 _ADDRESS = re.compile(r"(?:https?:/|s3:/|gs:/|/data)/\S+")
 _MIN_KEYS = ("annotator", "annotation_id", "lead_time", "created_at", "updated_at")
+"""Of JSON_MIN and CSV; the first two tell these exports."""
+_LONGEST_HEADER = 10_000
+"""Characters; a JSON file of one line may have millions."""
 
 
 @dataclass
 class Annotation:
     """An annotation of one task. data: the task's data. results: regions and relations.
 
-    is_record: its record has all annotations of the task. text: the one that was annotated, once
-    the key that has it is known.
+    is_record: its record has all annotations of the task. text_key: of the text in ``data``, once
+    it is known.
     """
 
     location: str
@@ -58,7 +62,12 @@ class Annotation:
     ground_truth: bool = False
     time: str = ""
     is_record: bool = True
-    text: str = ""
+    text_key: str = ""
+
+    @property
+    def text(self) -> str:
+        text: str = self.data[self.text_key]
+        return text
 
     @property
     def rank(self) -> tuple[bool, str]:
@@ -79,14 +88,20 @@ def read_label_studio(
     string, or at the key in which the regions of this or of other tasks are; ``annotations``, each
     with ``result``. Results of the type ``labels`` have ``value`` with ``start``, ``end``,
     ``labels`` and the ``text`` there, by which offsets are checked; ``relation`` has ``from_id``,
-    ``to_id``, ``labels`` and ``direction``. ``Doc.user_data["id"]`` is the task's id.
+    ``to_id``, ``labels`` and ``direction``. ``Doc.user_data["id"]`` is the task's id, ``["meta"]``
+    the other keys of ``data``.
 
     Of several annotations the ground truth, or else the newest, is taken. Cancelled annotations and
     predictions are not read. All of this is counted. Raises CorpusError, with the record, for an
     invalid task.
+
+    Offsets of regions without their text count what ``options.offsets`` says, or by default what
+    fits more tokens.
     """
     options.check_fields((TEXT,))
-    records = _read_records(path, options, report, advance)
+    _, first = next(read_lines(path), (0, ""))
+    refuse_table(path, re.split("[,\t]", first[:_LONGEST_HEADER]))
+    records = _read_records(path, nlp, options, report, advance)
     yield from write_records(path, records, nlp, options, report)
 
 
@@ -97,11 +112,21 @@ def is_label_studio(value: Any) -> bool:
     return isinstance(value.get("data"), dict) or all(x in value for x in _MIN_KEYS[:2])
 
 
+def refuse_table(path: Path, header: Container[str]) -> None:
+    """Raise CorpusError if a table has the columns of the export CSV or TSV."""
+    if all(name in header for name in _MIN_KEYS[:2]):
+        raise CorpusError(
+            f"{path} looks like Label Studio's CSV; export JSON or JSON_MIN and use the format "
+            "label-studio."
+        )
+
+
 def _read_records(
-    path: Path, options: ConvertOptions, report: Report, advance: Advance
+    path: Path, nlp: Language, options: ConvertOptions, report: Report, advance: Advance
 ) -> Iterator[Record]:
     tasks: list[list[Annotation]] = []
     for item in read_json_objects(path, advance):
+        item = item.named("task")
         with errors_at(f"{path}, {item.location}"):
             tasks.append(_annotations(item, report))
     usual = _usual_text_key(tasks)
@@ -109,12 +134,33 @@ def _read_records(
     for number, task in enumerate(tasks):
         for annotation in task:
             with errors_at(f"{path}, {annotation.location}"):
-                annotation.text = annotation.data[_text_key(annotation, usual, options)]
+                annotation.text_key = _text_key(annotation, usual, options)
                 _choose(chosen, _task_key(number, annotation), annotation, report)
     _require_regions(path, chosen.values())
+    unit = options.offsets
+    if unit == AUTO:
+        unit = find_unit(_unquoted(path, chosen.values()), nlp, report, CHARACTERS)
     for annotation in chosen.values():
         with errors_at(f"{path}, {annotation.location}"):
-            yield _read_record(annotation, options, report)
+            yield _read_record(annotation, unit, report)
+
+
+def _unquoted(path: Path, annotations: Iterable[Annotation]) -> Iterator[PlacedText]:
+    """The texts in which units of offsets differ, with the regions whose text does not tell it."""
+    for item in annotations:
+        if has_wide_characters(item.text):
+            location = f"{path}, {item.location}"
+            with errors_at(location):
+                of_text = _of_text(item)
+            regions = [x for x in item.results if x.get("type") in SPAN_TYPES]
+            values = [x.get("value") for x in regions if x.get("to_name") == of_text]
+            places = [
+                (value["start"], value["end"])
+                for value in values
+                if isinstance(value, dict) and not value.get("text")
+                if type(value.get("start")) is type(value.get("end")) is int
+            ]
+            yield PlacedText(location, item.text, places)
 
 
 def _require_regions(path: Path, annotations: Iterable[Annotation]) -> None:
@@ -181,27 +227,31 @@ def _minimal(item: JsonObject, report: Report) -> list[Annotation]:
     if data["annotation_id"] is None:
         report.count("tasks skipped: not annotated", item.location)
         return []
+    regions = {key: x for key, x in data.items() if _is_regions(x)}
     results = [
         {"type": _type_of(value), "value": value}
-        for key, values in data.items()
-        if isinstance(values, list)
+        for values in regions.values()
         for value in values
         if isinstance(value, dict)
     ]
-    texts = {key: x for key, x in data.items() if key not in _MIN_KEYS}
+    own = {"id", *_MIN_KEYS, *regions}
+    texts = {key: x for key, x in data.items() if key not in own}
     time = str(data.get("updated_at") or data.get("created_at") or "")
     return [Annotation(item.location, data.get("id"), texts, results, False, time, False)]
+
+
+def _is_regions(values: Any) -> bool:
+    return isinstance(values, list) and any(isinstance(value, dict) for value in values)
 
 
 def _type_of(value: dict[str, Any]) -> str:
     return next((x for x in SPAN_TYPES if x in value), ", ".join(sorted(value)))
 
 
-def _read_record(item: Annotation, options: ConvertOptions, report: Report) -> Record:
+def _read_record(item: Annotation, unit: str, report: Report) -> Record:
     text = item.text
     if _ADDRESS.fullmatch(text):
         raise CorpusError(f"the task has the address of its text, {text!r}, not the text.")
-    unit = CHARACTERS if options.offsets == AUTO else options.offsets
     builder = RecordBuilder(text, item.location, report, unit)
     relations, of_text = [], _of_text(item)
     for i, result in enumerate(item.results):
@@ -216,7 +266,7 @@ def _read_record(item: Annotation, options: ConvertOptions, report: Report) -> R
             report.count(f"results not read: {result.get('type')}", item.location)
     for owner, result in relations:
         _add_relation(builder, result, owner)
-    return builder.record(item.task)
+    return builder.record(item.task, further_keys(item.data, {item.text_key}))
 
 
 def _of_text(item: Annotation) -> Any:

@@ -26,6 +26,12 @@ class JsonObject(NamedTuple):
     location: str
     data: dict[str, Any]
 
+    def named(self, what: str) -> "JsonObject":
+        """The object with its id, if it has one, in its location: ``record 3, task 104``."""
+        name = self.data.get("id")
+        is_name = isinstance(name, int | str) and name != ""
+        return self._replace(location=f"{self.location}, {what} {name}") if is_name else self
+
 
 def read_json_lines(path: Path, advance: Advance = ignore_progress) -> Iterator[JsonObject]:
     """Yield the object of each line that is not blank.

@@ -1,6 +1,6 @@
 """The record of a text, spans and relations, and its form in Prodigy's JSON."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -231,6 +231,16 @@ def _token_offsets_differ(
     if item.get("token_start") is None or item.get("token_end") is None:
         return False
     return token_offsets(item, owner, tokens) != (span.start, span.end)
+
+
+def further_keys(data: dict[str, Any], own: Container[str]) -> dict[str, Any] | None:
+    """What the user imported beside the text, for ``meta``: the keys that are not the format's own,
+    and those of an object ``meta``. None if there are none."""
+    rest = {key: x for key, x in data.items() if key not in own}
+    meta = rest.pop("meta", None)
+    if not isinstance(meta, dict):
+        meta = {} if meta is None else {"meta": meta}
+    return {**meta, **rest} or None
 
 
 def check_meta(meta: Any) -> Any:

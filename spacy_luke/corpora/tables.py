@@ -10,6 +10,7 @@ from ..errors import CorpusError
 from .checks import errors_at
 from .columns import Sentence, TaggedWord, make_sentence_docs
 from .conversion_report import Report
+from .label_studio import refuse_table
 from .lines import Advance, at_line, ignore_progress
 from .offset_units import CHARACTERS
 from .options import AUTO, ConvertOptions
@@ -62,7 +63,7 @@ def read_tables(
     as in ``columns``.
 
     Raises CorpusError, with the line, for invalid rows, and with the columns of the file if they
-    are of neither shape.
+    are of neither shape, or are those of Label Studio.
     """
     table = read_table(path, ROLES, options, report)
     if all(role in table.columns for role in _SPANS):
@@ -76,6 +77,7 @@ def read_tables(
             raise CorpusError(f"{path} contains no word.")
         yield from make_sentence_docs(path, nlp, sentences, options, report)
     else:
+        refuse_table(path, table.header)
         names = ", ".join(map(repr, table.header))
         raise CorpusError(
             f"{path}: the columns are {names}. Needed are {_list(_SPANS)} (one span per row), or "

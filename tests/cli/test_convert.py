@@ -67,6 +67,7 @@ def test_jsonl_is_written_with_its_user_data_and_reported(run, tmp_path):
     assert "Documents 2 Tokens 4 Entities 1" in output
     assert "answer 'reject': 1 (first: line 2)" in output
     assert "they cut a token (alignment strict): 1 (first: line 3)" in output
+    assert "--alignment expand moves them to token boundaries" in output
     assert "doc.spans['all'] contains 1 spans, doc.ents 1 of them" in output
 
 

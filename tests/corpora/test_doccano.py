@@ -56,6 +56,12 @@ def test_relations_without_their_spans_are_counted(convert, relations):
     }
 
 
+def test_a_meta_that_is_not_an_object_is_kept(convert):
+    records = [{"text": TEXT, "label": [], "meta": meta} for meta in ("letter 3", None)]
+    docs, _ = convert(FORMAT, lines(*records))
+    assert [doc.user_data.get("meta") for doc in docs] == [{"meta": "letter 3"}, None]
+
+
 def test_intents_are_read_with_their_spans(convert, spans):
     record = {"text": TEXT, "entities": [[15, 19, "City"]], "cats": ["travel"]}
     (doc,), _ = convert(FORMAT, lines(record))
@@ -132,6 +138,14 @@ def test_invalid_records_name_their_line(convert, record, message):
     good = {"text": TEXT, "label": []}
     with pytest.raises(CorpusError, match=f"corpus.in, line 2: .*{message}"):
         convert(FORMAT, lines(good, record))
+
+
+def test_reports_and_errors_name_the_id_of_the_text(convert):
+    cut = {"id": 41, "text": TEXT, "label": [[0, 2, "PER"]]}
+    result = convert(FORMAT, lines({"text": TEXT, "label": []}, cut))
+    assert [place for _, place in result.events.values()] == ["line 2, id 41"]
+    with pytest.raises(CorpusError, match="line 1, id 41: span 0 has an empty label"):
+        convert(FORMAT, lines({**cut, "label": [[0, 2, ""]]}))
 
 
 def test_a_second_key_of_spans_is_counted(convert):

@@ -101,6 +101,16 @@ def test_a_span_that_cuts_a_token_is_left_out_counted_and_marked_missing(tmp_pat
     assert [t.ent_iob_ for t in doc] == ["B", "I", "O", "O", "", "O"]
 
 
+@pytest.mark.parametrize("alignment, n_notes", [("strict", 1), ("contract", 0), ("expand", 0)])
+def test_strict_alignment_tells_once_how_to_keep_spans_that_cut_tokens(
+    tmp_path, alignment, n_notes
+):
+    _, report = read_docs(tmp_path, record(CUT), record(CUT), alignment=alignment)
+    assert sum("--alignment expand moves them" in note for note in report.notes) == n_notes
+    _, report = read_docs(tmp_path, record(ADA), alignment=alignment)
+    assert not any("--alignment" in note for note in report.notes)
+
+
 def test_expand_moves_a_span_out_to_token_boundaries(tmp_path):
     (doc,), report = read_docs(tmp_path, record(CUT), alignment="expand")
     assert texts(doc.ents) == [("London", "LOC")]

@@ -64,8 +64,8 @@ def test_relations_without_label_or_span_are_counted(convert):
     unlabelled = {**relation("a", "b"), "labels": []}
     result = convert(FORMAT, [task(annotation(ADA, BOB, unlabelled, relation("a", "z")))])
     assert result.events == {
-        "relations left out: they have no label": (1, "record 1"),
-        "relations left out: an id of theirs has no span": (1, "record 1"),
+        "relations left out: they have no label": (1, "record 1, task 9"),
+        "relations left out: an id of theirs has no span": (1, "record 1, task 9"),
     }
 
 
@@ -75,7 +75,7 @@ def test_the_ground_truth_or_else_the_newest_annotation_is_taken(convert, spans)
     result = convert(FORMAT, [task(new, old), {**task(old, truth, new), "id": 10}])
     assert [spans(doc.ents) for doc in result.docs] == [[("Bob", "PER")], [("Köln", "LOC")]]
     what = "annotations left out: another one of the task is the ground truth, or newer"
-    assert result.events == {what: (3, "record 1")}
+    assert result.events == {what: (3, "record 1, task 9")}
 
 
 def test_what_is_not_annotated_is_skipped_and_counted(convert, spans):
@@ -91,9 +91,9 @@ def test_what_is_not_annotated_is_skipped_and_counted(convert, spans):
     )
     assert [spans(doc.ents) for doc in result.docs] == [[("Bob", "PER")], []]
     assert result.events == {
-        "annotations skipped: cancelled": (2, "record 1"),
-        "tasks skipped: not annotated": (1, "record 2"),
-        "tasks skipped: not annotated; predictions are not annotation": (1, "record 3"),
+        "annotations skipped: cancelled": (2, "record 1, task 9"),
+        "tasks skipped: not annotated": (1, "record 2, task 2"),
+        "tasks skipped: not annotated; predictions are not annotation": (1, "record 3, task 3"),
     }
 
 
@@ -119,8 +119,8 @@ def test_offsets_are_checked_by_the_text_of_the_region(convert, spans):
     (doc,) = result.docs
     assert spans(doc.ents) == [("Ada", "PER"), ("Rome", "LOC")]
     assert result.events == {
-        "spans whose offsets count UTF-16 units, converted by their text": (2, "record 1"),
-        "spans left out: their text is not at their offsets": (1, "record 1"),
+        "spans whose offsets count UTF-16 units, converted by their text": (2, "record 1, task 9"),
+        "spans left out: their text is not at their offsets": (1, "record 1, task 9"),
     }
     assert [token.ent_iob_ for token in doc] == ["", "", "B", "", "B", ""]
 
@@ -132,12 +132,33 @@ def test_a_line_break_is_written_with_a_backslash(convert, spans):
     assert not report.events
 
 
-def test_without_the_texts_of_regions_offsets_may_be_told(convert, spans):
-    plain = {"id": "a", "type": "labels", "value": {"start": 3, "end": 6, "labels": ["PER"]}}
-    tasks = [task(annotation(plain), text="🚀 Ada ran")]
-    assert convert(FORMAT, tasks).report.events
-    (doc,), _ = convert(FORMAT, tasks, offsets="utf16")
+def unquoted(start, end):
+    return {"id": "a", "type": "labels", "value": {"start": start, "end": end, "labels": ["PER"]}}
+
+
+@pytest.mark.parametrize("unit, place", [("utf16", (3, 6)), ("characters", (2, 5))])
+def test_without_the_texts_of_regions_the_unit_of_offsets_is_detected_or_told(
+    convert, spans, unit, place
+):
+    tasks = [task(annotation(unquoted(*place)), text="🚀 Ada ran")]
+    (doc,), report = convert(FORMAT, tasks)
     assert spans(doc.ents) == [("Ada", "PER")]
+    assert any(note.startswith(f"offsets count {unit}: of 1 spans") for note in report.notes)
+    (doc,), report = convert(FORMAT, tasks, offsets=unit)
+    assert spans(doc.ents) == [("Ada", "PER")]
+    assert not any("offsets count" in note for note in report.notes)
+    other = {"utf16": "characters", "characters": "utf16"}[unit]
+    assert convert(FORMAT, tasks, offsets=other).events
+
+
+def test_offsets_count_characters_if_both_units_fit(convert, spans):
+    (doc,), _ = convert(FORMAT, [task(annotation(unquoted(3, 4)), text="🚀 (a)")])
+    assert spans(doc.ents) == [("a", "PER")]
+
+
+def test_the_texts_of_regions_tell_what_their_offsets_count(convert):
+    _, report = convert(FORMAT, [task(annotation(region("a", 3, 6, "Ada", "PER")), text="🚀 Ada")])
+    assert not any("offsets count" in note for note in report.notes)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +167,25 @@ def test_without_the_texts_of_regions_offsets_may_be_told(convert, spans):
 def test_the_key_of_the_text_is_found(convert, data):
     (doc,), _ = convert(FORMAT, [{"data": data, "annotations": [annotation(COLOGNE)]}])
     assert doc.text == TEXT
+
+
+def test_the_other_keys_of_the_data_are_kept(convert):
+    letter = {"id": "L7", "title": "On Ada", "url": "https://example.org/7", "year": 1843}
+    tasks = [
+        task(annotation(COLOGNE)),
+        {"id": 10, "data": {"text": TEXT, **letter}, "annotations": [annotation()]},
+        {"id": 11, "data": {"text": TEXT, "n": 1, "meta": {"a": 2}}, "annotations": [annotation()]},
+    ]
+    docs, _ = convert(FORMAT, tasks)
+    assert [doc.user_data["id"] for doc in docs] == ["9", "10", "11"]
+    assert [doc.user_data.get("meta") for doc in docs] == [None, letter, {"a": 2, "n": 1}]
+
+
+def test_the_other_keys_of_the_short_export_are_kept(convert):
+    ada = {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}
+    (doc,), _ = convert(FORMAT, [minimal(1, 1, ada, title="On Ada", updated_at="")])
+    assert doc.user_data["id"] == "9"
+    assert doc.user_data["meta"] == {"title": "On Ada", "sentiment": "good"}
 
 
 def test_a_task_without_regions_has_its_text_where_other_tasks_have_it(convert):
@@ -220,7 +260,7 @@ def test_the_short_export_is_read(convert, spans):
     ],
 )
 def test_invalid_tasks_name_their_record(convert, bad, message):
-    with pytest.raises(CorpusError, match=f"corpus.in, record 2: .*{message}"):
+    with pytest.raises(CorpusError, match=f"corpus.in, record 2, task 77: .*{message}"):
         convert(FORMAT, json.dumps([task(annotation(ADA)), {**bad, "id": 77}]))
 
 

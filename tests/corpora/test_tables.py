@@ -180,6 +180,26 @@ def test_invalid_tables_name_the_line_or_the_columns(convert, content, message):
         convert(FORMAT, content)
 
 
+@pytest.mark.parametrize("format_name", ["csv", "label-studio"])
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_the_csv_of_label_studio_is_an_error_that_names_the_export_to_use(
+    convert, format_name, delimiter
+):
+    regions = '[{""start"":0,""end"":3,""text"":""Ada"",""labels"":[""PER""]}]'
+    rows = [
+        ["text", "id", "label", "annotator", "annotation_id", "created_at", "lead_time"],
+        ["Ada ran", "9", f'"{regions}"', "1", "3", "2024-05-02T08:14:11Z", "7.2"],
+    ]
+    content = "\n".join(delimiter.join(row) for row in rows)
+    with pytest.raises(CorpusError, match=r"corpus.in looks like Label Studio's CSV; export JSON "):
+        convert(format_name, content)
+
+
+def test_a_table_of_spans_may_have_columns_of_label_studio(convert):
+    content = "text,start,end,label,annotator,annotation_id\nAda ran,0,3,PER,1,3\n"
+    assert len(convert(FORMAT, content).docs[0].ents) == 1
+
+
 def test_a_file_of_utf8_that_is_read_as_latin1_is_reported(convert):
     content = "text,start,end,label\nMüller ran.,0,6,PER\n"
     result = convert(FORMAT, content, encoding="latin-1")
