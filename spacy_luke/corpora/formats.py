@@ -20,7 +20,8 @@ from .docred import read_docred
 from .elevant import is_elevant, read_elevant
 from .hipe import read_hipe
 from .jsonl import is_jsonl, read_jsonl
-from .label_studio import is_label_studio, read_label_studio
+from .label_studio import read_label_studio
+from .label_studio_tasks import is_label_studio
 from .lines import Advance
 from .objects import read_json_values
 from .options import ConvertOptions

@@ -10,7 +10,7 @@ from ..errors import CorpusError
 from .checks import errors_at
 from .columns import Sentence, TaggedWord, make_sentence_docs
 from .conversion_report import Report
-from .label_studio import refuse_table
+from .label_studio_tasks import refuse_table
 from .lines import Advance, at_line, ignore_progress
 from .offset_units import CHARACTERS
 from .options import AUTO, ConvertOptions
