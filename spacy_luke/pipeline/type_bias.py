@@ -30,17 +30,20 @@ class TypeChoices:
 
     def add(self, types: Sequence[str], logits: Array, right: Array) -> None:
         """The candidates of one mention. logits: (n,) without a bias. right: (n,) True or False."""
-        if len(self._logits) < _ENOUGH and len(set(types)) > 1 and right.any():
+        n_types = len({x.casefold() for x in types})
+        if len(self._logits) < _ENOUGH and n_types > 1 and right.any():
             self._types += types
             self._logits.append(logits)
             self._right.append(right)
 
     def biases(self) -> dict[str, float]:
         """Type -> bias; empty if no mention tells types apart. Types that are no better and no
-        worse than others are near 0."""
+        worse than others are near 0. Types that differ only in case are one, as where biases are
+        looked up, with the spelling that was added last."""
         if not self._types:
             return {}
-        names, of = np.unique(self._types, return_inverse=True)
+        spelled = {x.casefold(): x for x in self._types}
+        names, of = np.unique([x.casefold() for x in self._types], return_inverse=True)
         sizes = np.asarray([len(x) for x in self._logits])
         starts, mention = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
         logits, right = np.concatenate(self._logits), np.concatenate(self._right)
@@ -57,7 +60,7 @@ class TypeChoices:
             bias += step
             if np.abs(step).max() < _LEAST_STEP:
                 break
-        return {str(name): round(float(x), 2) for name, x in zip(names, bias)}
+        return {spelled[str(name)]: round(float(x), 2) for name, x in zip(names, bias)}
 
 
 def log_worth(name: str, learned: Mapping[str, float]) -> None:

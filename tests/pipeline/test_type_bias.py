@@ -56,6 +56,13 @@ def test_nothing_is_learned_where_no_types_can_be_told_apart():
     assert unknown.biases() == {}
 
 
+def test_types_that_differ_only_in_case_are_one():
+    rows = [(["town", "land"], [0.0, 0.0], 0)] * 9 + [(["Land", "town"], [0.0, 0.0], 1)]
+    same = [(["town", "Land"], [0.0, 0.0], 0)] * 10
+    assert choices(rows).biases() == choices(same).biases()
+    assert choices([(["town", "Town"], [0.0, 0.0], 0)]).biases() == {}
+
+
 def test_the_first_mentions_are_enough(monkeypatch):
     rows = [(["town", "land"], [0.0, 0.0], 1)] * 5
     first = choices(rows).biases()
