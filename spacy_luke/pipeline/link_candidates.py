@@ -172,8 +172,8 @@ def candidate_arrays(
 
 
 def _type_worth(own: Sequence[str], wanted: Collection[str], worth: Mapping[str, float]) -> Array:
-    """(n,) of candidates, by their types. The best bias of a mention's candidates counts 0: a bias
-    decides between candidates, and does not make "none of them" more or less probable.
+    """(n,) of candidates, by their types. The best bias of a mention's candidates counts 0, because
+    biases say nothing of "none of them": mentions with candidates of one type are as without.
 
     wanted: the types that the mention has.
     """

@@ -10,7 +10,7 @@ Array = np.ndarray
 
 _SHRINK = 1.0
 """Of a penalty on squares: a bias is as if drawn from a standard normal distribution."""
-_MAX_ROUNDS, _LEAST_STEP = 1000, 1e-3
+_MAX_ROUNDS, _LEAST_STEP = 3000, 1e-4
 _N_SHOWN = 10
 _ENOUGH = 20_000
 """Mentions; more would change little, and take minutes."""
