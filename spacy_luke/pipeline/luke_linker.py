@@ -209,6 +209,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         self.get_candidates, self.get_candidates_batch = get_candidates, get_candidates_batch
         self.generate_empty_kb = generate_empty_kb
         self._vectors, self._vocab = EntityVectors(make_doc, self), VocabCandidates()
+        self._learned_bias: dict[str, float] | None = None
         self.kb = self._checked(self._empty_kb())
         require("candidates", "allowed_ids", "types")
 
@@ -357,6 +358,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         """Count and log the gold links that cannot be predicted, and the recall of candidates."""
         counts = dict.fromkeys(("mentions", "NIL", "gold", *self.out_of_reach), 0)
         key, ids, choices = self.spans_key, self.kb.tables.ids, TypeChoices()
+        if self.type_bias == self._learned_bias:  # by an earlier initialisation, of other data
+            self.type_bias = None
         learns_types = self.type_bias is None and not only_rows(self.model)
         for batch in minibatch(examples, 64):
             examples = list(batch)
@@ -368,7 +371,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         report_links(self.name, counts)
         learned = choices.biases()
         if learned:
-            self.type_bias = learned
+            self.type_bias = self._learned_bias = learned
             log_worth(self.name, learned)
         return counts
 

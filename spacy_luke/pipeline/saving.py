@@ -98,20 +98,18 @@ def save_settings(path: Path, settings: Mapping[str, object]) -> None:
     written, or, if the block does not contain it, in the component's file ``cfg``.
 
     So ``cfg`` contains what is learned or tuned, such as labels, and, if a component is saved
-    without a pipeline, all settings.
+    without a pipeline, all settings. A dictionary that differs from the config is there, too: names
+    such as ``per:title`` cannot be keys of a config.
     """
     present = _config_beside(path)
-    interpolated = {} if present is None else present["components"][path.name]
-    rest = {name: value for name, value in settings.items() if name not in interpolated}
-    srsly.write_json(path / "cfg", rest)
-    changed = {
-        name: value
-        for name, value in settings.items()
-        if name in interpolated and not _equal(interpolated[name], value)
-    }
-    if changed:
+    block = {} if present is None else present["components"][path.name]
+    changed = {x: y for x, y in settings.items() if x in block and not _equal(block[x], y)}
+    in_config = {name: value for name, value in changed.items() if not isinstance(value, dict)}
+    own = {x: y for x, y in settings.items() if x not in block or x in changed.keys() - in_config}
+    srsly.write_json(path / "cfg", own)
+    if in_config:
         config = Config().from_disk(path.parent / CONFIG, interpolate=False)
-        config["components"][path.name].update(changed)
+        config["components"][path.name].update(in_config)
         with whole_file(path.parent / CONFIG) as temporary:
             config.to_disk(temporary)
 

@@ -8,7 +8,7 @@ import spacy
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.pipeline.type_bias import TypeChoices
-from tests.pipeline.linker_data import TEXTS, make_docs, make_linker
+from tests.pipeline.linker_data import TEXTS, make_docs, make_examples, make_linker
 
 
 def choices(rows):
@@ -79,7 +79,8 @@ def test_initialize_learns_them_and_says_so(bert_dir, tmp_path, caplog):
     assert biases["ORG"] > 0.5 and biases["LOC"] < -0.5
     assert "what types of entities are worth" in caplog.text and "ORG +" in caplog.text
     nlp.to_disk(tmp_path / "nlp")
-    assert spacy.load(tmp_path / "nlp").get_pipe("luke_linker").type_bias == biases
+    loaded = spacy.load(tmp_path / "nlp").get_pipe("luke_linker")
+    assert loaded.type_bias == pytest.approx(biases)  # JSON may change the last bit
 
 
 def test_what_the_user_gives_is_kept(bert_dir, tmp_path):
@@ -102,3 +103,48 @@ def test_a_bias_decides_between_types_and_not_about_nil(bert_dir, tmp_path):
     assert change[ada] == pytest.approx(0.0, abs=1e-4)
     with pytest.raises(ConfigError, match="type_bias"):
         pipe.type_bias = {"loc": "high"}
+
+
+def test_another_initialisation_learns_from_its_own_data(bert_dir, tmp_path):
+    bands, cities = ([x for x in TEXTS if x[1][0][2] == name] * 5 for name in ("band", "city"))
+    nlp = make_linker(bert_dir, tmp_path / "kb", texts=bands, type_bias=None)
+    pipe = nlp.get_pipe("luke_linker")
+    assert pipe.type_bias["ORG"] > 0
+    nlp.initialize(lambda: make_examples(nlp, cities))
+    assert pipe.type_bias["ORG"] < 0
+    pipe.type_bias = {"ORG": 1.0}
+    nlp.initialize(lambda: make_examples(nlp, cities))
+    assert pipe.type_bias == {"ORG": 1.0}
+
+
+def test_it_survives_bytes_and_another_pipeline(bert_dir, tmp_path):
+    nlp = make_linker(bert_dir, tmp_path / "kb", type_bias=None)
+    learned = nlp.get_pipe("luke_linker").type_bias
+    other = spacy.blank("en")
+    other.add_pipe("luke_linker", source=nlp)
+    loaded = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    texts = make_docs(nlp, TEXTS)
+    expected = [doc.ents[0]._.candidates for doc in nlp.pipe(texts)]
+    for pipeline in (other, loaded):
+        assert learned and pipeline.get_pipe("luke_linker").type_bias == learned
+        docs = pipeline.pipe(make_docs(pipeline, TEXTS))
+        for doc, candidates in zip(docs, expected, strict=True):
+            found = doc.ents[0]._.candidates
+            assert [x.id for x in found] == [x.id for x in candidates]
+            assert [x.score for x in found] == pytest.approx([x.score for x in candidates])
+
+
+@pytest.mark.parametrize(
+    "name", ["", "per:title", "a = b", "https://x.org/y#1", "[x]", "#c", " x "]
+)
+def test_any_name_of_a_type_is_saved(bert_dir, tmp_path, name):
+    """Also those that cannot be keys of a config."""
+    nlp = make_linker(bert_dir, tmp_path / "kb")
+    nlp.get_pipe("luke_linker").type_bias = {name: 1.5}
+    for _ in range(2):
+        nlp.to_disk(tmp_path / "nlp")
+        nlp = spacy.load(tmp_path / "nlp")
+        assert nlp.get_pipe("luke_linker").type_bias == {name: 1.5}
+    given = {"components": {"luke_linker": {"type_bias": {"town": 2.0}}}}
+    nlp = spacy.load(tmp_path / "nlp", config=given)
+    assert nlp.get_pipe("luke_linker").type_bias == {"town": 2.0}
