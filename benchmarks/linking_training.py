@@ -7,7 +7,7 @@ Folds of a set are by article: mentions of one are tested, and the others are tr
 and HIPE they also give the counts of aliases. Both components have the same encoder, candidates (by
 equal aliases), batches, steps and learning rate; the last weights count. ``entity_linker`` compares
 its vector of a sentence with the entities' vectors, which the encoder made before training.
-``luke_linker, initialised`` is not trained; ``initialize`` learned what types are worth.
+``luke_linker, initialised`` is not trained; ``initialize`` learned its type biases.
 
 Only *ambiguous* mentions count: with several candidates, the right one among them.
 """

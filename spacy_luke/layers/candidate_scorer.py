@@ -32,8 +32,7 @@ from .task_layer import Scorer, encoder_of, head_of, scorer_of, task_layer
 
 FEATURES = ("prior", "likeness", "type")
 """Of a candidate, computed without the text: the logarithm of its prior, that of the likeness of
-alias and mention, and what its type is worth: whether it agrees with that of the mention, and its
-bias."""
+alias and mention, and of its type: agreement with that of the mention, plus its bias."""
 CANDIDATES, ROWS = "candidates", "rows"
 """The part of a head that scores candidates: by all terms, or by entity rows alone."""
 

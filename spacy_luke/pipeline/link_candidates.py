@@ -153,7 +153,7 @@ def candidate_arrays(
     labels: of each mention. prior: whether it is a feature; else its logarithm is 0 for all.
     type_bias: type -> what is added to the logit of its entities; 0 for other types.
     """
-    worth = {name.casefold(): bias for name, bias in type_bias.items()}
+    biases = {name.casefold(): bias for name, bias in type_bias.items()}
     width = max((len(x) for x in candidates), default=0)
     rows = np.full((len(mentions), width), -1, dtype=np.int64)
     features = np.zeros((len(mentions), width, len(FEATURES)), dtype=np.float32)
@@ -167,15 +167,15 @@ def candidate_arrays(
         features[i, : len(own), 1] = LIKENESS_POWER * np.log(likes)
         types = {x.casefold() for x in (*names, *(get_types(mention) or ())) if x}
         of_candidates = [kb.tables.types[x.row].casefold() for x in own]
-        features[i, : len(own), 2] = _type_worth(of_candidates, types, worth)
+        features[i, : len(own), 2] = _type_feature(of_candidates, types, biases)
     return rows, features
 
 
-def _type_worth(own: Sequence[str], wanted: Collection[str], worth: Mapping[str, float]) -> Array:
+def _type_feature(own: Sequence[str], wanted: Collection[str], bias: Mapping[str, float]) -> Array:
     """(n,) of candidates, by their types. The best bias of a mention's candidates counts 0, because
     biases say nothing of "none of them": mentions with candidates of one type are as without.
 
     wanted: the types that the mention has.
     """
-    biases = np.asarray([worth.get(x, 0.0) for x in own])
+    biases = np.asarray([bias.get(x, 0.0) for x in own])
     return TYPE_BONUS * np.asarray([x in wanted for x in own]) + (biases - biases.max())

@@ -47,7 +47,7 @@ from .links import (
     spans_to_link,
     write_links,
 )
-from .type_bias import TypeChoices, log_worth
+from .type_bias import TypeChoices, log_biases
 from .vocab_candidates import VocabCandidates
 from .without_labels import WithoutLabels
 
@@ -372,7 +372,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         learned = choices.biases()
         if learned:
             self.type_bias = self._learned_bias = learned
-            log_worth(self.name, learned)
+            log_biases(self.name, learned)
         return counts
 
     def _add_choices(self, choices: TypeChoices, query: LinkQuery, targets: Array) -> None:

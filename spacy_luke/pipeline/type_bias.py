@@ -1,4 +1,4 @@
-"""What the type of a candidate is worth: learned from the candidates that are right."""
+"""Type biases: which type of candidate is right more often, learned from gold links."""
 
 from collections.abc import Mapping, Sequence
 
@@ -63,11 +63,11 @@ class TypeChoices:
         return {spelled[str(name)]: round(float(x), 2) for name, x in zip(names, bias)}
 
 
-def log_worth(name: str, learned: Mapping[str, float]) -> None:
+def log_biases(name: str, learned: Mapping[str, float]) -> None:
     """Log the largest biases that a component learned."""
     shown = sorted(learned.items(), key=lambda x: -abs(x[1]))[:_N_SHOWN]
     LOGGER.info(
-        "%s: what types of entities are worth, learned from the data (setting type_bias): %s.",
+        "%s: type biases learned from the data (setting type_bias): %s.",
         name,
         ", ".join(f"{kind or 'none'} {bias:+.1f}" for kind, bias in shown),
     )

@@ -68,7 +68,7 @@ def make_linker(
     **config: Any,
 ) -> Language:
     """An initialised pipeline with an untrained linker. The knowledge base is written to a folder.
-    Types are worth nothing if no setting says so.
+    It has no type biases by default.
 
     encoder: a checkpoint, or the config of an encoder block.
     """

@@ -1,4 +1,4 @@
-"""What types of entities are worth: learned from links, or given."""
+"""Type biases: learned from gold links, or given."""
 
 import logging
 
@@ -77,7 +77,7 @@ def test_initialize_learns_them_and_says_so(bert_dir, tmp_path, caplog):
     nlp = make_linker(bert_dir, tmp_path / "kb", texts=texts, type_bias=None)
     biases = nlp.get_pipe("luke_linker").type_bias
     assert biases["ORG"] > 0.5 and biases["LOC"] < -0.5
-    assert "what types of entities are worth" in caplog.text and "ORG +" in caplog.text
+    assert "type biases learned from the data" in caplog.text and "ORG +" in caplog.text
     nlp.to_disk(tmp_path / "nlp")
     loaded = spacy.load(tmp_path / "nlp").get_pipe("luke_linker")
     assert loaded.type_bias == pytest.approx(biases)  # JSON may change the last bit
