@@ -14,7 +14,8 @@ documents), and the names of its articles, whose titles are ids; ``--encoder`` m
 
 Rows: ``model``: ``configs/ner.cfg``. ``names, model`` and ``model, names``: the same weights, with
 the entities of the list before or after it. ``names alone``. ``known``: trained with the list as
-input (setting ``known``). All have the same data, steps and seeds, and the last weights count.
+input (setting ``known``); its names, or those of its most frequent label, are then removed. All
+have the same data, steps and seeds, and the last weights count.
 
 Lists: ``full``; ``half``: of the names a random half in training, all at prediction; ``shuffled``:
 with labels drawn from those of the data; ``ordinary``: 5,000 frequent words of the training data
@@ -26,6 +27,7 @@ import argparse
 import io
 import random
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -157,8 +159,12 @@ def with_list(
         found["known, half of the names"] = predicted(nlp, test)
         nlp.get_pipe("known_names").set_names(names)  # type: ignore[attr-defined]
     found["known"] = predicted(nlp, test)
-    nlp.get_pipe("known_names").set_names([])  # type: ignore[attr-defined]
-    found["known, without names"] = predicted(nlp, test)
+    ((label, _),) = Counter(x["label"] for x in names).most_common(1)
+    rest = [x for x in names if x["label"] != label]
+    fewer = {f"known, without names of {label}": rest} if rest else {}
+    for row, kept in {**fewer, "known, without names": []}.items():
+        nlp.get_pipe("known_names").set_names(kept)  # type: ignore[attr-defined]
+        found[row] = predicted(nlp, test)
     return found
 
 

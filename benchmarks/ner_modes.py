@@ -25,7 +25,7 @@ from .forms import forms
 from .rows import COMPONENT, ROWS, Settings, changed, make_config
 from .scoring import Scored, choose_bias, gold_entities, pack_entities, prf, score_docs
 
-# What two-stage may ask about at prediction, beside what it was trained with.
+# What two-stage may ask about at prediction, beside what it was trained with (--kept).
 AT_INFERENCE: dict[str, dict[str, float]] = {
     **{f"k = {k:g} x words": {"candidates_per_word": k} for k in (0.5, 2.0)},
     **{f"threshold {t:g}": {"filter_threshold": t} for t in (0.003, 0.01, 0.03)},
@@ -40,6 +40,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--n-sents", type=int, default=1, help="sentences joined into a document")
     p.add_argument("--train-limit", type=int, default=0, help="training documents; 0: all")
     p.add_argument("--forms", action="store_true", help="also test in lower and upper case etc.")
+    p.add_argument("--kept", action="store_true", help="also test what else two-stage may keep")
     return runtime.parsed(p, argv)
 
 
@@ -100,7 +101,7 @@ class NerExperiment(ComponentExperiment[Settings]):
 
     def inspect(self, nlp: Language, found: results.Record) -> results.Record:
         more: results.Record = {}
-        if self.row == "two-stage":
+        if self.args.kept and self.row == "two-stage":
             more["at_inference"] = self._at_inference(nlp, found["bias"])
         if self.args.forms:
             more["forms"] = {

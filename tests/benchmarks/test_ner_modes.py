@@ -34,7 +34,7 @@ def work(tmp_path_factory, bert_dir):
 def arguments(folder, encoder):
     places = ["--encoder", encoder, "--data", folder / "data", "--work", folder / "work"]
     options = "--data-sets wnut17 --seeds 0 1 --epochs 2 --batch-size 8 --save"
-    options += " --learn-rate 0.002 0.001 --max-words 4 --forms"
+    options += " --learn-rate 0.002 0.001 --max-words 4 --forms --kept"
     return [*map(str, places), *options.split()]
 
 
