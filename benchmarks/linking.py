@@ -13,7 +13,7 @@ An entity is the vector of its name and description, a mention one or the sum of
 Cosines are compared alone, and divided by a temperature and added to the logarithm of the prior.
 ``type order`` is a rule without vectors: of places the country, else the state, else the most
 populated one.
-Folds of a wiki and of HIPE are by article: mentions are the links of one fold, and the counts of
+Folds of a wiki and of HIPE are by article: mentions are the links of a fold, and the counts of
 aliases those of the others, where an entity is its title, or its most frequent mention.
 """
 
@@ -44,7 +44,7 @@ from .markdown import markdown
 
 VECTORS = ("mention", "sentence", "document", "mask")
 SUMS = (("mention", "sentence"), ("mention", "mask"), ("mention", "sentence", "mask"))
-TEMPERATURES = (0.02, 0.03, 0.05, 0.1)
+TEMPERATURES = (0.02, 0.03, 0.05, 0.1, 0.3, 1.0)
 TYPE_ORDER = "type order"
 _LEAST_PRIOR = 1e-3
 _SAMPLES = 2000
@@ -68,7 +68,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     runtime.add_device(p)
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the data sets")
     p.add_argument("--sets", nargs="+", choices=list(LINKED_SETS), default=list(LINKED_SETS))
-    p.add_argument("--fold", type=int, default=0, help="of the wiki and of HIPE, 0 to 9")
+    p.add_argument("--folds", nargs="+", type=int, default=[0], help="of the wiki and HIPE, 0 to 9")
     p.add_argument("--table", action="store_true", help="print what the results hold")
     return runtime.parsed(p, argv)
 
@@ -164,12 +164,14 @@ def interval(difference: Array, of_doc: Array, seed: int = 0) -> tuple[float, fl
 
 
 def run(args: argparse.Namespace, name: str) -> results.Record:
-    data: LinkedSet = LINKED_SETS[name](
-        args.data, args.work, **({"fold": args.fold} if name in OF_OTHER_FOLDS else {})
-    )
-    nlp = make_encoder(data.lang, args.encoder)
-    kb = open_kb(nlp, data.lang, data.entities, args.work / f"{name}.kb")
-    found = list(cases(nlp, kb, data.docs))
+    found: list[Case] = []
+    for fold in args.folds if name in OF_OTHER_FOLDS else [0]:
+        of_fold = {"fold": fold} if name in OF_OTHER_FOLDS else {}
+        data: LinkedSet = LINKED_SETS[name](args.data, args.work, **of_fold)
+        nlp = make_encoder(data.lang, args.encoder)
+        kb = open_kb(nlp, data.lang, data.entities, args.work / f"{name}.kb")
+        # Documents of several folds have numbers of their own.
+        found += [x._replace(doc=x.doc + 100_000 * fold) for x in cases(nlp, kb, data.docs)]
     of_doc = np.asarray([case.doc for case in found])
     prior = right_answers(found, (), 0.0)
     rows = []
@@ -216,7 +218,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.work.mkdir(parents=True, exist_ok=True)
     for name in args.sets:
         record = {"kind": "linking", "data": name, "encoder": Path(args.encoder).name}
-        results.append(args.results, {**record, "fold": args.fold, **run(args, name)})
+        results.append(args.results, {**record, "folds": args.folds, **run(args, name)})
         print(f"{name}: done", flush=True)
     return 0
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import filter_spans, load_config
@@ -37,7 +37,7 @@ from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.pipeline.entity_vectors import make_vectors
 
 from . import results, runtime
-from .datasets import default_folder
+from .datasets import default_folder, store
 from .linking import interval, make_encoder
 from .linking_data import LINKED_SETS, LinkedDoc, LinkedSet
 from .markdown import markdown, spread
@@ -74,8 +74,8 @@ def prepare(args: argparse.Namespace, name: str, fold: int) -> tuple[LinkedSet, 
         make_vectors(nlp, kb)
         kb.to_disk(folder / "kb")
         docs = [annotated(nlp, doc, links=True) for doc in data.train]
-        DocBin(docs=docs).to_disk(folder / "dev.spacy")
-        DocBin(docs=docs).to_disk(folder / "train.spacy")
+        store(folder / "dev.spacy", docs)
+        store(folder / "train.spacy", docs)
     return data, folder
 
 
