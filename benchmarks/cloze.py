@@ -14,21 +14,17 @@ the last weights count. Finished runs are skipped when started again.
 
 import argparse
 import hashlib
-import io
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
-from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
 from spacy.util import load_config
 
 from spacy_luke.annotations.queries import (
@@ -52,9 +48,9 @@ from spacy_luke.pretraining.settings import ClozeSettings, DumpSettings
 
 from . import results, runtime
 from .datasets import default_folder, store
-from .linking import interval
+from .differences import gain
 from .markdown import markdown, spread
-from .training import CONFIGS
+from .training import CONFIGS, fit
 
 DUMP = "wikipedia/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 WIKINEWS = "cloze-wikinews/cloze-a.json"
@@ -123,16 +119,7 @@ def run(args: argparse.Namespace, name: str, row: str, seed: int) -> results.Rec
     }
     config = load_config(CONFIGS / "cloze.cfg", overrides=overrides)
     config["corpora"]["dev"]["limit"] = 2  # the last weights count
-    nlp = init_nlp(config, use_gpu=args.gpu_id)
-    log = io.StringIO()
-    with runtime.Clock() as clock:
-        train(nlp, use_gpu=args.gpu_id, stdout=log, stderr=log)
-    found: results.Record = {
-        "steps": nlp.config["training"]["max_steps"],
-        "train_seconds": clock.wall,
-        "train_cpu_seconds": clock.process,
-        "device": runtime.device_name(args.gpu_id),
-    }
+    nlp, found = fit(config, args.gpu_id)
     for other in dict.fromkeys((name, "wikinews")):
         found[f"test_{other}"] = scores(completed(nlp, prepare(args, other)["test"]))
     return found
@@ -206,15 +193,13 @@ def table(records: Sequence[results.Record]) -> str:
                 runs.setdefault(record["row"], {})[record["seed"]] = record[f"test_{test}"]
         ours = runs.get("entities", {})
         for row, of_seeds in runs.items():
-            gain = "-"
+            higher = "-"
             # The most frequent entity depends on no seed.
             other = of_seeds if row != FREQUENT else dict.fromkeys(ours, of_seeds[0])
             both = sorted(set(ours) & set(other))
             if row != "entities" and both:
-                pairs = [(ours[x]["each_em"], other[x]["each_em"]) for x in both]
-                difference = np.mean([np.subtract(a, b) for a, b in pairs], 0)
-                low, high = interval(difference, np.asarray(ours[both[0]]["articles"]))
-                gain = f"{difference.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+                values, theirs = ([x[seed]["each_em"] for seed in both] for x in (ours, other))
+                higher = gain(values, theirs, [ours[seed]["articles"] for seed in both])
             values = list(of_seeds.values())
             lines.append(
                 {
@@ -225,7 +210,7 @@ def table(records: Sequence[results.Record]) -> str:
                     "seeds": len(values),
                     "exact match": spread([x["em"] for x in values]),
                     "F1": spread([x["f1"] for x in values]),
-                    "EM with entities is higher by": gain,
+                    "EM with entities is higher by": higher,
                 }
             )
     return markdown(pd.DataFrame(lines))

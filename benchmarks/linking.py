@@ -39,6 +39,7 @@ from spacy_luke.pipeline.entity_vectors import make_vectors
 
 from . import results, runtime
 from .datasets import default_folder
+from .differences import interval
 from .linking_data import LINKED_SETS, OF_OTHER_FOLDS, LinkedDoc, LinkedSet
 from .markdown import markdown
 
@@ -47,7 +48,6 @@ SUMS = (("mention", "sentence"), ("mention", "mask"), ("mention", "sentence", "m
 TEMPERATURES = (0.02, 0.03, 0.05, 0.1, 0.3, 1.0)
 TYPE_ORDER = "type order"
 _LEAST_PRIOR = 1e-3
-_SAMPLES = 2000
 Array = np.ndarray
 
 
@@ -150,17 +150,6 @@ def by_type(found: Sequence[Case], data: LinkedSet) -> Array:
         order = [(ranks[x], -prior, i) for i, (x, prior) in enumerate(zip(case.ids, case.priors))]
         chosen.append(min(order)[-1] == case.right)
     return np.asarray(chosen)
-
-
-def interval(difference: Array, of_doc: Array, seed: int = 0) -> tuple[float, float]:
-    """95 % of the mean over samples of documents with replacement."""
-    rng = np.random.default_rng(seed)
-    docs, numbers = np.unique(of_doc, return_inverse=True)
-    sums, sizes = np.bincount(numbers, difference), np.bincount(numbers)
-    drawn = rng.integers(0, len(docs), (_SAMPLES, len(docs)))
-    means = sums[drawn].sum(1) / sizes[drawn].sum(1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
 
 
 def run(args: argparse.Namespace, name: str) -> results.Record:

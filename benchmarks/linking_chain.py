@@ -28,7 +28,7 @@ from spacy.training.initialize import init_nlp
 
 from . import results, runtime
 from .datasets import default_folder
-from .linking import interval
+from .differences import gain
 from .linking_data import LinkedDoc, LinkedSet
 from .linking_training import N_FOLDS, annotated, config_of, prepare, rights
 from .markdown import markdown, spread
@@ -133,12 +133,11 @@ def _difference(
     runs: dict[tuple[int, int], results.Record], others: dict[tuple[int, int], results.Record]
 ) -> str:
     both = sorted(set(runs) & set(others))
-    if not both or all(runs[x]["right"] == others[x]["right"] for x in both):
+    right, theirs = ([x[key]["right"] for key in both] for x in (runs, others))
+    if right == theirs:
         return "-"
-    gains = [np.subtract(runs[x]["right"], others[x]["right"], dtype=float) for x in both]
-    of_doc = [np.asarray(runs[x]["docs"]) + 100_000 * x[0] for x in both]
-    low, high = interval(np.concatenate(gains), np.concatenate(of_doc))
-    return f"{100 * np.concatenate(gains).mean():+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+    docs = [[x + 100_000 * key[0] for x in runs[key]["docs"]] for key in both]
+    return gain(right, theirs, docs, scale=100)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -13,7 +13,6 @@ Only *ambiguous* mentions count: with several candidates, the right one among th
 """
 
 import argparse
-import io
 import json
 import sys
 from collections.abc import Sequence
@@ -26,7 +25,6 @@ import pandas as pd
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
 from spacy.util import filter_spans, load_config
 from thinc.api import Config
 
@@ -38,10 +36,11 @@ from spacy_luke.pipeline.entity_vectors import make_vectors
 
 from . import results, runtime
 from .datasets import default_folder, store
-from .linking import interval, make_encoder
+from .differences import gain
+from .linking import make_encoder
 from .linking_data import LINKED_SETS, LinkedDoc, LinkedSet
 from .markdown import markdown, spread
-from .training import CONFIGS
+from .training import CONFIGS, train_nlp
 
 N_FOLDS = 5
 ROWS = ("luke_linker", "entity_linker")
@@ -90,7 +89,11 @@ def annotated(nlp: Language, linked: LinkedDoc, links: bool) -> Doc:
     return doc
 
 
-def config_of(args: argparse.Namespace, row: str, lang: str, folder: Path, seed: int) -> Config:
+def config_of(
+    args: argparse.Namespace, row: str, lang: str, folder: Path, seed: int, fuzzy: str = "never"
+) -> Config:
+    """The config of a row. folder: of the knowledge base and the training data. fuzzy: whether
+    candidates may have similar aliases (``spacy-luke.alias_candidates.v1``)."""
     overrides = {
         "paths.train": str(folder / "train.spacy"),
         "paths.dev": str(folder / "dev.spacy"),
@@ -103,7 +106,7 @@ def config_of(args: argparse.Namespace, row: str, lang: str, folder: Path, seed:
     config = load_config(CONFIGS / "linker.cfg", overrides=overrides)
     config["corpora"]["dev"]["limit"] = 2  # the last weights count
     block = config["components"]["luke_linker"]
-    block["get_candidates_batch"]["fuzzy"] = "never"
+    block["get_candidates_batch"]["fuzzy"] = fuzzy
     if row == "entity_linker":
         config["components"]["luke_linker"] = {
             "factory": "entity_linker",
@@ -111,7 +114,7 @@ def config_of(args: argparse.Namespace, row: str, lang: str, folder: Path, seed:
                 "@architectures": "spacy.EntityLinker.v2",
                 "tok2vec": block["model"]["encoder"],
             },
-            "get_candidates": {"@misc": "spacy-luke.alias_candidates.v1", "fuzzy": "never"},
+            "get_candidates": {"@misc": "spacy-luke.alias_candidates.v1", "fuzzy": fuzzy},
             "generate_empty_kb": block["generate_empty_kb"],
         }
     return config
@@ -124,15 +127,10 @@ def run(args: argparse.Namespace, name: str, fold: int, row: str, seed: int) -> 
     found: dict[str, Any] = {}
     if row == "luke_linker":
         found["untrained"] = rights(nlp, data, docs, folder)[0].tolist()
-    log = io.StringIO()
-    with runtime.Clock() as clock:
-        train(nlp, use_gpu=args.gpu_id, stdout=log, stderr=log)
+    trained = train_nlp(nlp, args.gpu_id)
     right, prior, of_doc = rights(nlp, data, docs, folder)
     return {
-        "steps": nlp.config["training"]["max_steps"],
-        "train_seconds": clock.wall,
-        "train_cpu_seconds": clock.process,
-        "device": runtime.device_name(args.gpu_id),
+        **trained,
         **found,
         "right": right.tolist(),
         "prior": prior.tolist(),
@@ -179,12 +177,11 @@ def table(records: Sequence[results.Record]) -> str:
         ours = columns.get("luke_linker, trained", {})
         for row, runs in columns.items():
             both = sorted(set(runs) & set(ours))
-            gain = "-"
+            better = "-"
             if row != "luke_linker, trained" and both:
-                difference = np.concatenate([ours[x].astype(float) - runs[x] for x in both])
-                of_doc = np.concatenate([docs[x[0]] + 100_000 * x[0] for x in both])
-                low, high = interval(difference, of_doc)
-                gain = f"{100 * difference.mean():+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+                right, theirs = ([x[key] for key in both] for x in (ours, runs))
+                of_doc = [docs[fold] + 100_000 * fold for fold, _ in both]
+                better = gain(right, theirs, of_doc, scale=100)
             seeds = sorted({seed for _, seed in runs})
             by_seed = [np.concatenate([runs[x] for x in runs if x[1] == s]).mean() for s in seeds]
             lines.append(
@@ -195,7 +192,7 @@ def table(records: Sequence[results.Record]) -> str:
                     "row": row,
                     "seeds": len(seeds),
                     "accuracy": spread([100 * x for x in by_seed]),
-                    "trained luke_linker is better by": gain,
+                    "trained luke_linker is better by": better,
                 }
             )
     return markdown(pd.DataFrame(lines))

@@ -24,7 +24,6 @@ without labels, and without ids.
 """
 
 import argparse
-import io
 import random
 import sys
 from collections import Counter
@@ -38,8 +37,6 @@ import srsly
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
 from spacy.util import load_config
 
 from spacy_luke.pipeline.thresholds import Goal
@@ -50,7 +47,7 @@ from .bootstrap import Counts, count, paired_bootstrap
 from .datasets import default_folder, load
 from .markdown import markdown, spread
 from .name_lists import LISTS, SOURCES, Names, as_annotated, data_of, names_of, unannotated
-from .training import CONFIGS
+from .training import CONFIGS, fit
 
 BASELINES = ("model", "names alone", "names, model", "model, names")
 DEV_DOCS = 4  # the last weights count
@@ -74,7 +71,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return runtime.parsed(p, argv)
 
 
-def fit(
+def fit_row(
     args: argparse.Namespace, paths: dict[str, Path], seed: int, names: Names | None
 ) -> tuple[Language, results.Record]:
     overrides = {
@@ -94,14 +91,7 @@ def fit(
         config["components"]["luke_ner"]["known"] = "known_names"
         config["initialize"]["components"]["known_names"] = {"names_path": str(file)}
         config["training"]["annotating_components"].append("known_names")
-    nlp = init_nlp(config, use_gpu=args.gpu_id)
-    log = io.StringIO()
-    with runtime.Clock() as clock:
-        train(nlp, use_gpu=args.gpu_id, stdout=log, stderr=log)
-    found: results.Record = {
-        "steps": nlp.config["training"]["max_steps"],
-        "train_cpu_seconds": clock.process,
-    }
+    nlp, found = fit(config, args.gpu_id)
     if args.tune:
         golds = load(paths["dev"])[:DEV_SENTENCES]
         examples = [Example(doc, gold) for doc, gold in zip(unannotated(nlp, golds), golds)]
@@ -129,7 +119,7 @@ def baselines(
     args: argparse.Namespace, paths: dict[str, Path], seed: int, names: Names, test: Sequence[Doc]
 ) -> results.Record:
     """The rows of one trained model."""
-    nlp, found = fit(args, paths, seed, None)
+    nlp, found = fit_row(args, paths, seed, None)
     found["model"] = predicted(nlp, test)
     add_names(nlp, names)
     found["model, names"] = predicted(nlp, test)
@@ -154,7 +144,7 @@ def with_list(
 ) -> results.Record:
     """The row whose input is the list."""
     seen = random.Random(seed).sample(names, len(names) // 2) if which == "half" else names
-    nlp, found = fit(args, paths, seed, seen)
+    nlp, found = fit_row(args, paths, seed, seen)
     if which == "half":
         found["known, half of the names"] = predicted(nlp, test)
         nlp.get_pipe("known_names").set_names(names)  # type: ignore[attr-defined]

@@ -14,7 +14,6 @@ again.
 """
 
 import argparse
-import io
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
@@ -27,8 +26,6 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
-from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
 from spacy.util import load_config
 
 from spacy_luke.annotations.questions import (
@@ -46,9 +43,9 @@ from spacy_luke.metrics.squad import score_answer
 
 from . import results, runtime
 from .datasets import default_folder, read, store
-from .linking import interval
+from .differences import gain
 from .markdown import markdown, spread
-from .training import CONFIGS
+from .training import CONFIGS, fit
 
 Array = np.ndarray
 
@@ -120,9 +117,7 @@ def entity_finder(args: argparse.Namespace) -> Language:
             "initialize.after_init.words": NER_WORDS,
             "initialize.after_init.epochs": 1.0,
         }
-        nlp = init_nlp(load_config(CONFIGS / "ner.cfg", overrides=overrides), use_gpu=args.gpu_id)
-        log = io.StringIO()
-        train(nlp, use_gpu=args.gpu_id, stdout=log, stderr=log)
+        nlp, _ = fit(load_config(CONFIGS / "ner.cfg", overrides=overrides), args.gpu_id)
         nlp.to_disk(path)
     return spacy.load(path)
 
@@ -166,16 +161,7 @@ def run(args: argparse.Namespace, name: str, row: str, seed: int) -> results.Rec
     }
     config = load_config(CONFIGS / "qa.cfg", overrides=overrides)
     config["corpora"]["dev"]["limit"] = 2  # the last weights count
-    nlp = init_nlp(config, use_gpu=args.gpu_id)
-    log = io.StringIO()
-    with runtime.Clock() as clock:
-        train(nlp, use_gpu=args.gpu_id, stdout=log, stderr=log)
-    found: results.Record = {
-        "steps": nlp.config["training"]["max_steps"],
-        "train_seconds": clock.wall,
-        "train_cpu_seconds": clock.process,
-        "device": runtime.device_name(args.gpu_id),
-    }
+    nlp, found = fit(config, args.gpu_id)
     pipe: Any = nlp.get_pipe("luke_qa")
     least = None
     if "dev" in paths:
@@ -233,13 +219,11 @@ def table(records: Sequence[results.Record]) -> str:
             if record["data"] == name and part in record:
                 runs.setdefault(record["row"], {})[record["seed"]] = record[part]
         for row, of_seeds in runs.items():
-            ours, gain = runs.get("entities", {}), "-"
+            ours, higher = runs.get("entities", {}), "-"
             both = sorted(set(ours) & set(of_seeds))
             if row != "entities" and both:
-                pairs = [(ours[x]["each_f1"], of_seeds[x]["each_f1"]) for x in both]
-                difference = np.mean([np.subtract(a, b) for a, b in pairs], 0)
-                low, high = interval(difference, np.asarray(ours[both[0]]["articles"]))
-                gain = f"{difference.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+                values, theirs = ([x[seed]["each_f1"] for seed in both] for x in (ours, of_seeds))
+                higher = gain(values, theirs, [ours[seed]["articles"] for seed in both])
             values = list(of_seeds.values())
             lines.append(
                 {
@@ -250,7 +234,7 @@ def table(records: Sequence[results.Record]) -> str:
                     "seeds": len(values),
                     "exact match": spread([x["em"] for x in values]),
                     "F1": spread([x["f1"] for x in values]),
-                    "F1 with entities is higher by": gain,
+                    "F1 with entities is higher by": higher,
                 }
             )
     return markdown(pd.DataFrame(lines))

@@ -10,7 +10,6 @@ config chooses, and the last weights count. Finished runs are skipped when start
 """
 
 import argparse
-import io
 import json
 import sys
 from collections.abc import Sequence
@@ -19,15 +18,13 @@ from typing import Any
 
 import pandas as pd
 from spacy.training import Corpus
-from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
 from spacy.util import load_config
 
 from . import results, runtime
 from .datasets import default_folder, load, read, store
 from .forms import forms, joined, score
 from .markdown import markdown, spread
-from .training import CONFIGS
+from .training import CONFIGS, fit
 
 MOST, DEV = 9800, 700
 GIVEN = ("sentences", "documents")
@@ -87,16 +84,7 @@ def run(args: argparse.Namespace, paths: dict[str, Path], record: results.Record
     }
     config = load_config(CONFIGS / "ner.cfg", overrides=overrides)
     config["corpora"]["dev"]["limit"] = 4  # the last weights count
-    nlp = init_nlp(config, use_gpu=args.gpu_id)
-    log = io.StringIO()
-    with runtime.Clock() as clock:
-        train(nlp, use_gpu=args.gpu_id, stdout=log, stderr=log)
-    found: results.Record = {
-        "steps": nlp.config["training"]["max_steps"],
-        "train_seconds": clock.wall,
-        "train_cpu_seconds": clock.process,
-        "device": runtime.device_name(args.gpu_id),
-    }
+    nlp, found = fit(config, args.gpu_id)
     for part in ("dev", "test"):
         for form in GIVEN:
             scores = nlp.evaluate(list(Corpus(paths[f"{part}-{form}"])(nlp)))

@@ -160,16 +160,24 @@ def override(config: Config, overrides: dict[str, Any]) -> Config:
 
 
 def fit(config: Config, gpu_id: int) -> tuple[Language, dict[str, Any]]:
-    """The pipeline with its last weights, and what training took (seconds, MiB) for a record."""
+    """The pipeline with its last weights, and what :func:`train_nlp` says."""
     from spacy.training.initialize import init_nlp
-    from spacy.training.loop import train
 
     nlp = init_nlp(config, use_gpu=gpu_id)
+    return nlp, train_nlp(nlp, gpu_id)
+
+
+def train_nlp(nlp: Language, gpu_id: int) -> dict[str, Any]:
+    """Train an initialised pipeline. What training took (steps, seconds, MiB), for a record."""
+    from spacy.training.loop import train
+
     runtime.reset_peak(gpu_id)
     log = io.StringIO()
     with runtime.Clock() as clock:
         train(nlp, use_gpu=gpu_id, stdout=log, stderr=log)
-    return nlp, {
+    return {
+        "steps": nlp.config["training"]["max_steps"],
+        "device": runtime.device_name(gpu_id),
         "train_seconds": clock.wall,
         "train_cpu_seconds": clock.process,
         "train_peak_mib": runtime.peak_memory(gpu_id),

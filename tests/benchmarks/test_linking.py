@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks import linking
-from benchmarks.linking import Case, by_type, interval, right_answers
+from benchmarks.differences import gain, interval
+from benchmarks.linking import Case, by_type, right_answers
 from benchmarks.linking_data import LinkedSet
 from spacy_luke.kb.entity import Entity
 
@@ -65,8 +66,14 @@ def test_the_rule_takes_the_first_type_and_of_these_the_most_probable():
 
 
 def test_intervals_are_over_documents():
-    gain = np.asarray([1.0] * 50 + [0.0] * 50)
-    low, high = interval(gain, np.repeat([0, 1], 50))
+    values = np.asarray([1.0] * 50 + [0.0] * 50)
+    low, high = interval(values, np.repeat([0, 1], 50))
     assert (low, high) == (0.0, 1.0)
-    low, high = interval(gain, np.arange(100))
+    low, high = interval(values, np.arange(100))
     assert 0.38 < low < 0.45 and 0.55 < high < 0.62
+
+
+def test_gains_are_of_all_runs():
+    docs = [0, 0, 1, 1]
+    ours, others = [[1, 1, 1, 1], [1, 1, 0, 0]], [[0, 0, 0, 0], [0, 0, 0, 0]]
+    assert gain(ours, others, [docs, docs], scale=100) == "+75.0 [+50.0, +100.0]"
