@@ -8,11 +8,6 @@ from torch import nn
 
 from .row_head import EntityRows, RowLogits
 
-NAME_SHARE = 1 / 30
-"""What counts of the cosine by which an entity without description is behind the nearest candidate.
-Its vector is that of its name, so that the cosine mostly tells how much the mention's text is like
-that name; and the prior knows better what a text means (benchmarks.linking)."""
-
 
 class MentionStates(NamedTuple):
     """States of mentions, each (n, H). words: the mean of a mention's pieces. sentence: the mean of
@@ -30,9 +25,8 @@ class CandidateHead(nn.Module):
 
     Without training, a mention is the mean of its words, and a score is the sum of the features,
     the cosines divided by ``temperature``, and the logits of entity rows (:class:`.RowLogits`), if
-    the encoder has them. Where an entity has no description, its lag behind the nearest candidate
-    counts less (:data:`NAME_SHARE`). Training adds learned projections of all states to the
-    mention, and of its vector to an entity, which count in full, and learns the weights of the sum.
+    the encoder has them. Training adds learned projections of all states to the mention, and of its
+    vector to an entity, and learns the weights of the sum.
 
     similarity: an untrained head scores "none of the candidates" like a candidate with this cosine
     and no other features. rows: None if the encoder has no entity rows.
@@ -84,13 +78,9 @@ class CandidateHead(nn.Module):
         """
         states = MentionStates(*(x.float() for x in states))
         exists, rows = entities >= 0, entities.clamp(min=0)
-        words = F.normalize(states.words, dim=-1)
-        untrained = torch.einsum("nh,nkh->nk", words, vectors[rows])
         vectors = F.normalize(vectors + self.entity(self.dropout(vectors)), dim=-1)
         of_candidates = vectors[rows]  # (n, K, H)
-        by_mention = torch.einsum("nh,nkh->nk", self._mentions(words, states), of_candidates)
-        lags = _lags(untrained, exists).masked_fill(described[rows], 0.0)
-        by_mention = by_mention + (1 - NAME_SHARE) * lags
+        by_mention = torch.einsum("nh,nkh->nk", self._mentions(states), of_candidates)
         sentences = F.normalize(states.sentence, dim=-1)
         by_sentence = torch.einsum("nh,nkh->nk", sentences, of_candidates)
         by_sentence = by_sentence.masked_fill(~described[rows], 0.0)
@@ -102,14 +92,14 @@ class CandidateHead(nn.Module):
         logits = self.classifier(inner).squeeze(-1).masked_fill(~exists, -torch.inf)
         return torch.cat([self._nil(states.mask, inner, exists), logits], 1)
 
-    def _mentions(self, words: torch.Tensor, states: MentionStates) -> torch.Tensor:
-        """(n, H) vectors of mentions, of length 1. words: those of their words, of length 1."""
+    def _mentions(self, states: MentionStates) -> torch.Tensor:
+        """(n, H) vectors of mentions, of length 1."""
         learned = (
             self.words(self.dropout(states.words))
             + self.sentence(self.dropout(states.sentence))
             + self.mask(self.dropout(states.mask))
         )
-        return F.normalize(words + learned, dim=-1)
+        return F.normalize(F.normalize(states.words, dim=-1) + learned, dim=-1)
 
     def _nil(self, mask: torch.Tensor, inner: torch.Tensor, exists: torch.Tensor) -> torch.Tensor:
         """(n, 1) logits of "none of the candidates", from [MASK] and the best of each feature."""
@@ -118,11 +108,3 @@ class CandidateHead(nn.Module):
             best = inner.masked_fill(~exists[..., None], -torch.inf).amax(1)
             best = best.masked_fill(~exists.any(1, keepdim=True), 0.0)
         return self.nil(torch.cat([self.dropout(mask), best], -1))
-
-
-def _lags(cosines: torch.Tensor, exists: torch.Tensor) -> torch.Tensor:
-    """(n, K) what the cosine of each candidate lacks to the best one of its mention."""
-    if not cosines.shape[1]:
-        return cosines
-    best = cosines.masked_fill(~exists, -torch.inf).amax(1, keepdim=True)
-    return (best - cosines).masked_fill(~exists, 0.0)

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from spacy_luke.model.candidate_head import NAME_SHARE, CandidateHead, MentionStates
+from spacy_luke.model.candidate_head import CandidateHead, MentionStates
 
 N, K, M, HIDDEN = 3, 4, 5, 8
 TEMPERATURE = 0.05
@@ -23,15 +23,12 @@ def make():
 
 
 def test_untrained_scores_are_the_sum():
-    """An entity without description is behind the nearest candidate by a share of its lag, and has
-    no cosine of the sentence."""
+    """An entity without description has no cosine of the sentence."""
     head, states, vectors, features = make()
     logits = head(states, vectors, DESCRIBED, ENTITIES, features)
     words, sentence = (F.normalize(x, dim=-1) for x in (states.words, states.sentence))
     for i in range(N):
         assert logits[i, 0] == 0
-        exists = [x for x in ENTITIES[i].tolist() if x >= 0]
-        best = max((float(words[i] @ vectors[x]) for x in exists), default=0.0)
         for j, x in enumerate(ENTITIES[i].tolist()):
             if x < 0:
                 assert logits[i, 1 + j] == -torch.inf
@@ -39,23 +36,8 @@ def test_untrained_scores_are_the_sum():
             cosine = float(words[i] @ vectors[x])
             if DESCRIBED[x]:
                 cosine += float(sentence[i] @ vectors[x])
-            else:
-                cosine = best - NAME_SHARE * (best - cosine)
             expected = float(features[i, j, 0]) + cosine / TEMPERATURE
             assert float(logits[i, 1 + j].detach()) == pytest.approx(expected, abs=1e-5)
-
-
-def test_what_training_adds_counts_in_full():
-    head, states, vectors, features = make()
-    nobody = torch.zeros(M, dtype=torch.bool)
-    before = head(states, vectors, nobody, ENTITIES, features)
-    torch.nn.init.normal_(head.mask.weight)
-    change = (head(states, vectors, nobody, ENTITIES, features) - before)[:2, 1:]
-    words = F.normalize(states.words, dim=-1)
-    learned = F.normalize(words + head.mask(states.mask), dim=-1)
-    expected = ((learned - words) @ vectors.T).gather(1, ENTITIES[:2].clamp(min=0)) / TEMPERATURE
-    exists = ENTITIES[:2] >= 0
-    torch.testing.assert_close(change[exists], expected[exists], atol=1e-5, rtol=0)
 
 
 def test_gradients_are_finite_without_candidates():
