@@ -29,7 +29,8 @@ from .training import (
 
 Array = np.ndarray
 ROWS = ("probe", "markers", "baseline")
-RELATION, TYPING = "relation", "typing"
+RELATION, TYPING = "luke_relation", "luke_entity_typing"
+"""Names of components, as in the shipped configs."""
 SAMPLED = "spacy-luke.benchmarks.sampled_pairs.v1"
 EVERYTHING = {
     "@misc": "spacy-luke.relation_candidates.v1",
@@ -60,6 +61,13 @@ REDOCRED: dict[str, Any] = {
     "pair_order": "both",
     "symmetric": [],
     "merge_entities": True,
+}
+# Every entity has one type, and gets one.
+TYPED: dict[str, Any] = {
+    "spans_key": None,
+    "multi_label": False,
+    "threshold": 0.0,
+    "ancestors": False,
 }
 RELATION_TASKS = {"semeval": SEMEVAL, "redocred": REDOCRED}
 
@@ -129,7 +137,7 @@ def typing_config(
 ) -> Config:
     base = base_config("entity_typing")
     component = block_of(base, "luke_entity_typing")
-    component.update(spans_key=None, multi_label=False, threshold=0.0, ancestors=False)
+    component.update(TYPED)
     component["model"] = _model(row, component["model"], ENTITIES, settings)
     return training_config(
         base,

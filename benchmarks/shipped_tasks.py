@@ -1,0 +1,123 @@
+"""``configs/relation.cfg`` and ``configs/entity_typing.cfg`` with paths alone.
+
+    python -m benchmarks.shipped_tasks --encoder DIR --results results.jsonl
+    python -m benchmarks.shipped_tasks --results results.jsonl --table records.jsonl ...
+
+They are trained as they stand, but for what a user has to say of the data (such as whether a pair
+may have several relations), and scored as in ``relation_modes`` and ``typing_modes``; the last
+weights count. The table has them beside the row ``probe`` of these commands' records, which has the
+best rate and number of epochs that are known. Finished runs are skipped when started again.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from spacy.language import Language
+from spacy.util import load_config
+from thinc.api import Config
+
+from . import experiment, results, runtime
+from .bootstrap import paired_bootstrap
+from .chosen import chosen_runs, counts
+from .markdown import markdown, spread
+from .relation_modes import RelationExperiment
+from .task_data import RELATION_SETS, TYPING_SETS
+from .task_rows import RELATION, TYPED, TYPING, RelationSettings
+from .training import CONFIGS, EpochSettings, override
+from .typing_modes import TypingExperiment
+
+SHIPPED, BEST = "shipped", "probe"
+SETS = [*RELATION_SETS, *TYPING_SETS]
+
+
+Made = RelationExperiment | TypingExperiment
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    p = experiment.parser("shipped_tasks", __doc__, "build/shipped", SETS, [SHIPPED])
+    p.set_defaults(learn_rate=[0.0], epochs=0, batch_size=0, pairs=0, score_docs=0)
+    p.add_argument("--table", nargs="*", type=Path, metavar="FILE", help="print, with such records")
+    return runtime.parsed(p, argv)
+
+
+def shipped_config(
+    made: Made, name: str, component: str, task: dict[str, Any], seed: int
+) -> Config:
+    """The config of a task, with what a user says of the data."""
+    overrides: dict[str, Any] = {
+        "paths.encoder": made.args.encoder,
+        "system.seed": seed,
+        "training.logger.progress_bar": False,
+    }
+    for part in ("train", "dev"):
+        overrides[f"paths.{part}"] = str(getattr(made.corpora, part))
+        overrides[f"corpora.{part}.spans_key"] = task["spans_key"]
+    overrides.update({f"components.{component}.{x}": value for x, value in task.items()})
+    config = load_config(CONFIGS / f"{name}.cfg", overrides=overrides)
+    return override(config, {x: json.loads(value) for x, value in made.args.set})
+
+
+class ShippedRelations(RelationExperiment):
+    def config(self, settings: RelationSettings, seed: int) -> Config:
+        return shipped_config(self, "relation", RELATION, self.task, seed)
+
+    def inspect(self, nlp: Language, found: results.Record) -> results.Record:
+        return {**super().inspect(nlp, found), **chosen_steps(nlp)}
+
+
+class ShippedTypes(TypingExperiment):
+    def config(self, settings: EpochSettings, seed: int) -> Config:
+        return shipped_config(self, "entity_typing", TYPING, TYPED, seed)
+
+    def inspect(self, nlp: Language, found: results.Record) -> results.Record:
+        return {**super().inspect(nlp, found), **chosen_steps(nlp)}
+
+
+def chosen_steps(nlp: Language) -> results.Record:
+    return {"steps": nlp.config["training"]["max_steps"]}
+
+
+def make(args: argparse.Namespace, data: str, row: str) -> Made:
+    return (ShippedRelations if data in RELATION_SETS else ShippedTypes)(args, data, row)
+
+
+def table(records: Sequence[results.Record]) -> str:
+    """Test F1 over seeds, and how much the shipped config is better (paired bootstrap)."""
+    rows = []
+    for kind in ("relation", "typing"):
+        for data, found in chosen_runs(records, kind).items():
+            for row in [x for x in (SHIPPED, BEST) if SHIPPED in found and x in found]:
+                runs, gain = found[row], "-"
+                if row == BEST:
+                    n = runs[0]["n_docs"]
+                    drawn = paired_bootstrap(counts(runs, n), counts(found[SHIPPED], n))
+                    gain = f"{drawn.value:+.1f} [{drawn.low:+.1f}, {drawn.high:+.1f}]"
+                rows.append(
+                    {
+                        "data": data,
+                        "row": row,
+                        "steps": f"{runs[0]['steps']:,}",
+                        "seeds": str(len(runs)),
+                        "test F1": spread(x["test"]["f"] for x in runs),
+                        "dev F1": spread(x["dev"]["f"] for x in runs),
+                        "shipped is better by": gain,
+                    }
+                )
+    return markdown(pd.DataFrame(rows))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    if args.table is None:
+        return experiment.run(make, args)
+    print(table(results.read([args.results, *args.table])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
