@@ -42,13 +42,16 @@ class CandidateQuery(EntityQuery):
     """Mentions with their candidates.
 
     entities: (n_spans, K) rows of ``vectors``; -1 where a mention has fewer than K candidates.
-    features: (n_spans, K, len(FEATURES)). vectors: (m, H) of length 1. described: (m,) whether an
-    entity has a description. known_rows: (m,) of the same entities in the encoder's table, or -1.
+    features: (n_spans, K, len(FEATURES)). prior_known: (n_spans, K) whether the prior tells how
+    often the mention's text means the entity. vectors: (m, H) of length 1. described: (m,) whether
+    an entity has a description. known_rows: (m,) of the same entities in the encoder's table, or
+    -1.
     nil_bias: what will be subtracted from the logit of "none of the candidates".
     """
 
     entities: Array
     features: Array
+    prior_known: Array
     vectors: Array
     described: Array
     known_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64), kw_only=True)
@@ -189,6 +192,7 @@ class _Candidates:
             run.values(query.described),
             entities,
             run.values(query.features[rows]),
+            run.values(query.prior_known[rows]),
             self.table,
         ).float()
 

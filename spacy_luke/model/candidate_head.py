@@ -8,6 +8,10 @@ from torch import nn
 
 from .row_head import EntityRows, RowLogits
 
+NAME_SHARE = 1 / 30
+"""What counts of the words' part of a cosine with a mere name whose prior is known: the prior says
+better what a text means than how much the text is like a name (benchmarks.linking)."""
+
 
 class MentionStates(NamedTuple):
     """States of mentions, each (n, H). words: the mean of a mention's pieces. sentence: the mean of
@@ -26,7 +30,9 @@ class CandidateHead(nn.Module):
     Without training, a mention is the mean of its words, and a score is the sum of the features,
     the cosines divided by ``temperature``, and the logits of entity rows (:class:`.RowLogits`), if
     the encoder has them. Training adds learned projections of all states to the mention, and of its
-    vector to an entity, and learns the weights of the sum.
+    vector to an entity, and learns the weights of the sum. If the prior of an entity without
+    description is known, its lag behind the candidate nearest to the words, which is one of names,
+    counts less (:data:`NAME_SHARE`).
 
     similarity: an untrained head scores "none of the candidates" like a candidate with this cosine
     and no other features. rows: None if the encoder has no entity rows.
@@ -67,20 +73,22 @@ class CandidateHead(nn.Module):
         described: torch.Tensor,
         entities: torch.Tensor,
         features: torch.Tensor,
+        prior_known: torch.Tensor,
         table: EntityRows | None = None,
     ) -> torch.Tensor:
         """Logits (n, 1 + K): of "none of the candidates", and of each candidate (-inf: no
         candidate).
 
         vectors: (m, H) of entities; described: (m,) whether an entity has a description.
-        entities: (n, K) rows of ``vectors``, or -1. features: (n, K, n_features). table: of the
-        same m entities, if the encoder has rows.
+        entities: (n, K) rows of ``vectors``, or -1. features: (n, K, n_features).
+        prior_known: (n, K) whether the features tell how often the mention's text means the entity.
+        table: of the same m entities, if the encoder has rows.
         """
         states = MentionStates(*(x.float() for x in states))
         exists, rows = entities >= 0, entities.clamp(min=0)
         vectors = F.normalize(vectors + self.entity(self.dropout(vectors)), dim=-1)
         of_candidates = vectors[rows]  # (n, K, H)
-        by_mention = torch.einsum("nh,nkh->nk", self._mentions(states), of_candidates)
+        by_mention = self._by_mention(states, of_candidates, exists, prior_known & ~described[rows])
         sentences = F.normalize(states.sentence, dim=-1)
         by_sentence = torch.einsum("nh,nkh->nk", sentences, of_candidates)
         by_sentence = by_sentence.masked_fill(~described[rows], 0.0)
@@ -92,14 +100,25 @@ class CandidateHead(nn.Module):
         logits = self.classifier(inner).squeeze(-1).masked_fill(~exists, -torch.inf)
         return torch.cat([self._nil(states.mask, inner, exists), logits], 1)
 
-    def _mentions(self, states: MentionStates) -> torch.Tensor:
-        """(n, H) vectors of mentions, of length 1."""
+    def _by_mention(
+        self,
+        states: MentionStates,
+        of_candidates: torch.Tensor,
+        exists: torch.Tensor,
+        mere_names: torch.Tensor,
+    ) -> torch.Tensor:
+        """(n, K) cosines of the sum of a mention's words and what is learned."""
+        words = F.normalize(states.words, dim=-1)
         learned = (
             self.words(self.dropout(states.words))
             + self.sentence(self.dropout(states.sentence))
             + self.mask(self.dropout(states.mask))
         )
-        return F.normalize(F.normalize(states.words, dim=-1) + learned, dim=-1)
+        by_words = torch.einsum("nh,nkh->nk", words, of_candidates)
+        by_words = torch.where(mere_names, _near_best(by_words, exists), by_words)
+        by_learned = torch.einsum("nh,nkh->nk", learned, of_candidates)
+        length = (words + learned).norm(dim=-1, keepdim=True).clamp(min=1e-12)
+        return (by_words + by_learned) / length
 
     def _nil(self, mask: torch.Tensor, inner: torch.Tensor, exists: torch.Tensor) -> torch.Tensor:
         """(n, 1) logits of "none of the candidates", from [MASK] and the best of each feature."""
@@ -108,3 +127,11 @@ class CandidateHead(nn.Module):
             best = inner.masked_fill(~exists[..., None], -torch.inf).amax(1)
             best = best.masked_fill(~exists.any(1, keepdim=True), 0.0)
         return self.nil(torch.cat([self.dropout(mask), best], -1))
+
+
+def _near_best(cosines: torch.Tensor, exists: torch.Tensor) -> torch.Tensor:
+    """(n, K) cosines that are behind the best one of their mention by a share of what they were."""
+    if not cosines.shape[1]:
+        return cosines
+    best = cosines.masked_fill(~exists, -1.0).amax(1, keepdim=True)
+    return best - NAME_SHARE * (best - cosines)

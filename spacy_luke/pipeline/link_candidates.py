@@ -146,9 +146,10 @@ def candidate_arrays(
     candidates: Sequence[Sequence[LinkCandidate]],
     prior: bool,
     type_bias: Mapping[str, float],
-) -> tuple[Array, Array]:
-    """Rows (n, K) of the knowledge base, -1 where there is no candidate; and features
-    (n, K, len(FEATURES)).
+) -> tuple[Array, Array, Array]:
+    """Rows (n, K) of the knowledge base, -1 where there is no candidate; features
+    (n, K, len(FEATURES)); and (n, K) whether the prior tells how often the mention's text means the
+    entity.
 
     labels: of each mention. prior: whether it is a feature; else its logarithm is 0 for all.
     type_bias: type -> what is added to the logit of its entities; 0 for other types.
@@ -157,18 +158,27 @@ def candidate_arrays(
     width = max((len(x) for x in candidates), default=0)
     rows = np.full((len(mentions), width), -1, dtype=np.int64)
     features = np.zeros((len(mentions), width, len(FEATURES)), dtype=np.float32)
+    prior_known = np.zeros(rows.shape, dtype=bool)
     for i, (mention, names, own) in enumerate(zip(mentions, labels, candidates, strict=True)):
         if not own:
             continue
         rows[i, : len(own)] = [x.row for x in own]
         if prior:
             features[i, : len(own), 0] = np.log([max(x.prior, LEAST_PRIOR) for x in own])
+            prior_known[i, : len(own)] = _prior_known(own)
         likes = [max(x.likeness, LEAST_PRIOR) for x in own]
         features[i, : len(own), 1] = LIKENESS_POWER * np.log(likes)
         types = {x.casefold() for x in (*names, *(get_types(mention) or ())) if x}
         of_candidates = [kb.tables.types[x.row].casefold() for x in own]
         features[i, : len(own), 2] = _type_feature(of_candidates, types, biases)
-    return rows, features
+    return rows, features, prior_known
+
+
+def _prior_known(candidates: Sequence[LinkCandidate]) -> list[bool]:
+    """Of the candidates whose name is the mention's text: whether their priors differ. If they are
+    all the same, or there is one, nobody counted."""
+    priors = {x.prior for x in candidates if x.likeness == 1.0}
+    return [x.likeness == 1.0 and len(priors) > 1 for x in candidates]
 
 
 def _type_feature(own: Sequence[str], wanted: Collection[str], bias: Mapping[str, float]) -> Array:

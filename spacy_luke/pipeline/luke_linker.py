@@ -264,13 +264,23 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             ),
             partial(self._predicted, k=self.from_vocabulary) if self.from_vocabulary else None,
         )
-        rows, features = candidate_arrays(
+        rows, features, prior_known = candidate_arrays(
             kb, mentions, labels, candidates, self.incl_prior, self.type_bias or {}
         )
         empty = np.zeros(0)
         spans, nil_bias = given_spans(by_doc), self.nil_bias
         return LinkQuery(
-            docs, spans, rows, features, empty, empty, by_doc, rows, kb, nil_bias=nil_bias
+            docs,
+            spans,
+            rows,
+            features,
+            prior_known,
+            empty,
+            empty,
+            by_doc,
+            rows,
+            kb,
+            nil_bias=nil_bias,
         )
 
     def _predicted(self, mentions: Sequence[Span], k: int) -> list[list[int]]:
@@ -284,6 +294,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             spans=given_spans(by_doc),
             entities=query.entities[own],
             features=query.features[own],
+            prior_known=query.prior_known[own],
             by_doc=by_doc,
             rows=query.rows[own],
         )

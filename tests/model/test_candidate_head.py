@@ -4,11 +4,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from spacy_luke.model.candidate_head import CandidateHead, MentionStates
+from spacy_luke.model.candidate_head import NAME_SHARE, CandidateHead, MentionStates
 
 N, K, M, HIDDEN = 3, 4, 5, 8
 TEMPERATURE = 0.05
 ENTITIES = torch.tensor([[0, 1, 2, -1], [3, 4, 0, 1], [-1, -1, -1, -1]])
+UNKNOWN = torch.zeros(N, K, dtype=torch.bool)
 DESCRIBED = torch.tensor([True, False, False, True, False])
 
 
@@ -25,7 +26,7 @@ def make():
 def test_untrained_scores_are_the_sum():
     """An entity without description has no cosine of the sentence."""
     head, states, vectors, features = make()
-    logits = head(states, vectors, DESCRIBED, ENTITIES, features)
+    logits = head(states, vectors, DESCRIBED, ENTITIES, features, UNKNOWN)
     words, sentence = (F.normalize(x, dim=-1) for x in (states.words, states.sentence))
     for i in range(N):
         assert logits[i, 0] == 0
@@ -40,13 +41,40 @@ def test_untrained_scores_are_the_sum():
             assert float(logits[i, 1 + j].detach()) == pytest.approx(expected, abs=1e-5)
 
 
+def test_where_the_prior_of_a_mere_name_is_known_its_lag_counts_less():
+    head, states, vectors, features = make()
+    known = torch.tensor([[True, True, False, False], [True, False, True, False], [False] * 4])
+    logits = head(states, vectors, DESCRIBED, ENTITIES, features, known)
+    plain = head(states, vectors, DESCRIBED, ENTITIES, features, UNKNOWN)
+    words = F.normalize(states.words, dim=-1)
+    for i, own in enumerate(ENTITIES.tolist()[:2]):
+        cosines = [float(words[i] @ vectors[x]) for x in own if x >= 0]
+        for j, cosine in enumerate(cosines):
+            gain = float((logits - plain)[i, 1 + j].detach())
+            counts_less = known[i, j] and not DESCRIBED[own[j]]
+            lag = max(cosines) - cosine if counts_less else 0.0
+            assert gain == pytest.approx((1 - NAME_SHARE) * lag / TEMPERATURE, abs=1e-5)
+
+
+def test_what_is_learned_counts_in_full_and_makes_the_rest_smaller():
+    """Of names whose prior is known, too: learned parts of any length outweigh the words."""
+    head, states, vectors, features = make()
+    known, nobody = ENTITIES >= 0, torch.zeros(M, dtype=torch.bool)
+    torch.nn.init.normal_(head.mask.weight, std=1e4)
+    logits = head(states, vectors, nobody, ENTITIES, features, known)
+    learned = F.normalize(head.mask(states.mask), dim=-1)
+    expected = (learned @ vectors.T).gather(1, ENTITIES.clamp(min=0)) / TEMPERATURE
+    expected = features[..., 0] + expected
+    torch.testing.assert_close(logits[:, 1:][known], expected[known], atol=0.01, rtol=0)
+
+
 def test_gradients_are_finite_without_candidates():
     head, states, vectors, features = make()
     torch.nn.init.normal_(head.words.weight)
     states = MentionStates(*(x.requires_grad_() for x in states))
-    logits = head(states, vectors.requires_grad_(), DESCRIBED, ENTITIES, features)
+    logits = head(states, vectors.requires_grad_(), DESCRIBED, ENTITIES, features, ENTITIES >= 0)
     logits[logits > -torch.inf].sum().backward()
     grads = [x.grad for x in (*states, vectors, *head.parameters()) if x.grad is not None]
     assert len(grads) > 5 and all(torch.isfinite(x).all() for x in grads)
-    none = head(states, vectors, DESCRIBED, ENTITIES[:, :0], features[:, :0])
+    none = head(states, vectors, DESCRIBED, ENTITIES[:, :0], features[:, :0], UNKNOWN[:, :0])
     assert none.shape == (N, 1)
