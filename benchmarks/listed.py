@@ -49,7 +49,8 @@ from .markdown import markdown, spread
 from .name_lists import LISTS, SOURCES, Names, as_annotated, data_of, names_of, unannotated
 from .training import CONFIGS, fit
 
-BASELINES = ("model", "names alone", "names, model", "model, names")
+MODEL = "model"
+BASELINES = (MODEL, "names alone", "names, model", "model, names")
 DEV_DOCS = 4  # the last weights count
 DEV_SENTENCES = 800  # that models are tuned on
 
@@ -177,9 +178,13 @@ def f1(record: results.Record, row: str) -> float:
     return 200.0 * len(right & found) / max(1, len(right) + len(found))
 
 
+Runs = dict[int, results.Record]
+
+
 def table(records: Sequence[results.Record]) -> str:
-    """F1 of every row, and how much the row with the list as input is above it."""
-    groups: dict[tuple[str, int, bool], dict[tuple[str, str], dict[int, results.Record]]] = {}
+    """F1 of every row, how much it is above the model without a list, and how much the row with
+    the list as input is above it."""
+    groups: dict[tuple[str, int, bool], dict[tuple[str, str], Runs]] = {}
     for record in records:
         rows = [x for x in record if x in BASELINES or x.startswith("known")]
         for row in rows:
@@ -189,14 +194,8 @@ def table(records: Sequence[results.Record]) -> str:
             of_row.setdefault((row, record["row"]), {})[record["seed"]] = record
     lines = []
     for (data, size, tuned), of_row in sorted(groups.items()):
-        ours = of_row.get(("known", "full"), {})
+        ours, model = of_row.get(("known", "full"), {}), of_row.get((MODEL, "none"), {})
         for (row, which), runs in of_row.items():
-            gain = "-"
-            both = sorted(set(ours) & set(runs))
-            if both and row in BASELINES:
-                pair = (_counts(runs, both, row), _counts(ours, both, "known"))
-                interval = paired_bootstrap(*pair)
-                gain = f"{interval.value:+.1f} [{interval.low:+.1f}, {interval.high:+.1f}]"
             lines.append(
                 {
                     "data": data,
@@ -206,13 +205,25 @@ def table(records: Sequence[results.Record]) -> str:
                     "row": row,
                     "seeds": len(runs),
                     "F1": spread([f1(x, row) for x in runs.values()]),
-                    "known is higher by": gain,
+                    "over the model": "-" if row == MODEL else _gain(runs, row, model, MODEL),
+                    "known is higher by": _gain(ours, "known", runs, row)
+                    if row in BASELINES
+                    else "-",
                 }
             )
     return markdown(pd.DataFrame(lines))
 
 
-def _counts(runs: dict[int, results.Record], seeds: Sequence[int], row: str) -> Counts:
+def _gain(runs: Runs, row: str, others: Runs, other: str) -> str:
+    """Of a row over another one, with the seeds that both have."""
+    seeds = sorted(set(runs) & set(others))
+    if not seeds:
+        return "-"
+    interval = paired_bootstrap(_counts(others, seeds, other), _counts(runs, seeds, row))
+    return f"{interval.value:+.1f} [{interval.low:+.1f}, {interval.high:+.1f}]"
+
+
+def _counts(runs: Runs, seeds: Sequence[int], row: str) -> Counts:
     first = runs[seeds[0]]
     found = [[tuple(x) for x in runs[seed][row]] for seed in seeds]
     return count(found, [tuple(x) for x in first["gold"]], first["n_docs"])

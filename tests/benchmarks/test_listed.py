@@ -74,7 +74,14 @@ def test_the_table_compares_runs_of_the_same_seeds():
 
     half, all_right = [[0, 0, 1, "X"]], [[0, 0, 1, "X"], [1, 0, 1, "X"]]
     lines = listed.table(
-        [record("none", 0, model=half), record("full", 0, known=all_right)]
+        [
+            record("none", 0, model=half),
+            record("full", 0, known=all_right),
+            record("ordinary", 0, known=half),
+            record("ordinary", 1, known=all_right),  # there is no model with this seed
+        ]
     ).splitlines()
-    assert "| diseases | 100 | no | full | model | 1 | 66.7 | +33.3 [" in lines[2]
-    assert "| diseases | 100 | no | full | known | 1 | 100.0 | - |" in lines[3]
+    assert "| diseases | 100 | no | full | model | 1 | 66.7 | - | +33.3 [" in lines[2]
+    assert "| diseases | 100 | no | full | known | 1 | 100.0 | +33.3 [" in lines[3]
+    assert lines[3].endswith("] | - |")
+    assert "| ordinary | known | 2 | 83.3 ± 23.6 | +0.0 [+0.0, +0.0] | - |" in lines[4]
