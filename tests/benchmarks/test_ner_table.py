@@ -1,0 +1,51 @@
+"""The table of all sets: which runs are in it, and what is compared."""
+
+import json
+
+import pytest
+
+from benchmarks import ner_table
+
+GOLD = [[0, 0, 1, 0], [1, 0, 1, 0], [1, 2, 3, 0], [1, 4, 5, 0]]
+
+
+def record(row, seed, right, data="ai", **settings):
+    scores = {"f": 100.0 * right / 4, "p": 50.0, "r": 50.0}
+    return {
+        "kind": "run", "data": data, "row": row, "seed": seed, "n_docs": 2, "labels": ["A"],
+        "settings": {"learn_rate": 2e-4, **settings}, "train_cpu_seconds": 1234.0,
+        "dev": scores, "test": scores, "test_raw": scores,
+        "gold": GOLD, "predicted": GOLD[:right],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path):
+    records = [record("two-stage", seed, 4) for seed in (0, 1)]
+    records += [record("token", seed, 2) for seed in (0, 1)]
+    records += [record("ner", 0, 1), record("token", 0, 3, train_limit=100)]
+    records += [record("token", 0, 2, data="wnut17")]
+    path = tmp_path / "results.jsonl"
+    path.write_text("".join(json.dumps(x) + "\n" for x in records), "utf8")
+    return path
+
+
+def shown(capsys, *argv):
+    assert ner_table.main([str(x) for x in argv]) == 0
+    return capsys.readouterr().out.strip().splitlines()[2:]
+
+
+def test_rows_are_compared_where_they_have_as_many_seeds(path, capsys):
+    wnut, token, ner, ours = shown(capsys, path, "--samples", 200)
+    assert wnut.startswith("| wnut17 | token | 1 |") and wnut.endswith("| 1,234 | - |")
+    # F1 67 over 100; of the document with one entity alone 100 over 100.
+    assert token.startswith("| ai | token | 2 | 50.0 ± 0.0 |")
+    assert token.endswith("| +33.3 [+0.0, +50.0] |")
+    assert ner.startswith("| ai | ner | 1 | 25.0 |") and ner.endswith("| - |")
+    assert ours.startswith("| ai | two-stage | 2 | 100.0 ± 0.0 |") and ours.endswith("| - |")
+
+
+def test_other_sizes_are_apart(path, capsys):
+    (token,) = shown(capsys, path, "--train-limit", 100)
+    assert token.startswith("| ai | token | 1 | 75.0 |")
+    assert len(shown(capsys, path, "--rows", "ner")) == 1
