@@ -39,8 +39,8 @@ class KnownFeatures(NamedTuple):
     offsets: (n_candidates + 1,) the first feature of each; features: (n,) ``relation * n_labels +
     label``; weights: (n,) 1 / the number of labels with that relation to the candidate.
     title_offsets: (n_candidates + 1,) the first title of each; titles: ids of equal known spans.
-    is_known: (n_candidates,) whether a candidate is equal to a known span that is not inside a
-    longer one.
+    asked: (n_candidates,) whether a candidate is equal to a known span. is_known: the same, if it
+    is not inside a longer one.
     """
 
     offsets: Array
@@ -48,6 +48,7 @@ class KnownFeatures(NamedTuple):
     weights: Array
     title_offsets: Array
     titles: Sequence[str]
+    asked: Array
     is_known: Array
 
     @property
@@ -79,8 +80,8 @@ def known_features(spans: Array, of_doc: Array, known: Known, n_labels: int) -> 
     equal = inside & around
     nested = equal & _nested(known)[hits]
     relation = np.select([nested, equal, inside, around], [1, 0, 2, 3], 4)
-    is_known = np.zeros(len(spans), dtype=bool)
-    is_known[rows[equal & ~nested]] = True
+    asked, is_known = np.zeros((2, len(spans)), dtype=bool)
+    asked[rows[equal]], is_known[rows[equal & ~nested]] = True, True
     # Titles of equal spans, each once a candidate.
     pairs = [(row, known.titles[i]) for row, i in zip(rows[equal].tolist(), hits[equal].tolist())]
     named = sorted({pair for pair in pairs if pair[1]})
@@ -97,6 +98,7 @@ def known_features(spans: Array, of_doc: Array, known: Known, n_labels: int) -> 
         (1.0 / sizes[group]).astype("float32"),
         offsets_of(titled),
         [title for _, title in named],
+        asked,
         is_known,
     )
 

@@ -39,8 +39,8 @@ _MAX_WIDTH = 32
 
 class SpanQuery(NamedTuple):
     """Documents and their candidate spans, token ranges (n, 2). keep: (n,) candidates that pass the
-    filter whatever their score (known spans, and gold spans in training). known: what is known of
-    the candidates; None if nothing is."""
+    filter whatever their score (gold spans in training). known: what is known of the candidates,
+    of which known spans are asked about beside those that pass; None if nothing is."""
 
     docs: Sequence[Doc]
     spans: Ragged
@@ -138,7 +138,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
                 entities, mean = known.entities(batch)
                 states = run.encode(LukeInputs(batch, entities), self.mode)
                 logits = _classify(run, head, batch, states.words, mean(states.entities))
-                rows, logits = known.added(batch.rows, logits)
+                rows, logits = known.added(batch.rows, logits, np.ones(len(batch.rows), bool))
                 parts.append(no_scores._replace(rows=rows, logits=logits))
         return SpanScores(
             np.concatenate([part.rows for part in parts]),
@@ -173,11 +173,12 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
             None if keep is None else keep[batch.rows],
             -np.inf if run.is_train else self._least_logit,
         )
-        kept = batch.take(best)
+        asked = np.union1d(best, known.asked(batch.rows))
+        kept = batch.take(asked)
         entities, mean = known.entities(kept)
         states = mean(run.encode_entities(word_pass, entities))
         logits = _classify(run, head, kept, word_pass.states, states)
-        rows, logits = known.added(kept.rows, logits)
+        rows, logits = known.added(kept.rows, logits, np.isin(asked, best))
         return SpanScores(rows, logits, batch.rows, filter_logits)
 
     @property
@@ -202,6 +203,10 @@ class _KnownInput:
             encoder = run.encoder
             self.offsets, self.ids = known.rows_of(encoder.entities.find, encoder.mask_id)
 
+    def asked(self, rows: Array) -> Array:
+        """The numbers of the rows whose candidates are known spans."""
+        return _NO_ROWS if self.known is None else np.flatnonzero(self.known.asked[rows])
+
     def entities(self, batch: Batch) -> tuple[Entities, Callable[[torch.Tensor], torch.Tensor]]:
         """The entity inputs of candidates, several for one with several rows; and a function that
         gives each candidate the mean of its states."""
@@ -220,26 +225,35 @@ class _KnownInput:
 
         return entities, mean
 
-    def added(self, rows: Array, logits: torch.Tensor) -> tuple[Array, torch.Tensor]:
+    def added(
+        self, rows: Array, logits: torch.Tensor, of_text: Array
+    ) -> tuple[Array, torch.Tensor]:
         """Rows, and logits (n, C) to which what is known is added. Those of candidates of which
         nothing is known are equal.
 
-        In training such candidates come twice: as without the list, from which the text learns; and
+        of_text: (n,) candidates that would be scored without the list, too. In training they come
+        as without the list, from which the text learns; and all of which something is known come
         with it, from which the list alone learns what it adds to that text. If the text were told
-        of names while it learns, it would learn less about them, and do worse on all others.
+        of names while it learns, or had to learn from others than without it, it would learn less
+        about them, and do worse on all others.
         """
-        if self.prior is None or self.known is None:
-            return rows, logits
-        told = (
-            np.flatnonzero(self.known.counts[rows]) if self.run.is_train else np.arange(len(rows))
-        )
-        features, weights, offsets = self.known.of(rows[told])
-        index = self.run.index
-        said = self.prior(index(features), self.run.values(weights), index(offsets))
+        index, n = self.run.index, len(rows)
         if not self.run.is_train:
-            return rows, logits + said
-        with_list = logits.detach()[index(told)] + said
-        return np.concatenate([rows, rows[told]]), torch.cat([logits, with_list])
+            return rows, logits if self.prior is None else logits + self._said(np.arange(n), rows)
+        text = np.flatnonzero(of_text)
+        all_rows, all_logits = [rows[text]], [logits[index(text)]]
+        if self.prior is not None and self.known is not None:
+            told = np.flatnonzero(self.known.counts[rows])
+            all_rows.append(rows[told])
+            all_logits.append(logits.detach()[index(told)] + self._said(told, rows))
+        return np.concatenate(all_rows), torch.cat(all_logits)
+
+    def _said(self, which: Array, rows: Array) -> torch.Tensor:
+        """(n, C) what is known of some of the rows."""
+        assert self.prior is not None and self.known is not None
+        features, weights, offsets = self.known.of(rows[which])
+        index = self.run.index
+        return self.prior(index(features), self.run.values(weights), index(offsets))
 
 
 _NO_ROWS: Array = np.zeros(0, dtype=np.int64)

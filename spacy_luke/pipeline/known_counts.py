@@ -51,14 +51,14 @@ class KnownCounts:
         self.n_words += sum(len(doc) for doc in query.docs)
         gold = annotated & (classes != nil)
         self.of_class += np.bincount(classes[gold], minlength=len(self.classes))
-        if query.known is None or query.keep is None:
+        if query.known is None:
             return
         n_labels = len(self.known_labels)
         owner = np.repeat(np.arange(len(classes)), query.known.counts)
         used = (query.known.features < 2 * n_labels) & annotated[owner]
         rows, features = owner[used], query.known.features[used]
         np.add.at(self.found, (*np.divmod(features, max(n_labels, 1)), classes[rows]), 1)
-        self.n_named += int((gold & query.keep).sum())
+        self.n_named += int((gold & query.known.asked).sum())
         for i in np.flatnonzero(query.known.is_known & annotated):
             doc, (start, end) = query.docs[query.of_doc[i]], query.table[i]
             (self.wrong if classes[i] == nil else self.right)[doc[start:end].text] += 1

@@ -61,12 +61,8 @@ def with_known(query: SpanQuery, known: Known, n_labels: int) -> SpanQuery:
         of_doc, table = of_doc[order], np.concatenate([table, known_table[more]])[order]
     lengths = np.bincount(of_doc, minlength=len(query.docs))
     spans: Any = Ragged(table.astype("int32"), lengths.astype("int32"))  # type: ignore[arg-type]
-    return SpanQuery(
-        query.docs,
-        spans,
-        np.isin(_keys(of_doc, table, size), of_known),
-        known_features(table, of_doc, known, n_labels),
-    )
+    features = known_features(table, of_doc, known, n_labels)
+    return SpanQuery(query.docs, spans, known=features)
 
 
 def _keys(docs: Array, table: Array, size: int) -> Array:

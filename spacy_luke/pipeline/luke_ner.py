@@ -266,10 +266,9 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         return self._query(docs, hide=True)
 
     def _before_update(self, query: SpanQuery, targets: Targets) -> SpanQuery:
-        """Gold and known spans always pass the filter."""
+        """Gold spans always pass the filter."""
         classes, annotated = targets
-        keep = (classes != self._nil) & annotated
-        return query._replace(keep=keep if query.keep is None else keep | query.keep)
+        return query._replace(keep=(classes != self._nil) & annotated)
 
     def _loss(
         self, query: SpanQuery, scores: SpanScores, targets: Targets

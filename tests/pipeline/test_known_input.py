@@ -152,6 +152,16 @@ def test_known_spans_are_asked_about_wherever_they_are(bert_dir, mode):
     assert {(a, b) for a, b, *_ in spans} <= set(found)
 
 
+def test_known_spans_are_asked_about_beside_those_that_pass_the_filter(bert_dir):
+    nlp, _ = make_known(bert_dir, mode="two-stage")
+    text = ANNOTATED[0][0]
+    without = asked(nlp, with_group(words(nlp, text), []))
+    singles = [(i, i + 1, "place", "") for i in range(len(text.split()))]
+    found = asked(nlp, with_group(words(nlp, text), singles))
+    assert set(found) == set(without) | {(a, b) for a, b, *_ in singles}
+    assert len(found) > len(without)
+
+
 def test_a_name_that_does_not_fit_is_not_asked_and_shifts_nothing(bert_dir):
     nlp, _ = make_known(bert_dir, mode="probe", max_pieces=8)
     doc = words(nlp, " ".join(["course"] * 300))
@@ -195,13 +205,19 @@ def test_ids_are_hidden_by_place_and_labels_stay():
     assert hide_ids(without) is without and np.random.get_state()[1].tolist() == state
 
 
-def test_the_text_learns_as_without_the_list(bert_dir):
-    """One step on the same weights: only what the list adds is learned from the list."""
+@pytest.mark.parametrize("mode, every_word", [("probe", False), ("two-stage", True)])
+def test_the_text_learns_as_without_the_list(bert_dir, mode, every_word):
+    """One step on the same weights: only what the list adds is learned from the list. Known spans
+    do not take the places of those that pass the filter, even if all words are names."""
     learned = {}
     for listed in (True, False):
         fix_random_seed(0)
-        nlp, examples = make_known(bert_dir, mode="probe")
+        nlp, examples = make_known(bert_dir, mode=mode)
         pipe = nlp.get_pipe("luke_ner")
+        if every_word:
+            for eg in examples:
+                singles = [(i, i + 1, "place", "") for i in range(len(eg.predicted))]
+                with_group(eg.predicted, singles)
         if not listed:
             for eg in examples:
                 with_group(eg.predicted, [])
@@ -283,7 +299,7 @@ def test_known_names_in_a_pipeline_trained_by_config(bert_dir, tmp_path):
     assert not len(doc.spans["known_names"])
     names.set_names([{"name": "Halden", "label": "place"}])
     query, _ = nlp.get_pipe("luke_ner").predict([names(words(nlp, "Halden is a town ."))])
-    assert query.keep.sum() == 1
+    assert query.known.asked.sum() == 1
 
 
 def test_a_missing_group_is_told_once_and_an_empty_one_is_not(trained_nlp, caplog):
