@@ -1,4 +1,4 @@
-"""Queries with a gap: what is scored, learned, merged and kept."""
+"""Queries with a gap: what is scored, merged and kept."""
 
 import logging
 from dataclasses import replace
@@ -7,84 +7,32 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
-from spacy.training import Example
-from thinc.api import fix_random_seed
 
 from spacy_luke.annotations.queries import get_completions, has_completions
 from spacy_luke.calibration import sigmoid
 from spacy_luke.cli.evaluate import evaluate
 from spacy_luke.cli.loading import load_examples
-from spacy_luke.errors import ConfigError, InputError
+from spacy_luke.errors import ConfigError
 from spacy_luke.inputs.windows import Windows
 from spacy_luke.layers import encoder_run
 from spacy_luke.layers.cloze_scorer import ClozeScorer
-from spacy_luke.layers.task_layer import encoder_below, head_of, scorer_of
+from spacy_luke.layers.task_layer import encoder_below, scorer_of
 from spacy_luke.pipeline.published import export_component, import_checkpoint
-from tests.pipeline.conftest import LISTENER, fit
+from tests.pipeline.cloze_data import (
+    ANSWERS,
+    ENTS,
+    FILLER,
+    PASSAGE,
+    asked,
+    best,
+    close,
+    long_text,
+    make,
+    make_examples,
+    scores_of,
+)
+from tests.pipeline.conftest import fit
 from tests.pipeline.published_data import same, tensors
-
-PASSAGE = "Ada lived in London . Tokyo is the capital of Japan . Ada met Babbage ."
-ENTS = [(0, 1), (3, 4), (5, 6), (10, 11), (12, 13), (14, 15)]
-ANSWERS = {
-    "@placeholder lived there .": "Ada",
-    "She was born in @placeholder .": "London",
-    "The city of @placeholder is large .": "Tokyo",
-    "They signed in @placeholder of course .": "Japan",
-    "Charles @placeholder disagreed .": "Babbage",
-}
-FILLER = "She disagreed , of course ! "
-
-
-def make(directory, factory="luke_cloze", **config):
-    fix_random_seed(0)
-    nlp = spacy.blank("en")
-    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(directory)}
-    model = {"encoder": {**encoder, **config.pop("encoder", {})}, **config.pop("model", {})}
-    nlp.add_pipe(factory, config={"model": model, **config})
-    return nlp
-
-
-def asked(nlp, *queries, text=PASSAGE, ents=ENTS) -> Doc:
-    doc = Doc(nlp.vocab, words=text.split(" "))
-    doc.ents = [Span(doc, a, b, "X") for a, b in ents]
-    doc._.queries = queries
-    return doc
-
-
-def long_text(nlp, *queries, before=6, after=6):
-    """Entities at both ends and in the middle of a text of several windows."""
-    words = f"{'Ada met . '}{FILLER * before}{PASSAGE} {FILLER * after}Babbage left ."
-    words = words.split(" ")
-    names = {"Ada", "London", "Tokyo", "Japan", "Babbage"}
-    places = [(i, i + 1) for i, word in enumerate(words) if word in names]
-    return asked(nlp, *queries, text=" ".join(words), ents=places)
-
-
-def answered(doc: Doc, *texts) -> Doc:
-    gold = doc.copy()
-    gold._.queries = [(x.text, x.candidates) for x in doc._.queries] or []
-    right = [[(text, [e for e in gold.ents if e.text == text])] if text else [] for text in texts]
-    gold._.completions = right
-    return gold
-
-
-def make_examples(nlp) -> list[Example]:
-    doc = asked(nlp, *ANSWERS)
-    return [Example(doc, answered(doc, *ANSWERS.values()))]
-
-
-def best(doc: Doc) -> list[str | None]:
-    return [x.best.text if x.best else None for x in get_completions(doc)]
-
-
-def scores_of(doc: Doc) -> list[list[tuple[str, float]]]:
-    return [[(x.text, x.score) for x in item.candidates] for item in get_completions(doc)]
-
-
-def close(one: Doc, other: Doc) -> None:
-    pairs = [[dict(x) for x in scores_of(doc)] for doc in (one, other)]
-    for a, b in zip(*pairs, strict=True):
-        assert a == pytest.approx(b, abs=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -319,83 +267,6 @@ def test_documents_with_many_queries_are_read_in_small_groups(trained, monkeypat
         assert parts == wanted
 
 
-def test_training_in_parts_has_the_same_gradients(luke_dir, monkeypatch):
-    gradients = []
-    for most in (8192, 30):
-        monkeypatch.setattr(encoder_run, "MAX_ROWS", most)
-        nlp = make(luke_dir)
-        doc = long_text(nlp, *ANSWERS)
-        examples = [Example(doc, answered(doc, *ANSWERS.values()))]
-        nlp.initialize(lambda examples=examples: examples)
-        pipe = nlp.get_pipe("luke_cloze")
-        losses = pipe.update(examples, drop=0.0)
-        head = head_of(pipe.model).classifier.weight.grad
-        gradients.append((losses["luke_cloze"], head.numpy().copy()))
-    assert gradients[0][0] == pytest.approx(gradients[1][0], abs=1e-6)
-    np.testing.assert_allclose(gradients[0][1], gradients[1][1], atol=1e-6)
-
-
-# Training
-
-
-def test_targets_are_mentions_of_right_entities(untrained):
-    pipe = untrained.get_pipe("luke_cloze")
-    doc = asked(untrained, "@placeholder a .", "@placeholder b .", "@placeholder c .")
-    gold = answered(doc, "Ada", None, "Zoe")
-    gold._.completions = [[("Ada", [gold[0:1]])], [], [("Zoe", [])]]
-    targets, known = pipe._targets([Example(doc, gold)], pipe._query([doc]))
-    assert targets[:, 0].tolist() == [1, 0, 0, 0, 1, 0] + [0] * 12
-    assert known.tolist() == [True] * 6 + [False] * 6 + [True] * 6
-    doc.ents = [Span(doc, a, b, "X", kb_id="1" if a in (0, 14) else "") for a, b in ENTS]
-    targets, _ = pipe._targets([Example(doc, gold)], pipe._query([doc]))
-    assert targets[:6, 0].tolist() == [1, 0, 0, 0, 1, 1]
-
-
-def test_the_loss_is_binary_cross_entropy_of_mentions(untrained):
-    pipe = untrained.get_pipe("luke_cloze")
-    (example,) = make_examples(untrained)
-    scores = pipe.predict([example.predicted])
-    loss, d_scores = pipe.get_loss([example], scores)
-    logits = scores[1].logits[:, 0].astype(float)
-    right = np.asarray([e.text == x for x in ANSWERS.values() for e in example.predicted.ents])
-    p = sigmoid(logits)
-    assert loss == pytest.approx(-np.log(np.where(right, p, 1 - p)).mean(), rel=1e-5)
-    np.testing.assert_allclose(d_scores.logits[:, 0], (p - right) / len(p), atol=1e-6)
-
-
-def test_what_cannot_be_learned_is_counted(bert_dir):
-    nlp = make(bert_dir, encoder={"window": 40})
-    doc = asked(nlp, *["@placeholder lived ."] * 4)
-    gold = answered(doc, "Ada", "Zoe", None, "Tokyo")
-    bare = asked(nlp)
-    long = asked(nlp, "@placeholder .", text=f"Ada met {FILLER * 30}".strip(), ents=[(0, 60)])
-    long_gold = answered(long, long.ents[0].text)
-    examples = [Example(doc, gold), Example(bare, gold.copy()), Example(long, long_gold)]
-    nlp.initialize(lambda: examples)
-    limits = nlp.get_pipe("luke_cloze").limits
-    assert limits == {"gold": 7, "not asked": 3, "no candidate": 1, "too long": 1}
-
-
-def test_nothing_to_learn_is_an_error(bert_dir):
-    nlp = make(bert_dir)
-    doc = asked(nlp, "@placeholder lived .")
-    for predicted, gold in ((asked(nlp), answered(doc, "Ada")), (doc, answered(doc, "Zoe"))):
-        with pytest.raises(ConfigError, match="nothing can be learned, because all 1 gold"):
-            nlp.initialize(lambda x=predicted, y=gold: [Example(x, y)])
-    other = asked(nlp, "@placeholder met .")
-    with pytest.raises(InputError, match="not the 1 of its reference"):
-        nlp.initialize(lambda: [Example(other, answered(doc, "Ada"))])
-
-
-def test_queries_without_known_answers_are_not_learned(bert_dir):
-    nlp = make(bert_dir)
-    nlp.initialize(lambda: make_examples(nlp))
-    doc = asked(nlp, "@placeholder lived .")
-    losses = nlp.update([Example(doc, doc.copy())], losses={})
-    assert losses["luke_cloze"] == 0
-    assert nlp.update([Example(asked(nlp), asked(nlp))], losses={})["luke_cloze"] == 0
-
-
 def test_it_has_no_labels(untrained):
     pipe = untrained.get_pipe("luke_cloze")
     assert pipe.labels == () and not pipe.is_resizable
@@ -438,20 +309,7 @@ def test_it_is_evaluated_with_gold_entities_and_their_links(trained, tmp_path):
     assert scores["gold_cloze_em"] >= 0.8
 
 
-# Sharing, files, published models
-
-
-def test_it_learns_on_a_shared_encoder(bert_dir):
-    fix_random_seed(0)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
-    for name in ("one", "two"):
-        nlp.add_pipe("luke_cloze", name=name, config={"model": {"encoder": LISTENER}})
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
-    losses = fit(nlp, examples, 80)
-    assert losses["one"] < 0.05 and losses["two"] < 0.05
-    assert best(nlp(asked(nlp, *ANSWERS))) == list(ANSWERS.values())
+# Files, published models
 
 
 def test_a_saved_pipeline_completes_alike(trained, tmp_path):
