@@ -53,13 +53,15 @@ class CandidateSettings:
 class FoundEntity:
     """row: of the entity. form: row of an alias that means it. prior: probability of the entity,
     given the alias. likeness: of the alias and the mention, 1 if they are equal or equal when
-    normalised; if the match is ``nearest``, of their vectors."""
+    normalised; if the match is ``nearest``, of their vectors. counted: whether the prior of an
+    equal alias was counted or given; of similar ones it is not asked."""
 
     row: int
     form: int
     prior: float
     match: Match
     likeness: float = 1.0
+    counted: bool = False
 
 
 def find_candidates(
@@ -105,8 +107,9 @@ def _add(results: dict[int, FoundEntity], meanings: Meanings, match: Match, k: i
     for i in _most_probable(meanings, k + len(results)):
         row = int(meanings.entities[i])
         if row not in results:
-            prior = float(meanings.priors[i])
-            results[row] = FoundEntity(row, int(meanings.forms[i]), prior, match)
+            prior, counted = float(meanings.priors[i]), bool(meanings.counted[i])
+            form = int(meanings.forms[i])
+            results[row] = FoundEntity(row, form, prior, match, counted=counted)
 
 
 def _most_probable(meanings: Meanings, k: int) -> list[int]:

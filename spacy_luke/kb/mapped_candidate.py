@@ -14,14 +14,15 @@ class MappedCandidate(Candidate):
     """A candidate that does not add its texts to the vocabulary.
 
     match: ``exact``, ``normalised``, ``fuzzy`` or ``nearest``. likeness: of alias and mention, or
-    of their vectors, from 0 to 1. prior: probability of the entity, given the alias. ``prior_prob``
-    is its product with the likeness.
+    of their vectors, from 0 to 1. prior: probability of the entity, given the alias. counted:
+    whether the alias is equal, and its prior counted or given. ``prior_prob`` is the product of
+    prior and likeness.
     """
 
     def __init__(self, kb: KnowledgeBase, tables: Tables, found: FoundEntity):
         self.id: str = tables.ids[found.row]
         self.match: Match = found.match
-        self.likeness, self.prior = found.likeness, found.prior
+        self.likeness, self.prior, self.counted = found.likeness, found.prior, found.counted
         self.row, self._tables, self._form = found.row, tables, found.form
         count, prior = float(tables.counts[found.row]), found.prior * found.likeness
         super().__init__(kb, get_string_id(self.id), count, [], 0, prior)

@@ -19,12 +19,14 @@ _LOOKUPS = 100
 @dataclass(frozen=True)
 class Meanings:
     """The entities that aliases mean: rows (n,), per alias in the order of the file; their
-    probabilities (n,); a form that means each (n,); and which of the aliases it is (n,), from 0."""
+    probabilities (n,); a form that means each (n,); which of the aliases it is (n,), from 0; and
+    whether these were counted or given (n,): without counts all entities of an alias are equal."""
 
     entities: Array
     priors: Array
     forms: Array
     aliases: Array
+    counted: Array
 
 
 class Tables:
@@ -114,7 +116,7 @@ class Tables:
         known = totals > 0
         priors = np.where(known, 0.0, 1 / np.maximum(n_entities, 1))[aliases]
         priors += sums / np.where(known, totals, np.inf)[aliases]
-        return Meanings(entities, priors, forms, aliases)
+        return Meanings(entities, priors, forms, aliases, known[aliases])
 
 
 def _ranges(starts: Array, ends: Array) -> tuple[Array, Array]:

@@ -40,12 +40,14 @@ _MAX_WIDTH = 32
 class SpanQuery(NamedTuple):
     """Documents and their candidate spans, token ranges (n, 2). keep: (n,) candidates that pass the
     filter whatever their score (gold spans in training). known: what is known of the candidates,
-    of which known spans are asked about beside those that pass; None if nothing is."""
+    of which known spans are asked about beside those that pass; None if nothing is. suggested:
+    (n,) candidates that would be there without the known spans; None if all would."""
 
     docs: Sequence[Doc]
     spans: Ragged
     keep: Array | None = None
     known: KnownFeatures | None = None
+    suggested: Array | None = None
 
     @property
     def table(self) -> Array:
@@ -62,8 +64,9 @@ class SpanQuery(NamedTuple):
 class SpanScores(NamedTuple):
     """Scores, or their gradients.
 
-    rows: (n_rows,) the candidates that became entity inputs; in training, those of which a list of
-        names says something are in it twice. logits: (n_rows, n_classes).
+    rows: (n_rows,) the candidates that became entity inputs. In training, those of which a list of
+        names says something are in it twice, or only as with the list if they would not be asked
+        about without it. logits: (n_rows, n_classes).
     filtered: (n_filtered,) the candidates that the filter scored. filter_logits: (n_filtered,).
         Both are empty without a filter.
     """
@@ -130,15 +133,13 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
             n_best = np.ceil(placed.n_words() * self.candidates_per_word).astype(np.int64)
             for batch in placed.batches(run.max_rows):
                 if len(batch.rows):
-                    parts.append(
-                        self._two_stage(run, head, placed, batch, n_best, query.keep, known)
-                    )
+                    parts.append(self._two_stage(run, head, placed, batch, n_best, query, known))
         else:
             for batch in placed.batches(run.max_rows, self.max_entities, all_windows=False):
                 entities, mean = known.entities(batch)
                 states = run.encode(LukeInputs(batch, entities), self.mode)
                 logits = _classify(run, head, batch, states.words, mean(states.entities))
-                rows, logits = known.added(batch.rows, logits, np.ones(len(batch.rows), bool))
+                rows, logits = known.added(batch.rows, logits, _suggested(query, batch.rows))
                 parts.append(no_scores._replace(rows=rows, logits=logits))
         return SpanScores(
             np.concatenate([part.rows for part in parts]),
@@ -154,32 +155,34 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         placed: PlacedSpans,
         batch: Batch,
         n_best: Array,
-        keep: Array | None,
+        query: SpanQuery,
         known: "_KnownInput",
     ) -> SpanScores:
         """Filter the candidates of a batch and score the best. n_best: (n_windows,) the number of
         candidates per window that may become entity inputs."""
         limits = n_best[batch.windows]
         word_pass = run.encode_words(batch, limits)
-        lengths = placed.spans[batch.rows] @ [-1, 1]
+        suggested = np.flatnonzero(_suggested(query, batch.rows))
+        entrants = batch.take(suggested)
+        lengths = placed.spans[entrants.rows] @ [-1, 1]
         index = run.index
         filter_logits = head.part("filter", SpanFilter)(
-            word_pass.states, index(batch.first), index(batch.last), index(lengths)
+            word_pass.states, index(entrants.first), index(entrants.last), index(lengths)
         ).float()
         best = best_per_sequence(
             filter_logits.detach().cpu().numpy(),
-            batch.sequences,
+            entrants.sequences,
             limits,
-            None if keep is None else keep[batch.rows],
+            None if query.keep is None else query.keep[entrants.rows],
             -np.inf if run.is_train else self._least_logit,
         )
-        asked = np.union1d(best, known.asked(batch.rows))
+        asked = np.union1d(suggested[best], known.asked(batch.rows))
         kept = batch.take(asked)
         entities, mean = known.entities(kept)
         states = mean(run.encode_entities(word_pass, entities))
         logits = _classify(run, head, kept, word_pass.states, states)
-        rows, logits = known.added(kept.rows, logits, np.isin(asked, best))
-        return SpanScores(rows, logits, batch.rows, filter_logits)
+        rows, logits = known.added(kept.rows, logits, np.isin(asked, suggested[best]))
+        return SpanScores(rows, logits, entrants.rows, filter_logits)
 
     @property
     def _least_logit(self) -> float:
@@ -204,8 +207,14 @@ class _KnownInput:
             self.offsets, self.ids = known.rows_of(encoder.entities.find, encoder.mask_id)
 
     def asked(self, rows: Array) -> Array:
-        """The numbers of the rows whose candidates are known spans."""
-        return _NO_ROWS if self.known is None else np.flatnonzero(self.known.asked[rows])
+        """The numbers of the rows whose candidates are known spans; in training, of which something
+        can be learned."""
+        if self.known is None:
+            return _NO_ROWS
+        asked = self.known.asked[rows]
+        if self.run.is_train:
+            asked = asked & (self.known.counts[rows] > 0)
+        return np.flatnonzero(asked)
 
     def entities(self, batch: Batch) -> tuple[Entities, Callable[[torch.Tensor], torch.Tensor]]:
         """The entity inputs of candidates, several for one with several rows; and a function that
@@ -257,6 +266,11 @@ class _KnownInput:
 
 
 _NO_ROWS: Array = np.zeros(0, dtype=np.int64)
+
+
+def _suggested(query: SpanQuery, rows: Array) -> Array:
+    """(n,) whether candidates would be there without the known spans."""
+    return np.ones(len(rows), bool) if query.suggested is None else query.suggested[rows]
 
 
 def _classify(

@@ -31,8 +31,8 @@ class CandidateHead(nn.Module):
     the cosines divided by ``temperature``, and the logits of entity rows (:class:`.RowLogits`), if
     the encoder has them. Training adds learned projections of all states to the mention, and of its
     vector to an entity, and learns the weights of the sum. If the prior of an entity without
-    description is known, its lag behind the candidate nearest to the words, which is one of names,
-    counts less (:data:`NAME_SHARE`).
+    description is known, what its cosine with the words lacks to the best candidate's counts less
+    (:data:`NAME_SHARE`).
 
     similarity: an untrained head scores "none of the candidates" like a candidate with this cosine
     and no other features. rows: None if the encoder has no entity rows.
@@ -107,18 +107,20 @@ class CandidateHead(nn.Module):
         exists: torch.Tensor,
         mere_names: torch.Tensor,
     ) -> torch.Tensor:
-        """(n, K) cosines of the sum of a mention's words and what is learned."""
+        """(n, K) cosines of the sum of a mention's words and what is learned; of mere names with a
+        part of what the words' lacks, which gets smaller as what is learned outweighs the words."""
         words = F.normalize(states.words, dim=-1)
         learned = (
             self.words(self.dropout(states.words))
             + self.sentence(self.dropout(states.sentence))
             + self.mask(self.dropout(states.mask))
         )
-        by_words = torch.einsum("nh,nkh->nk", words, of_candidates)
-        by_words = torch.where(mere_names, _near_best(by_words, exists), by_words)
-        by_learned = torch.einsum("nh,nkh->nk", learned, of_candidates)
-        length = (words + learned).norm(dim=-1, keepdim=True).clamp(min=1e-12)
-        return (by_words + by_learned) / length
+        cosines = torch.einsum("nh,nkh->nk", F.normalize(words + learned, dim=-1), of_candidates)
+        if not mere_names.any():
+            return cosines
+        lags = _lags(torch.einsum("nh,nkh->nk", words, of_candidates), exists)
+        length = (words + learned).norm(dim=-1, keepdim=True).clamp(min=1.0)
+        return cosines + (1 - NAME_SHARE) * lags.masked_fill(~mere_names, 0.0) / length
 
     def _nil(self, mask: torch.Tensor, inner: torch.Tensor, exists: torch.Tensor) -> torch.Tensor:
         """(n, 1) logits of "none of the candidates", from [MASK] and the best of each feature."""
@@ -129,9 +131,7 @@ class CandidateHead(nn.Module):
         return self.nil(torch.cat([self.dropout(mask), best], -1))
 
 
-def _near_best(cosines: torch.Tensor, exists: torch.Tensor) -> torch.Tensor:
-    """(n, K) cosines that are behind the best one of their mention by a share of what they were."""
-    if not cosines.shape[1]:
-        return cosines
-    best = cosines.masked_fill(~exists, -1.0).amax(1, keepdim=True)
-    return best - NAME_SHARE * (best - cosines)
+def _lags(cosines: torch.Tensor, exists: torch.Tensor) -> torch.Tensor:
+    """(n, K) what each candidate lacks to the best one of its mention."""
+    best = cosines.masked_fill(~exists, -torch.inf).amax(1, keepdim=True)
+    return best - cosines

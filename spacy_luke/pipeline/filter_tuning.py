@@ -92,4 +92,6 @@ def _passing(query: SpanQuery, scores: SpanScores, threshold: float) -> SpanScor
     logits = np.full(len(query.table), np.inf)
     logits[scores.filtered] = to_numpy(scores.filter_logits)
     kept = logits[scores.rows] >= logit(np.asarray(threshold))
+    if query.known is not None:
+        kept |= query.known.asked[scores.rows]
     return scores._replace(rows=scores.rows[kept], logits=scores.logits[kept])

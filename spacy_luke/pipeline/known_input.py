@@ -55,14 +55,16 @@ def with_known(query: SpanQuery, known: Known, n_labels: int) -> SpanQuery:
     of_known = _keys(known.docs, known_table, size)
     _, first = np.unique(of_known, return_index=True)
     more = first[~np.isin(of_known[first], _keys(of_doc, table, size))]
+    suggested = np.ones(len(table), dtype=bool)
     if len(more):
         of_doc = np.concatenate([of_doc, known.docs[more]])
         order = np.argsort(of_doc, kind="stable")
         of_doc, table = of_doc[order], np.concatenate([table, known_table[more]])[order]
+        suggested = np.append(suggested, np.zeros(len(more), dtype=bool))[order]
     lengths = np.bincount(of_doc, minlength=len(query.docs))
     spans: Any = Ragged(table.astype("int32"), lengths.astype("int32"))  # type: ignore[arg-type]
     features = known_features(table, of_doc, known, n_labels)
-    return SpanQuery(query.docs, spans, known=features)
+    return SpanQuery(query.docs, spans, known=features, suggested=suggested)
 
 
 def _keys(docs: Array, table: Array, size: int) -> Array:

@@ -31,11 +31,13 @@ TYPE_BONUS = 2.0
 
 class LinkCandidate(NamedTuple):
     """row: of the entity in the knowledge base. prior: probability, given the alias. likeness: of
-    alias and mention, up to 1."""
+    alias and mention, up to 1. counted: whether the alias is equal to the mention, and the prior
+    was counted or given."""
 
     row: int
     prior: float
     likeness: float
+    counted: bool = False
 
 
 Nearest = Callable[[Sequence[str]], Sequence[Sequence[FoundEntity]]]
@@ -92,7 +94,8 @@ def _by_row(kb: MappedKB, found: Iterable[Candidate]) -> dict[int, LinkCandidate
         if row is not None and row not in candidates:
             # Candidates of other generators have a prior alone.
             prior = getattr(candidate, "prior", candidate.prior_prob)
-            candidates[row] = LinkCandidate(row, prior, getattr(candidate, "likeness", 1.0))
+            alike = getattr(candidate, "likeness", 1.0)
+            candidates[row] = LinkCandidate(row, prior, alike, getattr(candidate, "counted", True))
     return candidates
 
 
@@ -165,20 +168,13 @@ def candidate_arrays(
         rows[i, : len(own)] = [x.row for x in own]
         if prior:
             features[i, : len(own), 0] = np.log([max(x.prior, LEAST_PRIOR) for x in own])
-            prior_known[i, : len(own)] = _prior_known(own)
+            prior_known[i, : len(own)] = [x.counted for x in own]
         likes = [max(x.likeness, LEAST_PRIOR) for x in own]
         features[i, : len(own), 1] = LIKENESS_POWER * np.log(likes)
         types = {x.casefold() for x in (*names, *(get_types(mention) or ())) if x}
         of_candidates = [kb.tables.types[x.row].casefold() for x in own]
         features[i, : len(own), 2] = _type_feature(of_candidates, types, biases)
     return rows, features, prior_known
-
-
-def _prior_known(candidates: Sequence[LinkCandidate]) -> list[bool]:
-    """Of the candidates whose name is the mention's text: whether their priors differ. If they are
-    all the same, or there is one, nobody counted."""
-    priors = {x.prior for x in candidates if x.likeness == 1.0}
-    return [x.likeness == 1.0 and len(priors) > 1 for x in candidates]
 
 
 def _type_feature(own: Sequence[str], wanted: Collection[str], bias: Mapping[str, float]) -> Array:

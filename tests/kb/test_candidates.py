@@ -21,6 +21,15 @@ def test_exact_aliases_come_before_normalised_ones_and_each_by_prior(kb):
     assert found(kb, "PARIS")[0] == ("Q3", "exact")
 
 
+def test_whether_a_prior_was_counted_is_told_of_equal_aliases(kb):
+    def counted(text):
+        return {x.id: x.counted for x in kb.candidates([text])[0]}
+
+    assert counted("Paris") == {"Q1": True, "Q2": True, "Q3": True}
+    assert counted("Parkinson's disease") == {"8": False, "8b": False}
+    assert counted("Münchenn") == {"7": False}  # similar
+
+
 def test_priors_are_shares_of_the_counts_of_the_alias_or_of_the_entity(kb):
     assert priors(kb, "Paris") == {"Q1": 0.9, "Q2": 0.1, "Q3": 30 / 130}
     assert priors(kb, "paris") == {"Q1": 90 / 130, "Q2": 10 / 130, "Q3": 30 / 130}

@@ -68,6 +68,28 @@ def test_what_is_learned_counts_in_full_and_makes_the_rest_smaller():
     torch.testing.assert_close(logits[:, 1:][known], expected[known], atol=0.01, rtol=0)
 
 
+def test_the_best_candidate_is_one_of_the_mention_s(monkeypatch):
+    """Places without a candidate have the row of the first entity, which is nearest here."""
+    head, states, vectors, features = make()
+    entities = torch.tensor([[1, 2, -1, -1]] * N)
+    vectors = torch.cat([F.normalize(states.words[:1], dim=-1), vectors[1:]])
+    nobody = torch.zeros(M, dtype=torch.bool)
+    logits = head(states, vectors, nobody, entities, features, entities >= 0)
+    plain = head(states, vectors, nobody, entities, features, entities < -1)
+    gains = (logits - plain)[0, 1:3].detach()
+    assert float(gains.min()) == pytest.approx(0.0, abs=1e-5) and float(gains.max()) > 0.01
+
+
+def test_words_that_training_cancels_do_not_blow_up_what_names_lack():
+    head, states, vectors, features = make()
+    nobody = torch.zeros(M, dtype=torch.bool)
+    states = states._replace(words=F.normalize(states.words, dim=-1))
+    with torch.no_grad():
+        head.words.weight.copy_(-0.999 * torch.eye(HIDDEN))
+    logits = head(states, vectors, nobody, ENTITIES, 0 * features, ENTITIES >= 0).detach()
+    assert float(logits.max()) <= 3 / TEMPERATURE  # a cosine, and at most 2 that it lacks
+
+
 def test_gradients_are_finite_without_candidates():
     head, states, vectors, features = make()
     torch.nn.init.normal_(head.words.weight)

@@ -16,6 +16,8 @@ from spacy_luke.layers.encoder_run import EncoderRun
 from spacy_luke.layers.task_layer import encoder_below
 from spacy_luke.layers.text_vectors import text_vectors
 from spacy_luke.layers.token_vectors import encode_pieces
+from spacy_luke.model.candidate_head import NAME_SHARE
+from spacy_luke.pipeline import entity_task
 from spacy_luke.pipeline.entity_vectors import make_name_vectors
 from tests.kb.conftest import build
 from tests.pipeline.linker_data import (
@@ -72,6 +74,45 @@ def test_an_untrained_score_is_the_sum_of_log_prior_and_cosines(nlp, bert_dir, t
     expected = np.exp(logits) / np.exp(logits).sum()
     scores = dict(doc.ents[0]._.candidates)
     assert [scores["city"], scores["band"]] == pytest.approx(expected[:2], abs=1e-4)
+
+
+def test_what_the_cosine_of_a_counted_name_lacks_counts_less(bert_dir, tmp_path):
+    """Names alone: the prior of Tokyo is known, that of Kyoto was not counted."""
+    names = {"Tokyo": ("Tokyo", "Japan and songs"), "Kyoto": ("Kyoto", "She disagreed")}
+    records = [
+        {"id": name, "name": name, "aliases": {alias: n} if alias == "Tokyo" else [alias]}
+        for alias, pair in names.items()
+        for name, n in zip(pair, (6, 4))
+    ]
+    texts = [("Tokyo is large .", [(0, 1, "")]), ("She sang in Kyoto .", [(3, 4, "")])]
+    nlp = make_linker(bert_dir, tmp_path / "kb", records, texts=())
+    docs, pipe = make_docs(nlp, texts), nlp.get_pipe("luke_linker")
+    query, scores = pipe.predict(docs)
+    encoder = encoder_below(pipe.model)
+    with EncoderRun(encoder, docs, is_train=False) as run:
+        pieces, states = encode_pieces(run)
+    for i, (token, alias) in enumerate(((0, "Tokyo"), (len(docs[0]) + 3, "Kyoto"))):
+        vectors = text_vectors(encoder, [nlp.make_doc(x) for x in names[alias]])
+        mention = states[pieces.token_starts[token] : pieces.token_ends[token]].numpy().mean(0)
+        cosines = vectors @ (mention / np.linalg.norm(mention))
+        prior = np.log([0.6, 0.4] if alias == "Tokyo" else [0.5, 0.5])
+        if alias == "Tokyo":
+            cosines = cosines.max() - NAME_SHARE * (cosines.max() - cosines)
+        order = [query.kb.tables.ids[x] for x in query.rows[i][:2]]
+        expected = dict(zip(names[alias], prior + cosines / 0.03))
+        assert scores.logits[i][1:3] == pytest.approx([expected[x] for x in order], abs=0.02)
+
+
+def test_groups_of_documents_have_the_same_scores(bert_dir, tmp_path, monkeypatch):
+    records = [{k: v for k, v in x.items() if k != "description"} for x in RECORDS]
+    nlp = make_linker(bert_dir, tmp_path / "kb", records)
+    pipe, docs = nlp.get_pipe("luke_linker"), make_docs(nlp, TEXTS[::-1])
+    query, whole = pipe.predict(docs)
+    monkeypatch.setattr(entity_task, "MAX_WORDS", 10)
+    _, parts = pipe.predict(docs)
+    assert 0 < query.prior_known.any(1).sum() < len(query.prior_known)
+    assert np.array_equal(whole.rows, parts.rows)
+    assert np.allclose(whole.logits, parts.logits, atol=1e-4)
 
 
 def test_predictions_do_not_depend_on_the_batch(nlp):
