@@ -247,11 +247,13 @@ class _KnownInput:
         about them, and do worse on all others.
         """
         index, n = self.run.index, len(rows)
+        if self.known is None:
+            return rows, logits
         if not self.run.is_train:
             return rows, logits if self.prior is None else logits + self._said(np.arange(n), rows)
         text = np.flatnonzero(of_text)
         all_rows, all_logits = [rows[text]], [logits[index(text)]]
-        if self.prior is not None and self.known is not None:
+        if self.prior is not None:
             told = np.flatnonzero(self.known.counts[rows])
             all_rows.append(rows[told])
             all_logits.append(logits.detach()[index(told)] + self._said(told, rows))
