@@ -19,6 +19,10 @@ class Interval(NamedTuple):
     high: float
     n_seeds: int
 
+    def __str__(self) -> str:
+        """As tables show a difference."""
+        return f"{self.value:+.1f} [{self.low:+.1f}, {self.high:+.1f}]"
+
 
 class Counts(NamedTuple):
     """What each document has of each class, (n_seeds, n_docs, n_classes): right, predicted, gold.

@@ -85,7 +85,7 @@ def render(by_name: dict[str, Runs], rows: Sequence[str], against: str, n_sample
 def _difference(base: Sequence[Record], runs: Sequence[Record], n_samples: int) -> str:
     n_docs = base[0]["n_docs"]
     found = paired_bootstrap(counts(base, n_docs), counts(runs, n_docs), n_samples)
-    return f"{found.value:+.1f} [{found.low:+.1f}, {found.high:+.1f}]"
+    return str(found)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -67,7 +67,7 @@ def gain_over(first: Sequence[Record], runs: Sequence[Record]) -> str:
 
 
 def frame(data: str, rows: Rows, wanted: Sequence[str]) -> pd.DataFrame:
-    first = next((x for x in wanted if x in rows), "")
+    first = rows.get(wanted[0], [])
     return pd.DataFrame(
         {
             "set": data,
@@ -76,7 +76,7 @@ def frame(data: str, rows: Rows, wanted: Sequence[str]) -> pd.DataFrame:
             "test F1": spread([run["test"]["f"] for run in rows[row]]),
             "span F1": spread([span_f1(run) for run in rows[row]]),
             "right labels": spread([_percent(run) for run in rows[row]]),
-            f"gain over {wanted[0]}": "-" if row == first else gain_over(rows[first], rows[row]),
+            f"gain over {wanted[0]}": "-" if row == wanted[0] else gain_over(first, rows[row]),
         }
         for row in wanted
         if row in rows

@@ -219,8 +219,7 @@ def _gain(runs: Runs, row: str, others: Runs, other: str) -> str:
     seeds = sorted(set(runs) & set(others))
     if not seeds:
         return "-"
-    interval = paired_bootstrap(_counts(others, seeds, other), _counts(runs, seeds, row))
-    return f"{interval.value:+.1f} [{interval.low:+.1f}, {interval.high:+.1f}]"
+    return str(paired_bootstrap(_counts(others, seeds, other), _counts(runs, seeds, row)))
 
 
 def _counts(runs: Runs, seeds: Sequence[int], row: str) -> Counts:

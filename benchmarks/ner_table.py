@@ -37,11 +37,9 @@ def lines(data: str, rows: Rows, wanted: Sequence[str], samples: int) -> Iterato
     for row in [x for x in wanted if x in rows]:
         runs, gain = rows[row], "-"
         n_docs = runs[0]["n_docs"]
-        if row != OURS and OURS in rows:
+        if row != OURS and len(runs) == len(rows.get(OURS, ())):
             pair = (counts(runs, n_docs), counts(rows[OURS], n_docs))
-            if len(runs) == len(rows[OURS]):
-                found = paired_bootstrap(*pair, samples)
-                gain = f"{found.value:+.1f} [{found.low:+.1f}, {found.high:+.1f}]"
+            gain = str(paired_bootstrap(*pair, samples))
         flat = pd.json_normalize(list(runs), max_level=1)
         yield {
             "set": data,

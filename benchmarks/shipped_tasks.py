@@ -33,8 +33,6 @@ from .typing_modes import TypingExperiment
 
 SHIPPED, BEST = "shipped", "probe"
 SETS = [*RELATION_SETS, *TYPING_SETS]
-
-
 Made = RelationExperiment | TypingExperiment
 
 
@@ -95,8 +93,7 @@ def table(records: Sequence[results.Record]) -> str:
                 runs, gain = found[row], "-"
                 if row == BEST:
                     n = runs[0]["n_docs"]
-                    drawn = paired_bootstrap(counts(runs, n), counts(found[SHIPPED], n))
-                    gain = f"{drawn.value:+.1f} [{drawn.low:+.1f}, {drawn.high:+.1f}]"
+                    gain = str(paired_bootstrap(counts(runs, n), counts(found[SHIPPED], n)))
                 rows.append(
                     {
                         "data": data,

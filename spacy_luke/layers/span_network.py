@@ -163,17 +163,17 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         limits = n_best[batch.windows]
         word_pass = run.encode_words(batch, limits)
         suggested = np.flatnonzero(_suggested(query, batch.rows))
-        entrants = batch.take(suggested)
-        lengths = placed.spans[entrants.rows] @ [-1, 1]
+        candidates = batch.take(suggested)
+        lengths = placed.spans[candidates.rows] @ [-1, 1]
         index = run.index
         filter_logits = head.part("filter", SpanFilter)(
-            word_pass.states, index(entrants.first), index(entrants.last), index(lengths)
+            word_pass.states, index(candidates.first), index(candidates.last), index(lengths)
         ).float()
         best = best_per_sequence(
             filter_logits.detach().cpu().numpy(),
-            entrants.sequences,
+            candidates.sequences,
             limits,
-            None if query.keep is None else query.keep[entrants.rows],
+            None if query.keep is None else query.keep[candidates.rows],
             -np.inf if run.is_train else self._least_logit,
         )
         asked = np.union1d(suggested[best], known.asked(batch.rows))
@@ -182,7 +182,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         states = mean(run.encode_entities(word_pass, entities))
         logits = _classify(run, head, kept, word_pass.states, states)
         rows, logits = known.added(kept.rows, logits, np.isin(asked, suggested[best]))
-        return SpanScores(rows, logits, entrants.rows, filter_logits)
+        return SpanScores(rows, logits, candidates.rows, filter_logits)
 
     @property
     def _least_logit(self) -> float:

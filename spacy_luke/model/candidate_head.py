@@ -9,8 +9,9 @@ from torch import nn
 from .row_head import EntityRows, RowLogits
 
 NAME_SHARE = 1 / 30
-"""What counts of the words' part of a cosine with a mere name whose prior is known: the prior says
-better what a text means than how much the text is like a name (benchmarks.linking)."""
+"""What counts of that by which the words' cosine with a mere name is below the best candidate's, if
+the name's prior is known: the prior says better what a text means than how much the text is like a
+name (benchmarks.linking)."""
 
 
 class MentionStates(NamedTuple):
@@ -31,8 +32,8 @@ class CandidateHead(nn.Module):
     the cosines divided by ``temperature``, and the logits of entity rows (:class:`.RowLogits`), if
     the encoder has them. Training adds learned projections of all states to the mention, and of its
     vector to an entity, and learns the weights of the sum. If the prior of an entity without
-    description is known, what its cosine with the words lacks to the best candidate's counts less
-    (:data:`NAME_SHARE`).
+    description is known, it counts less that its cosine with the words is below the best
+    candidate's (:data:`NAME_SHARE`).
 
     similarity: an untrained head scores "none of the candidates" like a candidate with this cosine
     and no other features. rows: None if the encoder has no entity rows.
@@ -107,8 +108,9 @@ class CandidateHead(nn.Module):
         exists: torch.Tensor,
         mere_names: torch.Tensor,
     ) -> torch.Tensor:
-        """(n, K) cosines of the sum of a mention's words and what is learned; of mere names with a
-        part of what the words' lacks, which gets smaller as what is learned outweighs the words."""
+        """(n, K) cosines of the sum of a mention's words and what is learned. Those of mere names
+        are raised by what does not count, which is less if what is learned outweighs the words.
+        mere_names: (n, K) entities without description whose prior is known."""
         words = F.normalize(states.words, dim=-1)
         learned = (
             self.words(self.dropout(states.words))
@@ -116,8 +118,6 @@ class CandidateHead(nn.Module):
             + self.mask(self.dropout(states.mask))
         )
         cosines = torch.einsum("nh,nkh->nk", F.normalize(words + learned, dim=-1), of_candidates)
-        if not mere_names.any():
-            return cosines
         lags = _lags(torch.einsum("nh,nkh->nk", words, of_candidates), exists)
         length = (words + learned).norm(dim=-1, keepdim=True).clamp(min=1.0)
         return cosines + (1 - NAME_SHARE) * lags.masked_fill(~mere_names, 0.0) / length
@@ -132,6 +132,8 @@ class CandidateHead(nn.Module):
 
 
 def _lags(cosines: torch.Tensor, exists: torch.Tensor) -> torch.Tensor:
-    """(n, K) what each candidate lacks to the best one of its mention."""
+    """(n, K) how much each candidate is below the best one of its mention."""
+    if not cosines.shape[1]:
+        return cosines
     best = cosines.masked_fill(~exists, -torch.inf).amax(1, keepdim=True)
     return best - cosines

@@ -95,7 +95,8 @@ def _by_row(kb: MappedKB, found: Iterable[Candidate]) -> dict[int, LinkCandidate
             # Candidates of other generators have a prior alone.
             prior = getattr(candidate, "prior", candidate.prior_prob)
             alike = getattr(candidate, "likeness", 1.0)
-            candidates[row] = LinkCandidate(row, prior, alike, getattr(candidate, "counted", True))
+            counted = getattr(candidate, "counted", prior > 0)
+            candidates[row] = LinkCandidate(row, prior, alike, counted)
     return candidates
 
 

@@ -43,4 +43,7 @@ def test_runs_without_a_common_seed_or_right_span(path, capsys):
     path.write_text("".join(json.dumps(x) + "\n" for x in records), "utf8")
     assert found_labels.main([str(path), "--rows", "token", "two-stage", "ner"]) == 0
     _, _, _, ours, ner = capsys.readouterr().out.strip().splitlines()
+    # Nor is a row compared with another one than the first that is asked for.
+    assert found_labels.main([str(path), "--rows", "probe", "two-stage", "ner"]) == 0
+    assert all(x.endswith("| - |") for x in capsys.readouterr().out.splitlines()[2:])
     assert ours.endswith("| 75.0 | - |") and ner == "| set | ner | 1 | 50.0 | 0.0 | 0.0 | - |"

@@ -1,6 +1,7 @@
 """luke_linker: what it writes, how it scores, and what it does with unusual mentions."""
 
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -224,6 +225,14 @@ def test_generators_of_spacy_can_be_used(bert_dir, tmp_path):
     nlp = make_linker(bert_dir, tmp_path / "kb", get_candidates=generator)
     default = make_linker(bert_dir, tmp_path / "kb")
     assert list(map(links, linked(nlp))) == list(map(links, linked(default)))
+
+
+@pytest.mark.parametrize("prior, known", [(0.4, True), (0.0, False)])
+def test_a_prior_of_another_generator_is_known_if_there_is_one(nlp, prior, known):
+    pipe = nlp.get_pipe("luke_linker")
+    pipe.get_candidates = lambda kb, mention: [SimpleNamespace(entity_="city", prior_prob=prior)]
+    query, _ = pipe.predict(make_docs(nlp, TEXTS[:1]))
+    assert query.prior_known[0].tolist() == [known]
 
 
 def test_unusual_mentions(nlp, caplog):
