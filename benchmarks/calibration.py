@@ -11,6 +11,7 @@ F, and for each precision that is asked for, over all labels and for each label.
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -27,6 +28,7 @@ from .datasets import DATA_SETS, default_folder, prepare
 from .defaults import config_of, train_config
 from .markdown import markdown, spread
 
+KIND = "calibration"
 COMPONENT = "luke_ner"
 PRECISIONS = (0.9, 0.95)
 FIGURES = ("ents_p", "ents_r", "ents_f", "ents_calibration_error")
@@ -80,7 +82,7 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
         figures = {x: None if scores[x] is None else 100 * scores[x] for x in (*FIGURES, BY_CHANCE)}
         by_label = {x: 100 * y["p"] for x, y in scores["ents_per_type"].items()}
         found[name] = {**figures, "p_by_label": by_label}
-    return {**record, **found}
+    return found
 
 
 def table(records: Sequence[results.Record]) -> str:
@@ -102,21 +104,15 @@ def table(records: Sequence[results.Record]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        print(table([x for x in results.read([args.results]) if x["kind"] == "calibration"]))
+        print(table(results.of_kind(args.results, KIND)))
         return 0
     runtime.start(args.gpu_id, args.threads)
     settings = {"encoder": Path(args.encoder).name, "limit": args.limit, "words": args.words}
-    done = {results.run_key(x) for x in results.read([args.results]) if x["kind"] == "calibration"}
-    for data in args.sets:
-        for seed in args.seeds:
-            record = {
-                "kind": "calibration", "data": data, "row": "shipped", "seed": seed,
-                "settings": settings,
-            }  # fmt: skip
-            if results.run_key(record) in done:
-                continue
-            results.append(args.results, run(args, record))
-            print(f"{data}, seed {seed}: done", flush=True)
+    identities = [
+        results.identity(data, "shipped", seed, **settings)
+        for data, seed in product(args.sets, args.seeds)
+    ]
+    results.run_missing(args, KIND, identities, run, table)
     return 0
 
 

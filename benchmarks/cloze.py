@@ -52,6 +52,7 @@ from .differences import gain
 from .markdown import markdown, spread
 from .training import CONFIGS, fit
 
+KIND = "cloze"
 DUMP = "wikipedia/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 WIKINEWS = "cloze-wikinews/cloze-a.json"
 SETS = ("wikipedia", "wikinews")
@@ -106,7 +107,13 @@ def prepare(args: argparse.Namespace, name: str) -> dict[str, Path]:
     return paths
 
 
-def run(args: argparse.Namespace, name: str, row: str, seed: int) -> results.Record:
+def run(args: argparse.Namespace, named: results.Record) -> results.Record:
+    name, row, seed = named["data"], named["row"], named["seed"]
+    if row == FREQUENT:
+        return {
+            f"test_{x}": scores(most_frequent(prepare(args, x)["test"]))
+            for x in dict.fromkeys((name, "wikinews"))
+        }
     paths = prepare(args, name)
     overrides = {
         "paths.train": str(paths["train"]),
@@ -219,29 +226,18 @@ def table(records: Sequence[results.Record]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        found = results.read([args.results])
-        print(table([x for x in found if x["kind"] == "cloze"]))
+        print(table(results.of_kind(args.results, KIND)))
         return 0
     runtime.start(args.gpu_id, args.threads)
     args.work.mkdir(parents=True, exist_ok=True)
-    done = {results.run_key(x) for x in results.read([args.results])}
     made = {"number": args.number, "max_words": args.max_words}
-    for name in args.sets:
-        record = {"data": name, "row": FREQUENT, "seed": 0, "settings": made}
-        if results.run_key(record) not in done:
-            outcome = {
-                f"test_{x}": scores(most_frequent(prepare(args, x)["test"]))
-                for x in dict.fromkeys((name, "wikinews"))
-            }
-            results.append(args.results, {"kind": "cloze", **record, **outcome})
-    for seed, name, row in product(args.seeds, args.sets, args.rows):
-        settings = {**made, "words": args.words, "encoder": Path(args.encoder).name}
-        record = {"data": name, "row": row, "seed": seed, "settings": settings}
-        if results.run_key(record) in done:
-            continue
-        outcome = run(args, name, row, seed)
-        results.append(args.results, {"kind": "cloze", **record, **outcome})
-        print(table([{**record, **outcome}]).splitlines()[-1], flush=True)
+    settings = {**made, "words": args.words, "encoder": Path(args.encoder).name}
+    identities = [results.identity(name, FREQUENT, 0, **made) for name in args.sets]
+    identities += [
+        results.identity(name, row, seed, **settings)
+        for seed, name, row in product(args.seeds, args.sets, args.rows)
+    ]
+    results.run_missing(args, KIND, identities, run, table)
     return 0
 
 

@@ -15,6 +15,7 @@ import io
 import random
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from .datasets import DATA_SETS, Corpora, default_folder, prepare
 from .markdown import markdown, spread
 from .training import CONFIGS
 
+KIND = "defaults"
 ROWS = ("shipped", "init-config", "loop")
 SHAPES = "components.luke_ner.model.encoder.word_shapes"
 
@@ -114,7 +116,7 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
     for part in ("dev", "test"):
         scores = nlp.evaluate(list(Corpus(getattr(corpora, part))(nlp)))
         found[part] = {x: 100 * scores[f"ents_{x}"] for x in "fpr"}
-    return {**record, **found}
+    return found
 
 
 def table(records: Sequence[results.Record]) -> str:
@@ -142,25 +144,15 @@ def table(records: Sequence[results.Record]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        print(table([x for x in results.read([args.results]) if x["kind"] == "defaults"]))
+        print(table(results.of_kind(args.results, KIND)))
         return 0
     runtime.start(args.gpu_id, args.threads)
-    done = {results.run_key(x) for x in results.read([args.results]) if x["kind"] == "defaults"}
-    for seed in args.seeds:
-        for data in args.sets:
-            for row in args.rows:
-                settings = {
-                    "encoder": Path(args.encoder).name, "steps": args.steps, "limit": args.limit
-                }  # fmt: skip
-                record = {
-                    "kind": "defaults", "data": data, "row": row, "seed": seed,
-                    "settings": settings,
-                }  # fmt: skip
-                if results.run_key(record) in done:
-                    continue
-                record = run(args, record)
-                results.append(args.results, record)
-                print(table([record]).splitlines()[-1], flush=True)
+    settings = {"encoder": Path(args.encoder).name, "steps": args.steps, "limit": args.limit}
+    identities = [
+        results.identity(data, row, seed, **settings)
+        for seed, data, row in product(args.seeds, args.sets, args.rows)
+    ]
+    results.run_missing(args, KIND, identities, run, table)
     return 0
 
 

@@ -110,8 +110,8 @@ class Experiment(Generic[S]):
             "seed": seed,
             "settings": settings.record(),
         }
-        for done in results.read([self.args.results]):
-            if done["kind"] == self.kind and results.run_key(done) == results.run_key(record):
+        for done in results.of_kind(self.args.results, self.kind):
+            if results.run_key(done) == results.run_key(record):
                 return done
         before = time.monotonic()
         record.update(self.measure(settings, seed, save))

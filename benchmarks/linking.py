@@ -200,7 +200,7 @@ def table(records: Sequence[results.Record]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        found = [x for x in results.read([args.results]) if x["kind"] == "linking"]
+        found = results.of_kind(args.results, "linking")
         print(table(list({x["data"]: x for x in found}.values())))
         return 0
     runtime.start(args.gpu_id, args.threads)

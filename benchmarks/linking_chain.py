@@ -33,6 +33,7 @@ from .linking_data import LinkedDoc, LinkedSet
 from .linking_training import N_FOLDS, annotated, config_of, prepare, rights
 from .markdown import markdown, spread
 
+KIND = "linking_chain"
 SET = "italian"
 BEFORE = "titles, before"
 ROWS: dict[str, dict[str, Any]] = {
@@ -92,7 +93,8 @@ def _luke(*command: Any) -> None:
     subprocess.run([sys.executable, "-m", "spacy", "luke", *map(str, command)], check=True)
 
 
-def run(args: argparse.Namespace, fold: int, seed: int, row: str) -> results.Record:
+def run(args: argparse.Namespace, named: results.Record) -> results.Record:
+    fold, seed, row = named["settings"]["fold"], named["seed"], named["row"]
     data, folder = prepare(args, SET, fold)
     here = argparse.Namespace(**vars(args))
     if row != BEFORE:
@@ -143,20 +145,21 @@ def _difference(
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        print(table([x for x in results.read([args.results]) if x["kind"] == "linking_chain"]))
+        print(table(results.of_kind(args.results, KIND)))
         return 0
     runtime.start(args.gpu_id, args.threads)
     args.work.mkdir(parents=True, exist_ok=True)
-    done = {results.run_key(x) for x in results.read([args.results])}
-    for fold, seed, row in product(args.folds, args.seeds, ROWS):
-        settings = {"fold": fold, "steps": args.steps, "entity_steps": args.entity_steps}
-        settings |= {"batch_size": args.batch_size, "encoder": Path(args.encoder).name}
-        record = {"data": SET, "row": row, "seed": seed, "settings": settings}
-        if results.run_key(record) in done:
-            continue
-        full = {"kind": "linking_chain", **record, **run(args, fold, seed, row)}
-        results.append(args.results, full)
-        print(table([full]), flush=True)
+    shared = {
+        "steps": args.steps,
+        "entity_steps": args.entity_steps,
+        "batch_size": args.batch_size,
+        "encoder": Path(args.encoder).name,
+    }
+    identities = [
+        results.identity(SET, row, seed, fold=fold, **shared)
+        for fold, seed, row in product(args.folds, args.seeds, ROWS)
+    ]
+    results.run_missing(args, KIND, identities, run, table)
     return 0
 
 

@@ -168,8 +168,7 @@ def table(records: Sequence[results.Record]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        found = results.read([args.results])
-        print(table([x for x in found if x["kind"] == "linking_finding"]))
+        print(table(results.of_kind(args.results, "linking_finding")))
         return 0
     runtime.start(args.gpu_id, args.threads)
     args.work.mkdir(parents=True, exist_ok=True)

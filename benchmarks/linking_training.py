@@ -42,6 +42,7 @@ from .linking_data import LINKED_SETS, LinkedDoc, LinkedSet
 from .markdown import markdown, spread
 from .training import CONFIGS, train_nlp
 
+KIND = "linking_training"
 N_FOLDS = 5
 ROWS = ("luke_linker", "entity_linker")
 INITIALISED = "luke_linker, initialised"
@@ -120,9 +121,10 @@ def config_of(
     return config
 
 
-def run(args: argparse.Namespace, name: str, fold: int, row: str, seed: int) -> dict[str, Any]:
-    data, folder = prepare(args, name, fold)
-    nlp = init_nlp(config_of(args, row, data.lang, folder, seed), use_gpu=args.gpu_id)
+def run(args: argparse.Namespace, named: results.Record) -> results.Record:
+    row, fold = named["row"], named["settings"]["fold"]
+    data, folder = prepare(args, named["data"], fold)
+    nlp = init_nlp(config_of(args, row, data.lang, folder, named["seed"]), use_gpu=args.gpu_id)
     docs = [annotated(nlp, doc, links=False) for doc in data.docs]
     found: dict[str, Any] = {}
     if row == "luke_linker":
@@ -201,20 +203,16 @@ def table(records: Sequence[results.Record]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        found = results.read([args.results])
-        print(table([x for x in found if x["kind"] == "linking_training"]))
+        print(table(results.of_kind(args.results, KIND)))
         return 0
     runtime.start(args.gpu_id, args.threads)
     args.work.mkdir(parents=True, exist_ok=True)
-    done = {results.run_key(x) for x in results.read([args.results])}
-    for seed, name, fold, row in product(args.seeds, args.sets, args.folds, args.rows):
-        settings = {"fold": fold, "encoder": Path(args.encoder).name, "set": args.set}
-        record = {"data": name, "row": row, "seed": seed, "settings": settings}
-        if results.run_key(record) in done:
-            continue
-        outcome = run(args, name, fold, row, seed)
-        results.append(args.results, {"kind": "linking_training", **record, **outcome})
-        print(f"{name}, fold {fold}, {row}, seed {seed}: done", flush=True)
+    shared = {"encoder": Path(args.encoder).name, "set": args.set}
+    identities = [
+        results.identity(name, row, seed, fold=fold, **shared)
+        for seed, name, fold, row in product(args.seeds, args.sets, args.folds, args.rows)
+    ]
+    results.run_missing(args, KIND, identities, run, table)
     return 0
 
 

@@ -28,6 +28,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ from .markdown import markdown, spread
 from .name_lists import LISTS, SOURCES, Names, as_annotated, data_of, names_of, unannotated
 from .training import CONFIGS, fit
 
+KIND = "listed"
 MODEL = "model"
 BASELINES = (MODEL, "names alone", "names, model", "model, names")
 DEV_DOCS = 4  # the last weights count
@@ -159,8 +161,9 @@ def with_list(
     return found
 
 
-def run(args: argparse.Namespace, name: str, size: int, which: str, seed: int) -> results.Record:
-    paths = data_of(args, name, size)
+def run(args: argparse.Namespace, named: results.Record) -> results.Record:
+    name, which, seed = named["data"], named["row"], named["seed"]
+    paths = data_of(args, name, named["settings"]["size"])
     train_docs, test = load(paths["train"]), load(paths["test"])
     if which == "none":
         names = names_of(args, name, "full", train_docs)
@@ -231,23 +234,16 @@ def _counts(runs: Runs, seeds: Sequence[int], row: str) -> Counts:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        print(table([x for x in results.read([args.results]) if x["kind"] == "listed"]))
+        print(table(results.of_kind(args.results, KIND)))
         return 0
     runtime.start(args.gpu_id, args.threads)
     args.work.mkdir(parents=True, exist_ok=True)
-    done = {results.run_key(x) for x in results.read([args.results])}
-    for seed in args.seeds:
-        for name in args.sets:
-            for size in args.sizes:
-                for which in ("none", *args.lists):
-                    settings = {"size": size, "words": args.words, "tune": args.tune}
-                    record = {"data": name, "row": which, "seed": seed, "settings": settings}
-                    if results.run_key(record) in done:
-                        continue
-                    found = run(args, name, size, which, seed)
-                    full = {"kind": "listed", **record, **found}
-                    results.append(args.results, full)
-                    print(table([full]), flush=True)
+    lists = ("none", *args.lists)
+    identities = [
+        results.identity(name, which, seed, size=size, words=args.words, tune=args.tune)
+        for seed, name, size, which in product(args.seeds, args.sets, args.sizes, lists)
+    ]
+    results.run_missing(args, KIND, identities, run, table)
     return 0
 
 

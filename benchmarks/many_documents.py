@@ -206,7 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     args = parse(argv)
     if args.plot:
-        found = [x for x in results.read([args.results]) if x["kind"] == "many-documents"]
+        found = results.of_kind(args.results, "many-documents")
         plot(list({x["pipeline"]: x for x in found}.values()), args.plot)
         return 0
     runtime.start(args.gpu_id, args.threads)

@@ -188,7 +188,7 @@ def table(records: Sequence[results.Record]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        print(table([x for x in results.read([args.results]) if x["kind"] == "mixed"]))
+        print(table(results.of_kind(args.results, "mixed")))
         return 0
     return experiment.run(MixedExperiment, args)
 

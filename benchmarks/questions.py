@@ -50,6 +50,7 @@ from .training import CONFIGS, fit
 Array = np.ndarray
 
 SQUAD, SQUAD2 = "squad/train-v1.1-head.json", "squad2/squad2-11articles.json"
+KIND = "questions"
 XQUAD = "squad/xquad.en.json"
 HELD_OUT = 2  # articles of each of SQuAD (not used here), SQuAD 2.0 dev and SQuAD 2.0 test
 SETS = ("answerable", "all")
@@ -146,7 +147,8 @@ def with_entities(nlp: Language, docs: Sequence[Doc]) -> Iterator[Doc]:
         yield found
 
 
-def run(args: argparse.Namespace, name: str, row: str, seed: int) -> results.Record:
+def run(args: argparse.Namespace, named: results.Record) -> results.Record:
+    name, row, seed = named["data"], named["row"], named["seed"]
     paths = prepare(args, name)
     overrides = {
         "paths.train": str(paths["train"]),
@@ -243,20 +245,16 @@ def table(records: Sequence[results.Record]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        found = results.read([args.results])
-        print(table([x for x in found if x["kind"] == "questions"]))
+        print(table(results.of_kind(args.results, KIND)))
         return 0
     runtime.start(args.gpu_id, args.threads)
     args.work.mkdir(parents=True, exist_ok=True)
-    done = {results.run_key(x) for x in results.read([args.results])}
-    for seed, name, row in product(args.seeds, args.sets, args.rows):
-        settings = {"words": args.words, "limit": args.limit, "encoder": Path(args.encoder).name}
-        record = {"data": name, "row": row, "seed": seed, "settings": settings}
-        if results.run_key(record) in done:
-            continue
-        outcome = run(args, name, row, seed)
-        results.append(args.results, {"kind": "questions", **record, **outcome})
-        print(table([{**record, **outcome}]).splitlines()[-1], flush=True)
+    settings = {"words": args.words, "limit": args.limit, "encoder": Path(args.encoder).name}
+    identities = [
+        results.identity(name, row, seed, **settings)
+        for seed, name, row in product(args.seeds, args.sets, args.rows)
+    ]
+    results.run_missing(args, KIND, identities, run, table)
     return 0
 
 

@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from .markdown import markdown, spread
 from .training import CONFIGS, fit
 
 MOST, DEV = 9800, 700
+KIND = "recipe"
 GIVEN = ("sentences", "documents")
 # Overrides of the config; the shares of contexts are [training.batcher].
 ROWS: dict[str, dict[str, Any]] = {
@@ -70,9 +72,10 @@ def prepare(folder: Path, work: Path, sizes: Sequence[int]) -> dict[str, Path]:
     return paths
 
 
-def run(args: argparse.Namespace, paths: dict[str, Path], record: results.Record) -> results.Record:
+def run(args: argparse.Namespace, record: results.Record) -> results.Record:
     """Train one row and score it on both forms of the test data."""
     settings = record["settings"]
+    paths = prepare(args.data, args.work, [settings["size"]])
     given, row = settings["given"], record["row"]
     overrides = {
         "paths.train": str(paths[f"train-{settings['size']}-{given}"]),
@@ -92,7 +95,7 @@ def run(args: argparse.Namespace, paths: dict[str, Path], record: results.Record
     if args.forms:
         test = forms(load(paths[f"test-{given}"]))
         found["forms"] = {form: score(nlp, docs) for form, docs in test.items()}
-    return {**record, **found}
+    return found
 
 
 def table(records: Sequence[results.Record]) -> str:
@@ -126,28 +129,15 @@ def table(records: Sequence[results.Record]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        print(table([x for x in results.read([args.results]) if x["kind"] == "recipe"]))
+        print(table(results.of_kind(args.results, KIND)))
         return 0
     runtime.start(args.gpu_id, args.threads)
-    paths = prepare(args.data, args.work, args.sizes)
-    done = {results.run_key(x) for x in results.read([args.results]) if x["kind"] == "recipe"}
-    for seed in args.seeds:
-        for size in args.sizes:
-            for given in args.given:
-                for row in args.rows:
-                    settings = {
-                        "given": given, "size": size, "encoder": Path(args.encoder).name,
-                        "set": args.set,
-                    }  # fmt: skip
-                    record = {
-                        "kind": "recipe", "data": "few-nerd", "row": row, "seed": seed,
-                        "settings": settings,
-                    }  # fmt: skip
-                    if results.run_key(record) in done:
-                        continue
-                    record = run(args, paths, record)
-                    results.append(args.results, record)
-                    print(table([record]).splitlines()[-1], flush=True)
+    shared = {"encoder": Path(args.encoder).name, "set": args.set}
+    identities = [
+        results.identity("few-nerd", row, seed, given=given, size=size, **shared)
+        for seed, size, given, row in product(args.seeds, args.sizes, args.given, args.rows)
+    ]
+    results.run_missing(args, KIND, identities, run, table)
     return 0
 
 

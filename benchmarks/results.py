@@ -1,8 +1,9 @@
 """The results file: one JSON object a line, appended by any number of processes."""
 
+import argparse
 import fcntl
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,31 @@ def read(paths: Iterable[Path]) -> list[Record]:
     return records
 
 
+def of_kind(path: Path, kind: str) -> list[Record]:
+    return [record for record in read([path]) if record["kind"] == kind]
+
+
+def identity(data: str, row: str, seed: int, **settings: Any) -> Record:
+    """What tells a run from others."""
+    return {"data": data, "row": row, "seed": seed, "settings": settings}
+
+
 def run_key(record: Record) -> str:
     """The same for two records of the same row, data set, seed and settings."""
     return json.dumps([record[k] for k in ("data", "row", "seed", "settings")], sort_keys=True)
+
+
+def run_missing(
+    args: argparse.Namespace,
+    kind: str,
+    identities: Iterable[Record],
+    run: Callable[[argparse.Namespace, Record], Record],
+    table: Callable[[list[Record]], str],
+) -> None:
+    """Make the runs that ``args.results`` has no record of, append what they find, and print it."""
+    done = {run_key(record) for record in of_kind(args.results, kind)}
+    for named in identities:
+        if run_key(named) not in done:
+            record = {"kind": kind, **named, **run(args, named)}
+            append(args.results, record)
+            print(table([record]), flush=True)
