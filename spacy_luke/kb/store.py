@@ -64,7 +64,7 @@ class Store:
             except KnowledgeBaseError:
                 if not opened:
                     time.sleep(_GAP)
-                if identity(folder)[:2] == opened[:2]:
+                if identity(folder) == opened:
                     raise
                 # Another process has replaced it while it was read.
 
