@@ -75,9 +75,10 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def fit_row(
-    args: argparse.Namespace, paths: dict[str, Path], seed: int, names: Names | None
+    args: argparse.Namespace, paths: dict[str, Path], lang: str, seed: int, names: Names | None
 ) -> tuple[Language, results.Record]:
     overrides = {
+        "nlp.lang": lang,
         "paths.train": str(paths["train"]),
         "paths.dev": str(paths["dev"]),
         "paths.encoder": args.encoder,
@@ -119,10 +120,15 @@ def add_names(nlp: Language, names: Names, **place: Any) -> Any:
 
 
 def baselines(
-    args: argparse.Namespace, paths: dict[str, Path], seed: int, names: Names, test: Sequence[Doc]
+    args: argparse.Namespace,
+    paths: dict[str, Path],
+    lang: str,
+    seed: int,
+    names: Names,
+    test: Sequence[Doc],
 ) -> results.Record:
     """The rows of one trained model."""
-    nlp, found = fit_row(args, paths, seed, None)
+    nlp, found = fit_row(args, paths, lang, seed, None)
     found["model"] = predicted(nlp, test)
     add_names(nlp, names)
     found["model, names"] = predicted(nlp, test)
@@ -131,7 +137,7 @@ def baselines(
     ner.overwrite = False
     add_names(nlp, names, before="luke_ner")
     found["names, model"] = predicted(nlp, test)
-    alone = spacy.blank("en")
+    alone = spacy.blank(lang)
     add_names(alone, names)
     found["names alone"] = predicted(alone, test)
     return found
@@ -140,6 +146,7 @@ def baselines(
 def with_list(
     args: argparse.Namespace,
     paths: dict[str, Path],
+    lang: str,
     seed: int,
     names: Names,
     which: str,
@@ -147,7 +154,7 @@ def with_list(
 ) -> results.Record:
     """The row whose input is the list."""
     seen = random.Random(seed).sample(names, len(names) // 2) if which == "half" else names
-    nlp, found = fit_row(args, paths, seed, seen)
+    nlp, found = fit_row(args, paths, lang, seed, seen)
     if which == "half":
         found["known, half of the names"] = predicted(nlp, test)
         nlp.get_pipe("known_names").set_names(names)  # type: ignore[attr-defined]
@@ -163,15 +170,15 @@ def with_list(
 
 def run(args: argparse.Namespace, named: results.Record) -> results.Record:
     name, which, seed = named["data"], named["row"], named["seed"]
-    paths = data_of(args, name, named["settings"]["size"])
+    paths, lang = data_of(args, name, named["settings"]["size"]), SOURCES[name].lang
     train_docs, test = load(paths["train"]), load(paths["test"])
     if which == "none":
         names = names_of(args, name, "full", train_docs)
         names = as_annotated(names, train_docs, SOURCES[name])
-        found = baselines(args, paths, seed, names, test)
+        found = baselines(args, paths, lang, seed, names, test)
     else:
         names = names_of(args, name, which, train_docs)
-        found = with_list(args, paths, seed, names, which, test)
+        found = with_list(args, paths, lang, seed, names, which, test)
     return {**found, "gold": items(test), "n_docs": len(test)}
 
 

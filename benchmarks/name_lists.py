@@ -26,18 +26,20 @@ Names = list[dict[str, str]]
 
 class Source(NamedTuple):
     """data: of :data:`.datasets.DATA_SETS`. keep: its labels that are used; empty: all. names: a
-    file of the list, or a MediaWiki export, below ``--data``. label: of names without one."""
+    file of the list, or a MediaWiki export, below ``--data``. label: of names without one. lang: of
+    the data, by whose rules names are compared."""
 
     data: str
     keep: tuple[str, ...]
     names: str
     label: str
+    lang: str = "en"
 
 
 SOURCES = {
     "diseases": Source("bc5cdr", ("Disease",), "disease-ontology/kb.jsonl", "Disease"),
     "places": Source("politics", (), "geovirus-linking/kb.jsonl", "location"),
-    "german": Source("germeval", (), "wikipedia/itwiki-small-dump.xml.gz", UNLABELLED),
+    "german": Source("germeval", (), "wikipedia/itwiki-small-dump.xml.gz", UNLABELLED, "de"),
     "encyclopedia": Source("", (), "", UNLABELLED),
 }
 PROJECT = Path("project/data")
@@ -106,7 +108,7 @@ def as_annotated(names: Names, train: Sequence[Doc], source: Source) -> Names:
     names have in the training data."""
     if source.label != UNLABELLED:
         return names
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(source.lang)
     pipe: Any = nlp.add_pipe("known_names")
     pipe.set_names(names)
     gold = Counter[str]()

@@ -63,9 +63,11 @@ def names_cli(
     """
     msg = Printer()
     with exit_on_error(msg):
+        if label and replace is None and add is None:
+            raise ConfigError("--label is for names that are read by --set or --add.")
         removals = {
             "names": [] if remove is None else list(read_ids(remove)),
-            "ids": [] if remove_ids is None else list(read_ids(remove_ids)),
+            "ids": [] if remove_ids is None else [x.strip() for x in read_ids(remove_ids)],
             "labels": remove_label or [],
         }
         is_edit = add is not None or any(removals.values())
@@ -107,12 +109,15 @@ def _find_list(path: Path, component: str) -> tuple[Path, str]:
     if len(names) != 1:
         hint = " Choose one by --component." if names else ""
         raise ConfigError(f"PIPELINE: {_names_of(path, names)}{hint}")
-    return path / names[0] / FOLDER, config["nlp"]["lang"]
+    folder = path / names[0]
+    if not (folder / "cfg").is_file():
+        raise ConfigError(f"PIPELINE: {path} was saved without its component {names[0]!r}.")
+    return folder / FOLDER, config["nlp"]["lang"]
 
 
 def _open(folder: Path, lang: str) -> NameList:
-    """The list in a folder, which is compared with its hashes; empty if there is none."""
-    if not (folder / META).is_file():
+    """The list in a folder, which is compared with its hashes; empty if there is no folder."""
+    if not folder.exists():
         return NameList.build((), lang)
     verify(folder, NAMES)
     return NameList.open(folder)

@@ -97,7 +97,7 @@ def _read_csv(
     path: Path, required: Sequence[str], optional: Sequence[str]
 ) -> Iterator[tuple[str, Mapping[str, object]]]:
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        reader = csv.reader(_decoded(file, path), strict=True)
+        reader = csv.reader(_decoded(file, path), strict=True, skipinitialspace=True)
         header: list[str] = []
         try:
             for row in reader:

@@ -27,11 +27,6 @@ class Known(NamedTuple):
     labels: Array
     titles: Sequence[str]
 
-    def take(self, keep: Array) -> "Known":
-        """Some of the spans. keep: a mask."""
-        titles = [self.titles[int(i)] for i in np.flatnonzero(keep)]
-        return Known(self.docs[keep], self.starts[keep], self.ends[keep], self.labels[keep], titles)
-
 
 class KnownFeatures(NamedTuple):
     """What is known of candidates, in rows of different lengths.
@@ -119,16 +114,20 @@ def _overlapping(spans: Array, of_doc: Array, known: Known) -> tuple[Array, Arra
         nothing = np.zeros(0, dtype=np.int64)
         return nothing, nothing, nothing.astype(bool), nothing.astype(bool)
     # Candidates by place: their starts are counted over the batch, so that documents are apart.
+    # Those of about one width are searched together: a wide one may begin far before a known span.
     stride = int(max(spans.max(), known.ends.max())) + 1
-    place = of_doc * stride + spans[:, 0]
-    order = np.argsort(place, kind="stable")
-    widest = int((spans[:, 1] - spans[:, 0]).max())
-    base = known.docs * stride
-    low = np.searchsorted(place[order], base + np.maximum(known.starts - widest + 1, 0))
-    high = np.maximum(np.searchsorted(place[order], base + known.ends), low)
-    rows, hits = order[ranges(low, high)], np.repeat(np.arange(len(known.docs)), high - low)
-    overlap = spans[rows, 1] > known.starts[hits]
-    rows, hits = rows[overlap], hits[overlap]
+    place, base = of_doc * stride + spans[:, 0], known.docs * stride
+    width = np.ceil(np.log2(np.maximum(spans[:, 1] - spans[:, 0], 1))).astype(np.int64)
+    pairs = []
+    for size in np.unique(width).tolist():
+        candidates = np.flatnonzero(width == size)
+        order = candidates[np.argsort(place[candidates], kind="stable")]
+        low = np.searchsorted(place[order], base + np.maximum(known.starts - 2**size + 1, 0))
+        high = np.maximum(np.searchsorted(place[order], base + known.ends), low)
+        found = order[ranges(low, high)], np.repeat(np.arange(len(known.docs)), high - low)
+        overlap = spans[found[0], 1] > known.starts[found[1]]
+        pairs.append([x[overlap] for x in found])
+    rows, hits = (np.concatenate(x) for x in zip(*pairs))
     starts, ends = spans[rows].T
     inside = (starts >= known.starts[hits]) & (ends <= known.ends[hits])
     around = (starts <= known.starts[hits]) & (ends >= known.ends[hits])

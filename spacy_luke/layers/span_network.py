@@ -7,6 +7,7 @@ all candidates, and only the best k become entity inputs, with probe attention.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -124,7 +125,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         return self.place(encoder, query).fits
 
     def score(self, run: EncoderRun, head: Head, query: SpanQuery) -> SpanScores:
-        placed, known = self.place(run.node, query), _KnownInput(run, head, query.known)
+        placed, known = self.place(run.node, query), _KnownInput(run, head, query)
         no_scores = SpanScores(_NO_ROWS, run.zeros(0, head.n_classes), _NO_ROWS, run.zeros(0))
         parts = [no_scores]
         if self.mode == "two-stage":
@@ -197,14 +198,17 @@ class _KnownInput:
     """What is known of candidates, in the calls of the network: the entity's own row instead of
     [MASK] where the encoder has one, and logits that are added."""
 
-    def __init__(self, run: EncoderRun, head: Head, known: KnownFeatures | None):
+    def __init__(self, run: EncoderRun, head: Head, query: SpanQuery):
+        known = query.known
         self.run, self.known = run, known
         has_prior = known is not None and len(known.features) > 0
         self.prior = head.part("known", NamePrior) if has_prior else None
         self.offsets = self.ids = None
         if known is not None and known.titles:
             encoder = run.encoder
-            self.offsets, self.ids = known.rows_of(encoder.entities.find, encoder.mask_id)
+            language = query.docs[0].vocab.lang or None
+            find = partial(encoder.entities.find, language=language)
+            self.offsets, self.ids = known.rows_of(find, encoder.mask_id)
 
     def asked(self, rows: Array) -> Array:
         """The numbers of the rows whose candidates are known spans; in training, of which something

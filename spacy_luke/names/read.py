@@ -1,7 +1,7 @@
 """Names from files: records, patterns of spaCy's rulers, knowledge bases and saved lists."""
 
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from ..kb.layout import META as KB_META
 from ..kb.read_records import check_keys, count_unread, read_records
 from ..kb.store import Store
 from ..kb.tables import Tables
+from ..kb.whole_words import words
 from .layout import META
 from .listed_name import ListedName
 from .name_list import NameList
@@ -80,6 +81,8 @@ def _names(
             f"{where}: label is missing or empty. Add it, or give a label for all names without."
         )
     identifier = values.get("id")
+    if isinstance(identifier, str):
+        identifier = identifier.strip()
     checked_id = "" if identifier in (None, "") else check_id(identifier, where)
     if "pattern" in values:
         count_unread(values, where, PATTERN_KEYS, findings)
@@ -101,23 +104,35 @@ def _aliases(value: object, where: str) -> list[object]:
 
 
 def _pattern_texts(pattern: object, where: str, findings: Findings) -> list[object]:
-    """The text of a phrase pattern, or of a token pattern that is plain text; otherwise counted."""
+    """The text of a phrase pattern, and those of a token pattern that is plain text; others are
+    counted."""
     if isinstance(pattern, str):
         return [pattern]
     if not isinstance(pattern, list) or not all(isinstance(x, Mapping) for x in pattern):
         raise CorpusError(
             f"{where}: pattern is {pattern!r}. It must be a text or a list of token patterns."
         )
-    words = [
+    texts = [
         value
         for token in pattern
         for key, value in token.items()
         if len(token) == 1 and key.upper() in _TEXTS and isinstance(value, str)
     ]
-    if not words or len(words) < len(pattern):
+    if not texts or len(texts) < len(pattern):
         findings.add(SKIPPED, where)
         return []
-    return [" ".join(words)]
+    return [*dict.fromkeys([" ".join(texts), _unspaced(texts)])]
+
+
+def _unspaced(tokens: Sequence[str]) -> str:
+    """The tokens, which a pattern finds with and without white space between them, in one text:
+    without it wherever a tokeniser would cut there (``McDonald``, ``'s``)."""
+    text = tokens[0]
+    for token in tokens[1:]:
+        ends = text[-1:] + token[:1]
+        is_cut = len(list(words(ends))) > 1 or len({x.isdigit() for x in ends}) > 1
+        text += token if is_cut else f" {token}"
+    return text
 
 
 def _names_of_kb(path: Path, label: str) -> Iterator[ListedName]:

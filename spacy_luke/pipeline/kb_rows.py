@@ -9,7 +9,7 @@ from ..model.packing import Array
 from ..vocab.entity_vocab import EntityVocab
 
 
-def known_rows(
+def kb_rows(
     kb: MappedKB, entities: EntityVocab, rows: Sequence[int], language: str | None
 ) -> Array:
     """(n,) the ids in ``entities`` of the entities in some rows of a knowledge base, or -1. An

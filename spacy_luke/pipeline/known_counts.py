@@ -1,7 +1,7 @@
 """What a list of names is worth on annotated data: counted, reported, and a prior of the model."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,8 +16,7 @@ Array = np.ndarray
 _WORST = 8
 _WRONG_AT_LEAST = 3
 _OWN_ANNOTATIONS = 0.98
-"""A list that is right, and complete, in a larger share of the data was made from its annotations:
-lists made from something else are not."""
+"""A list that has a larger share of the entities of the data was probably made from them."""
 
 
 @dataclass
@@ -27,25 +26,31 @@ class KnownCounts:
     known_labels: of the list; classes: of the component, the last of them "no entity".
     found: (2, n_known_labels, n_classes) known spans by the class of the equal candidate: those
         that are not inside a longer one, and the others.
-    n_words, of_class: words, and gold entities by class. n_named: entities that are known spans.
-    wrong, right: texts of the former kind that are no entity, or one.
+    n_words: of the data. of_class: candidates that are entities, by class. n_gold: all entities;
+        n_named: those that are known spans.
+    wrong, right: texts of known spans that are not inside a longer one, and no entity, or one.
+    ids: of known spans.
     """
 
     known_labels: Sequence[str]
     classes: Sequence[str]
     n_words: int = 0
+    n_gold: int = 0
     n_named: int = 0
     found: Array = field(init=False)
     of_class: Array = field(init=False)
     wrong: Counter[str] = field(default_factory=Counter)
     right: Counter[str] = field(default_factory=Counter)
+    ids: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.found = np.zeros((2, len(self.known_labels), len(self.classes)))
         self.of_class = np.zeros(len(self.classes))
 
-    def add(self, query: SpanQuery, targets: Targets) -> None:
-        """Count a batch. Candidates that are not annotated are left out."""
+    def add(self, query: SpanQuery, targets: Targets, n_gold: int) -> None:
+        """Count a batch. n_gold: its entities, candidates or not. Candidates that are not annotated
+        are left out."""
+        self.n_gold += n_gold
         classes, annotated = targets
         nil = len(self.classes) - 1
         self.n_words += sum(len(doc) for doc in query.docs)
@@ -53,6 +58,7 @@ class KnownCounts:
         self.of_class += np.bincount(classes[gold], minlength=len(self.classes))
         if query.known is None:
             return
+        self.ids.update(query.known.titles)
         n_labels = len(self.known_labels)
         owner = np.repeat(np.arange(len(classes)), query.known.counts)
         used = (query.known.features < 2 * n_labels) & annotated[owner]
@@ -86,35 +92,36 @@ class KnownCounts:
         logits[:2] = np.where(total > 0, ratio - ratio[..., [nil]], 0)
         return logits.reshape(-1, len(self.classes))
 
-    def report(self, name: str, key: str) -> None:
+    def report(self, name: str, key: str, has_row: Callable[[str], bool]) -> None:
         """Log how often known spans are entities, by label, with the worst names: as a warning if
-        some are none."""
+        some are none. has_row: whether the encoder has a row of an id."""
         if not self.n_known:
             LOGGER.warning(
                 "%s: no document of the training data has a span in the group %r, so nothing can "
                 "be learned from it. The component that writes it must be before %s, in [training] "
-                "annotating_components, and not in frozen_components if it reads its list at "
-                "initialisation.",
+                "annotating_components, and have its names (or, if it is a model, be trained and "
+                "frozen) before this one is initialised.",
                 *(name, key, name),
             )
             return
-        log_lost(self.wrong.total(), "%s: %s.", name, "; ".join(self._lines(key)))
-        n_gold = self.of_class.sum()
-        right, n_known = self.right.total(), self.n_known
-        if min(right, self.n_named) >= _OWN_ANNOTATIONS * max(n_known, n_gold):
+        log_lost(self.wrong.total(), "%s: %s.", name, "; ".join(self._lines(key, has_row)))
+        if self.n_named >= _OWN_ANNOTATIONS * max(self.n_gold, 1):
             LOGGER.warning(
-                "%s: %d of %d spans of the group %r are entities of the training data, and %d of "
-                "its %d entities are in the group. A list made from these annotations is always "
-                "right here, but not on other text: make it from another source.",
-                *(name, right, n_known, key, self.n_named, n_gold),
+                "%s: %d of the %d entities of the training data are in the group %r. If its list "
+                "was made from these annotations, it knows much less of other text: make it from "
+                "another source.",
+                *(name, self.n_named, self.n_gold, key),
             )
 
-    def _lines(self, key: str) -> Iterator[str]:
+    def _lines(self, key: str, has_row: Callable[[str], bool]) -> Iterator[str]:
         total = self.right.total()
         yield (
             f"{total} of {self.n_known} spans of the group {key!r} are entities of the training "
-            f"data, {self.n_named} of its {int(self.of_class.sum())} entities are in the group"
+            f"data, {self.n_named} of its {self.n_gold} entities are in the group"
         )
+        if self.ids:
+            n_rows = sum(map(has_row, self.ids))
+            yield f"the encoder has rows of {n_rows} of their {len(self.ids)} ids"
         for label, counts in zip(self.known_labels, self.found[0]):
             if counts.sum():
                 found = [

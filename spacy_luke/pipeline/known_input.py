@@ -18,13 +18,14 @@ HIDDEN = 0.3
 
 
 def read_known(docs: Sequence[Doc], key: str, labels: Sequence[str]) -> Known:
-    """The known spans of documents: those of a spans group. A document without it has none.
+    """The known spans of documents: those of a spans group. A document without it has none. Ids are
+    ``kb_id_``, or ``id_``, where ``span_ruler`` writes them.
 
     labels: those that the head has learned. Spans without tokens are left out.
     """
     numbers = {label: i for i, label in enumerate(labels)}
     rows = [
-        (i, span.start, span.end, numbers.get(span.label_, -1), span.kb_id_)
+        (i, span.start, span.end, numbers.get(span.label_, -1), span.kb_id_ or span.id_)
         for i, doc in enumerate(docs)
         for span in doc.spans.get(key, ())
         if span.end > span.start

@@ -1,5 +1,6 @@
 """``known_names``: finds the names of a list in texts."""
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -108,8 +109,8 @@ class KnownNames(HasSettings, Pipe):
         """
         findings = Findings()
         saved = _saved_list(names)
-        if saved is not None and saved.lang == self.vocab.lang:
-            self.names = saved
+        if saved is not None:
+            self.names = self._in_my_language(saved)
             findings.counts["names"] = len(saved.forms)
         else:
             read = _read(names, findings, label)
@@ -193,11 +194,14 @@ class KnownNames(HasSettings, Pipe):
     # Files
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the settings (see :func:`.save_settings`), and the list to the folder ``names``."""
+        """Write the settings (see :func:`.save_settings`), and the list to the folder ``names``. If
+        that is excluded, there is none afterwards."""
         path, exclude = Path(path), tuple(exclude)
         path.mkdir(parents=True, exist_ok=True)
         if FOLDER not in exclude:
             self.names.to_disk(path / FOLDER)
+        elif (path / FOLDER).exists():
+            shutil.rmtree(path / FOLDER)
         save_settings(path, self.cfg)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "KnownNames":
@@ -210,7 +214,7 @@ class KnownNames(HasSettings, Pipe):
         if FOLDER in exclude:
             return self
         if (path / FOLDER).exists():
-            self.names = NameList.open(path / FOLDER)
+            self.names = self._in_my_language(NameList.open(path / FOLDER))
         else:
             self.names = NameList.build((), self.vocab.lang)
             LOGGER.warning("%s was saved without its list: it has no names.", self.name)
@@ -226,8 +230,13 @@ class KnownNames(HasSettings, Pipe):
         parts = srsly.msgpack_loads(data)
         self.cfg.update(parts["cfg"])
         if FOLDER in parts and FOLDER not in tuple(exclude):
-            self.names = NameList.from_bytes(parts[FOLDER])
+            self.names = self._in_my_language(NameList.from_bytes(parts[FOLDER]))
         return self
+
+    def _in_my_language(self, names: NameList) -> NameList:
+        """A list normalised by the rules of the pipeline's language."""
+        lang = self.vocab.lang
+        return names if names.lang == lang else NameList.build(names, lang)
 
 
 def _saved_list(names: Names) -> NameList | None:

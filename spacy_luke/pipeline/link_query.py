@@ -10,7 +10,7 @@ from ..kb.knowledge_base import MappedKB
 from ..layers.candidate_scorer import CandidateQuery, only_rows, uses_rows
 from ..layers.task_layer import encoder_below, encoder_of
 from .entity_vectors import EntityVectors
-from .known_rows import known_rows
+from .kb_rows import kb_rows
 
 Array = np.ndarray
 
@@ -45,6 +45,6 @@ def with_entities(
         made = vectors.of(kb, encoder_below(model), rows, learning)
         query = replace(query, vectors=made)
     if uses_rows(model):
-        known = known_rows(kb, encoder_of(model).entities, rows, kb.vocab.lang)
+        known = kb_rows(kb, encoder_of(model).entities, rows, kb.vocab.lang)
         query = replace(query, known_rows=known)
     return query

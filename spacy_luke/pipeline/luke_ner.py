@@ -12,9 +12,10 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model, NumpyOps
 from thinc.types import Ragged
 
+from ..errors import ConfigError
 from ..layers.span_network import NIL, SpanQuery, SpanScores, set_prior
 from ..layers.span_scorer import NODE
-from ..layers.task_layer import head_of
+from ..layers.task_layer import encoder_of, head_of
 from ..metrics.answers import Answers
 from ..metrics.ner import luke_ner_score, ner_answers
 from ..report import LOGGER
@@ -144,6 +145,11 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     ) -> None:
         super().__init__(vocab, model, name, scorer, **{"known": None, "known_bias": 0.0, **cfg})
         self.suggester = suggester
+        if self.known == self.key:
+            raise ConfigError(
+                f"{name}.known is {self.known!r}, the spans group that {name} itself writes. Give "
+                "the list another spans_key."
+            )
         self._warned_of_group = False
 
     @property
@@ -306,8 +312,11 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         counts = KnownCounts(self._known_labels, self._classes())
         for batch in minibatch(examples, 64):
             query = self._query([eg.predicted for eg in batch])
-            counts.add(query, self._targets(batch, query))
-        counts.report(self.name, key)
+            gold = gold_spans(batch, self._gold_key)
+            n_gold = len(gold.labels) + int(gold.n_misaligned.sum())
+            counts.add(query, self._targets(batch, query), n_gold)
+        find, language = encoder_of(self.model).entities.find, self.vocab.lang or None
+        counts.report(self.name, key, lambda x: find(x, language) is not None)
         if self._known_labels:
             set_prior(self.model, counts.prior())
 

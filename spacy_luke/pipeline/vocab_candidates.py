@@ -20,7 +20,7 @@ from ..layers.listener import encoder_node
 from ..layers.task_layer import encoder_below, head_of, scorer_of
 from ..model.packing import Array
 from ..vocab.entity_vocab import EntityVocab
-from .known_rows import known_rows
+from .kb_rows import kb_rows
 from .masked_entities import mask_states
 
 _BLOCK = 65_536
@@ -74,7 +74,7 @@ class VocabCandidates:
         """Found once for a knowledge base and a vocabulary."""
         shared, vocab = self._shared, encoder.entities
         if shared is None or shared.tables is not kb.tables or shared.vocab is not vocab:
-            ids = known_rows(kb, vocab, range(len(kb.tables.ids)), kb.vocab.lang)
+            ids = kb_rows(kb, vocab, range(len(kb.tables.ids)), kb.vocab.lang)
             rows = np.flatnonzero(ids >= 0)
             if not len(rows):
                 raise ConfigError(

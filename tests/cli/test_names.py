@@ -1,7 +1,5 @@
 """``spacy luke names``: the list of a saved pipeline is replaced, extended, reduced."""
 
-import shutil
-
 import pytest
 import spacy
 from typer.testing import CliRunner
@@ -43,7 +41,7 @@ def test_names_of_a_saved_pipeline_are_changed(pipeline, tmp_path):
     assert "names: 5" in output and "Saved" in output
     assert found(pipeline) == ["Ada", "Bo", "Countess", "in", "London"]
     (tmp_path / "names.txt").write_text("Bo\nnobody\n")
-    (tmp_path / "ids.txt").write_text("Q1\n")
+    (tmp_path / "ids.txt").write_text(" Q1 \n")
     output = run(
         pipeline, "--remove", tmp_path / "names.txt", "--remove-ids", tmp_path / "ids.txt",
         "--remove-label", "X", "--remove-label", "Y",
@@ -75,7 +73,6 @@ def test_a_pipeline_saved_without_its_list_gets_one(tmp_path):
     nlp.meta["performance"] = {"ents_f": 0.5}
     nlp.to_disk(tmp_path / "model")
     pipe = nlp.get_pipe("known_names")
-    shutil.rmtree(tmp_path / "model" / "known_names")
     pipe.to_disk(tmp_path / "model" / "known_names", exclude=["names"])
     assert found(tmp_path / "model") == []
     assert run(tmp_path / "model") == "names: 0"
@@ -97,6 +94,14 @@ def test_mistakes_are_one_message(pipeline, tmp_path):
     assert "SHA-256" in run(pipeline, "--add", good, status=1)
     run(pipeline, "--set", good)
     assert found(pipeline) == ["Ada", "Countess", "London"]
+    assert "--label is for names" in run(pipeline, "--label", "X", status=1)
+    (pipeline / "known_names" / "names" / "names.json").unlink()
+    for args in ((), ("--add", good)):
+        assert "names.json" in run(pipeline, *args, status=1)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("known_names").set_names(NAMES)
+    nlp.to_disk(tmp_path / "without", exclude=["known_names"])
+    assert "saved without its component" in run(tmp_path / "without", "--add", good, status=1)
 
 
 def test_several_components_are_told_apart(tmp_path):

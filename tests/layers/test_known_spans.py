@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 
 from spacy_luke.layers.known_spans import RELATIONS, Known, known_features
@@ -66,7 +68,8 @@ def test_it_equals_a_comparison_of_all_pairs():
 
     def draw(n, *more):
         docs, starts = np.sort(rng.integers(0, 3, n)), rng.integers(0, 12, n)
-        return np.stack([docs, starts, starts + rng.integers(1, 6, n), *more], 1)
+        widths = np.where(rng.random(n) < 0.2, 15, rng.integers(1, 6, n))
+        return np.stack([docs, starts, starts + widths, *more], 1)
 
     candidates = draw(60)
     spans = [(*row, "") for row in draw(25, rng.integers(0, 3, 25)).tolist()]
@@ -84,6 +87,20 @@ def test_it_equals_a_comparison_of_all_pairs():
     ):
         near = [x for x in spans if x[0] == doc and x[1] < end and x[2] > start]
         assert set(found) == {(relation(doc, (start, end), x[1:3]), x[3]) for x in near}
+
+
+def test_a_name_as_long_as_the_document_makes_no_pairs_of_all_spans():
+    n = 4000
+    starts = np.arange(n)
+    table = [(0, i, j) for i in range(n) for j in range(i + 1, min(i + 9, n + 1))] + [(0, 0, n)]
+    table = np.asarray(table)
+    spans = [(0, i, i + 1, 0, "") for i in starts[::5].tolist()] + [(0, 0, n, 0, "")]
+    tracemalloc.start()
+    found = known_features(table[:, 1:], table[:, 0], known(*spans), 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.asked.sum() == len(spans)
+    assert peak < 64 * 2**20  # all pairs: 205 MB for each array of them
 
 
 def test_rows_of_the_entity_table():

@@ -41,6 +41,14 @@ def test_json_lines_and_csv(tmp_path):
     assert read(path) == expected
 
 
+def test_spaces_around_values_of_csv_and_of_ids_mean_nothing(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('name, label, id\nAda, "PERSON", Q1 \nBo,DOG, \n', "utf8")
+    assert read(path) == [("Ada", "PERSON", "Q1"), ("Bo", "DOG", "")]
+    record = {"name": "Ada", "label": "PERSON", "id": " Q1"}
+    assert read(write_jsonl(tmp_path / "a.jsonl", [record])) == [("Ada", "PERSON", "Q1")]
+
+
 def test_a_label_for_names_without(tmp_path):
     path = write_jsonl(tmp_path / "a.jsonl", [{"name": "Ada"}, {"name": "Bo", "label": "DOG"}])
     assert read(path, "PERSON") == [("Ada", "PERSON", ""), ("Bo", "DOG", "")]

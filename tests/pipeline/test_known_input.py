@@ -191,6 +191,29 @@ def test_a_name_that_does_not_fit_is_not_asked_and_shifts_nothing(bert_dir):
     assert set(plain) == set(long)
 
 
+def test_ids_of_rulers_and_titles_in_the_language_of_the_pipeline_have_rows(
+    luke_dir, make_checkpoint, caplog
+):
+    """``span_ruler`` writes ``id_``; tables of several languages have ``en:London``."""
+    for directory in (luke_dir, make_checkpoint("mluke")):
+        nlp = make_ner(directory, known="known", mode="probe")
+        examples = listed_examples(nlp)
+        london = [i for i, eg in enumerate(examples) if "London" in eg.predicted.text]
+        for i in london:
+            with_group(examples[i].predicted, [(5, 6, "place", x) for x in ("London", "nothing")])
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            nlp.initialize(lambda eg=examples: eg)
+        assert "the encoder has rows of 1 of their 2 ids" in caplog.text
+        doc = words(nlp, "Ada Lovelace was born in London .")
+        found = []
+        for ids in ({}, {"kb_id": "London"}, {"span_id": "London"}):
+            doc.spans["known"] = [Span(doc, 5, 6, label="place", **ids)]
+            found.append(asked(nlp, doc)[5, 6])
+        mask, kb_id, span_id = found
+        assert np.array_equal(kb_id, span_id) and not np.allclose(mask, kb_id, atol=1e-4)
+
+
 @pytest.mark.parametrize("mode", ["two-stage", "probe"])
 def test_ids_of_the_entity_table_enter_instead_of_the_mask(luke_dir, mode):
     nlp, _ = make_known(luke_dir, mode=mode)
@@ -301,14 +324,34 @@ def test_the_list_is_counted_and_ordinary_words_are_named(bert_dir, caplog):
     assert "mostly no entities: course (4)" in caplog.text
 
 
-def test_a_list_made_of_the_annotations_is_told(bert_dir, caplog):
+@pytest.mark.parametrize("ordinary", [False, True])
+def test_a_list_made_of_the_annotations_is_told(bert_dir, caplog, ordinary):
+    """Also if it is not always right."""
     nlp = make_ner(bert_dir, known="known")
     examples = make_examples(nlp)
     for eg in examples:
-        with_group(eg.predicted, [(x.start, x.end, x.label_, "") for x in eg.reference.ents])
+        spans = [(x.start, x.end, x.label_, "") for x in eg.reference.ents]
+        if ordinary:
+            spans += [
+                (i, i + 1, "x", "") for i, word in enumerate(eg.predicted) if word.text == "."
+            ]
+        with_group(eg.predicted, spans)
     with caplog.at_level(logging.WARNING):
         nlp.initialize(lambda: examples)
-    assert "A list made from these annotations is always right here" in caplog.text
+    assert "8 of the 8 entities of the training data are in the group 'known'" in caplog.text
+
+
+def test_entities_that_are_no_candidates_count_too(bert_dir, caplog):
+    """None of the entities that are longer than the suggester's spans is in the list."""
+    nlp = make_ner(bert_dir, known="known", suggester={**TWO_WORDS, "max_words": 1})
+    data = [ANNOTATED[2], ANNOTATED[0]]  # the University of Tokyo; Ada Lovelace, London
+    examples = make_examples(nlp, data)
+    with_group(examples[0].predicted, [])
+    with_group(examples[1].predicted, [(5, 6, "place", "")])
+    with caplog.at_level(logging.INFO):
+        nlp.initialize(lambda: examples)
+    assert "1 of its 3 entities are in the group" in caplog.text
+    assert "was made from these annotations" not in caplog.text
 
 
 def test_known_names_in_a_pipeline_trained_by_config(bert_dir, tmp_path):
@@ -320,11 +363,85 @@ def test_known_names_in_a_pipeline_trained_by_config(bert_dir, tmp_path):
     nlp.initialize(lambda: examples)
     head = head_of(nlp.get_pipe("luke_ner").model)
     assert head.config["known_labels"] == ["place"]
-    doc = nlp(words(nlp, "Halden is the capital of Norway ."))
-    assert not len(doc.spans["known_names"])
+    ner = nlp.get_pipe("luke_ner")
+    ner.nil_bias = -30.0  # nothing but what the list says is found
+    set_prior(ner.model, np.where(np.arange(4) < 3, 50.0, -50.0) * np.eye(5)[:, :1])
+    text = "Halden is the capital of Norway ."
+    assert entities(nlp(words(nlp, text))) == []
     names.set_names([{"name": "Halden", "label": "place"}])
-    query, _ = nlp.get_pipe("luke_ner").predict([names(words(nlp, "Halden is a town ."))])
+    assert [(a, b) for a, b, _ in entities(nlp(words(nlp, text)))] == [(0, 1)]
+    nlp.to_disk(tmp_path)
+    for loaded in (spacy.load(tmp_path), without_list(nlp, tmp_path)):
+        found = [(a, b) for a, b, _ in entities(loaded(words(loaded, text)))]
+        assert found == [(0, 1)] * len(loaded.get_pipe("known_names").names)
+    names.set_names([])
+    assert entities(nlp(words(nlp, text))) == []
+
+
+def without_list(nlp, path):
+    """The pipeline saved without its list."""
+    nlp.get_pipe("known_names").to_disk(path / "known_names", exclude=["names"])
+    return spacy.load(path)
+
+
+def test_lists_of_one_letter_and_names_with_several_labels(bert_dir):
+    nlp = make_ner(bert_dir, known="known_names")
+    names = nlp.add_pipe("known_names", before="luke_ner")
+    names.set_names([{"name": x, "label": y} for x in ("e", "Tokyo") for y in ("place", "name")])
+    nlp.config["training"]["annotating_components"] = ["known_names"]
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    head = head_of(nlp.get_pipe("luke_ner").model)
+    assert head.config["known_labels"] == ["name", "place"]
+    query, _ = nlp.get_pipe("luke_ner").predict([names(words(nlp, "e is not Tokyo ."))])
+    places = [tuple(x) for x in query.table[query.known.asked].tolist()]
+    assert places == [(0, 1), (3, 4)] and set(query.known.counts[query.known.asked]) == {2}
+
+
+def test_a_span_ruler_is_a_source(bert_dir, caplog):
+    """Sourced and frozen, because spaCy empties a ruler that is initialised."""
+    source = spacy.blank("en")
+    source.add_pipe("span_ruler").add_patterns([{"label": "place", "pattern": "Tokyo"}])
+    nlp = make_ner(bert_dir, known="ruler")
+    nlp.add_pipe("span_ruler", source=source, before="luke_ner")
+    nlp.config["training"]["annotating_components"] = ["span_ruler"]
+    nlp.config["training"]["frozen_components"] = ["span_ruler"]
+    examples = make_examples(nlp)
+    with nlp.select_pipes(disable=["span_ruler"]):
+        nlp.initialize(lambda: examples)
+    ner = nlp.get_pipe("luke_ner")
+    assert head_of(ner.model).config["known_labels"] == ["place"]
+    query, _ = ner.predict([nlp.get_pipe("span_ruler")(words(nlp, "Tokyo is here"))])
     assert query.known.asked.sum() == 1
+
+
+@pytest.mark.parametrize("is_trained", [True, False])
+def test_another_ner_is_a_source_if_it_is_trained_before(bert_dir, caplog, trained_nlp, is_trained):
+    nlp = make_ner(bert_dir, known="other")
+    if is_trained:
+        trained_nlp.get_pipe("luke_ner").known = None
+        nlp.add_pipe("luke_ner", name="other", source=trained_nlp, before="luke_ner")
+        trained_nlp.get_pipe("luke_ner").known = "known"
+    else:
+        block = {"model": nlp.get_pipe_config("luke_ner")["model"]}
+        nlp.add_pipe("luke_ner", name="other", config=block, before="luke_ner")
+    nlp.get_pipe("other").spans_key = "other"
+    nlp.config["training"]["annotating_components"] = ["other"]
+    nlp.config["training"]["frozen_components"] = ["other"] if is_trained else []
+    examples = make_examples(nlp)
+    with (
+        caplog.at_level(logging.WARNING),
+        nlp.select_pipes(disable=["other"] if is_trained else []),
+    ):
+        nlp.initialize(lambda: examples)
+    labels = head_of(nlp.get_pipe("luke_ner").model).config.get("known_labels", [])
+    assert bool(labels) == is_trained
+    assert ("if it is a model, be trained and frozen" in caplog.text) != is_trained
+
+
+def test_its_own_group_is_no_source(bert_dir):
+    with pytest.raises(ConfigError, match="the spans group that luke_ner itself writes"):
+        make_ner(bert_dir, known="luke_ner")
 
 
 def test_a_missing_group_is_told_once_and_an_empty_one_is_not(trained_nlp, caplog):

@@ -68,6 +68,26 @@ def test_a_span_ruler_in_its_place_writes_the_same_group():
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        (["mcdonald", "'s"], "At McDonald's."),
+        (["$", "5"], "It cost $5."),
+        (["5", "mg"], "She took 5mg, then 5 mg."),
+        (["covid", "-", "19"], "Covid-19 and covid - 19"),
+        (["san", "francisco"], "in San Francisco"),
+    ],
+)
+def test_patterns_of_several_tokens_are_found_where_a_span_ruler_finds_them(tokens, text):
+    patterns = [{"label": "X", "pattern": [{"LOWER": x} for x in tokens]}]
+    ruled = spacy.blank("en")
+    ruled.add_pipe("span_ruler").add_patterns(patterns)
+    ours, theirs = make(patterns)(text), ruled(text)
+    found = {(x.start, x.end, x.label_) for x in ours.spans["known_names"]}
+    expected = {(x.start, x.end, x.label_) for x in theirs.spans["ruler"]}
+    assert found >= expected and expected  # a text that is one token is found, too
+
+
 def test_names_come_and_go_without_training(tmp_path):
     nlp = make()
     pipe = nlp.get_pipe("known_names")
@@ -100,6 +120,16 @@ def test_saved_lists_and_lists_of_another_language(tmp_path):
         assert pipe.set_names(tmp_path / "en").counts["names"] == 1
         assert pipe.names.lang == lang
         assert [x[0] for x in spans(nlp("Ada"))] == expected
+
+
+def test_a_component_of_another_language_is_normalised_again(tmp_path):
+    pipe = make([{"name": "Adas", "label": "X"}]).get_pipe("known_names")
+    pipe.to_disk(tmp_path)
+    for read in (lambda x: x.from_disk(tmp_path), lambda x: x.from_bytes(pipe.to_bytes())):
+        nlp = spacy.blank("de")
+        other = read(nlp.add_pipe("known_names"))
+        assert other.names.lang == "de" and spans(nlp("Ada")) == []
+        assert [x[0] for x in spans(nlp("adas"))] == ["adas"]
 
 
 def test_a_component_without_names_warns_once(caplog):
@@ -188,6 +218,9 @@ def test_a_pipeline_saved_without_its_list(tmp_path, caplog):
     nlp.to_disk(tmp_path)
     pipe.to_disk(tmp_path / "alone", exclude=["names"])
     assert not (tmp_path / "alone" / "names").exists()
+    pipe.to_disk(tmp_path / "again")
+    pipe.to_disk(tmp_path / "again", exclude=["names"])  # nor is an earlier list left there
+    assert not (tmp_path / "again" / "names").exists()
     pipe.from_disk(tmp_path / "alone", exclude=["names"])
     assert len(pipe.names) == 4
     pipe.from_bytes(pipe.to_bytes(exclude=["names"]))
