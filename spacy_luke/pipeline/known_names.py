@@ -1,6 +1,5 @@
 """``known_names``: finds the names of a list in texts."""
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Config
 
+from ..files import remove_folder
 from ..kb.entity import Findings
 from ..names.build import EMPTY, NUL
 from ..names.find import FoundName, Match, find_names
@@ -201,7 +201,7 @@ class KnownNames(HasSettings, Pipe):
         if FOLDER not in exclude:
             self.names.to_disk(path / FOLDER)
         elif (path / FOLDER).exists():
-            shutil.rmtree(path / FOLDER)
+            remove_folder(path / FOLDER)
         save_settings(path, self.cfg)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "KnownNames":
