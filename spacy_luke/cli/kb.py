@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from wasabi import Printer
 
@@ -163,8 +164,8 @@ def _check_out(out: Path, force: bool) -> None:
 def _vector_maker(
     pipeline: str | None, text: str, half: bool, names: bool, gpu_id: int, code: Path | None
 ) -> Callable[[Path, Printer], None]:
-    """A function that adds vectors to a knowledge base. Everything is checked before one is
-    built."""
+    """A function that adds vectors to a knowledge base, in half precision also if it has such.
+    Everything is checked before one is built."""
     if text not in ("name", "description"):
         raise ConfigError(f"--text is {text!r}; use 'name' or 'description'.")
     if pipeline is None:
@@ -180,10 +181,12 @@ def _vector_maker(
 
     def make(folder: Path, msg: Printer) -> None:
         kb = MappedKB.open(folder, nlp.vocab)
-        n_made = make_vectors(nlp, kb, text, half)  # type: ignore[arg-type]
+        present = [x.dtype for x in (kb.tables.vectors, kb.tables.name_vectors) if x is not None]
+        keeps_half = half or np.dtype(np.float16) in present
+        n_made = make_vectors(nlp, kb, text, keeps_half)  # type: ignore[arg-type]
         msg.text(f"vectors made: {n_made:,} of {len(kb):,}")
         if names:
-            n_made = make_name_vectors(nlp, kb, half)
+            n_made = make_name_vectors(nlp, kb, keeps_half)
             msg.text(f"vectors of names made: {n_made:,} of {len(kb.tables.keys):,}")
         kb.to_disk(folder)
 

@@ -36,9 +36,10 @@ _MOST_CACHED = 50_000
 
 
 def find_encoder(nlp: Language, component: str | None = None) -> Model:
-    """The encoder, or listener, of a component; by default of the first that has one. Raises
-    ConfigError if there is none."""
-    for name, pipe in nlp.pipeline:
+    """The encoder, or listener, of a component; by default of the first ``luke_linker``, which will
+    use the vectors, else of the first that has one. Raises ConfigError if there is none."""
+    linkers = {x for x in nlp.pipe_names if nlp.get_pipe_meta(x).factory == "luke_linker"}
+    for name, pipe in sorted(nlp.pipeline, key=lambda x: x[0] not in linkers):
         model = getattr(pipe, "model", None)
         if isinstance(model, Model) and component in (None, name):
             for node in model.walk():

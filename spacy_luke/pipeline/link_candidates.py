@@ -9,9 +9,9 @@ from spacy.tokens import Span
 
 from ..annotations.candidates import get_allowed_ids
 from ..annotations.types import get_types
-from ..kb.candidates import FoundEntity, likeness
+from ..errors import InputError
+from ..kb.candidates import FoundEntity
 from ..kb.knowledge_base import MappedKB
-from ..kb.normalize import normalize_name
 from ..layers.candidate_scorer import FEATURES
 from ..report import LOGGER
 
@@ -55,8 +55,10 @@ def find_candidates(
 ) -> list[list[LinkCandidate]]:
     """The candidates of each mention, the best by prior and likeness first.
 
-    A mention with ``Span._.allowed_ids`` has these as candidates, whether or not an alias matches.
+    A mention with ``Span._.allowed_ids`` has these as candidates, whatever their aliases.
     one: used instead of ``batch`` if it is not None. batch_size: mentions per call of ``batch``.
+    Raises InputError if one of these functions returns something else than the candidates of every
+    mention.
     nearest: gives more candidates, by vectors of names, for the texts of mentions that are not
     equal to an alias. predicted: gives more, by row, that an encoder predicts for mentions.
     """
@@ -65,7 +67,14 @@ def find_candidates(
         found = [one(kb, mention) for mention in mentions]
     else:
         for i in range(0, len(mentions), batch_size):
-            found += batch(kb, mentions[i : i + batch_size])
+            part = mentions[i : i + batch_size]
+            of_part = list(batch(kb, part))
+            if len(of_part) != len(part):
+                raise InputError(
+                    f"get_candidates_batch returned candidates of {len(of_part)} mentions for "
+                    f"{len(part)}. It must return those of every mention, which may be none."
+                )
+            found += of_part
     by_row = [_by_row(kb, candidates) for candidates in found]
     unequal = [
         i for i, own in enumerate(by_row) if not any(x.likeness == 1.0 for x in own.values())
@@ -94,6 +103,11 @@ def _by_row(kb: MappedKB, found: Iterable[Candidate]) -> dict[int, LinkCandidate
         if row is not None and row not in candidates:
             # Candidates of other generators have a prior alone.
             prior = getattr(candidate, "prior", candidate.prior_prob)
+            if not np.isfinite(prior):
+                raise InputError(
+                    f"The prior of the candidate {candidate.entity_!r} is {prior}. The function "
+                    "that gets candidates must give a probability."
+                )
             alike = getattr(candidate, "likeness", 1.0)
             counted = getattr(candidate, "counted", prior > 0)
             candidates[row] = LinkCandidate(row, prior, alike, counted)
@@ -127,20 +141,20 @@ def _worth(candidate: LinkCandidate) -> float:
 def _allowed(
     kb: MappedKB, mention: Span, candidates: dict[int, LinkCandidate], unknown: list[str]
 ) -> list[LinkCandidate]:
-    """The candidates that the user allows. Ids that do not exist are added to ``unknown``."""
+    """The candidates that the user allows. Whatever they are called, they count as if their names
+    were equal to the mention. Ids that do not exist are added to ``unknown``."""
     allowed = get_allowed_ids(mention)
     if allowed is None:
         return list(candidates.values())
     rows = [kb.tables.ids.find(x) for x in allowed]
     unknown += [x for x, row in zip(allowed, rows) if row is None]
     known = list(dict.fromkeys(row for row in rows if row is not None))
-    named = [row for row in known if row not in candidates]
-    lang = kb.tables.lang
-    names = [normalize_name(kb.tables.names[row], lang) for row in named]
-    alike = likeness(normalize_name(mention.text, lang), names)
-    for row, value in zip(named, alike.tolist()):
-        candidates[row] = LinkCandidate(row, 0.0, value)
-    return [candidate for row, candidate in candidates.items() if row in set(known)]
+    return [
+        LinkCandidate(row, found.prior, 1.0, found.counted)
+        if (found := candidates.get(row)) is not None and found.likeness == 1.0
+        else LinkCandidate(row, 0.0, 1.0)
+        for row in known
+    ]
 
 
 def candidate_arrays(

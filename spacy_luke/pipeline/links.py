@@ -78,14 +78,16 @@ def gold_ids(
             yield gold.get(place_of((span.start_char, span.end_char)), set())
 
 
-def reference_links(eg: Example, key: str | None) -> dict[Place, set[str]]:
+def reference_links(
+    eg: Example, key: str | None, discard: Collection[str] = ()
+) -> dict[Place, set[str]]:
     """The annotated links of an example: the place of a mention, comparable with those of predicted
-    mentions -> its ids, which may be "NIL"."""
+    mentions -> its ids, which may be "NIL". discard: labels whose mentions do not count."""
     links: dict[Place, set[str]] = defaultdict(set)
     doc, place_of = eg.reference, common_places(eg, eg.reference)
     if is_annotated(doc, "ents"):
         for span in doc.ents if key is None else doc.spans.get(key, ()):
-            if span.kb_id_:
+            if span.kb_id_ and span.label_ not in discard:
                 links[place_of((span.start_char, span.end_char))].add(span.kb_id_)
     return links
 
@@ -115,12 +117,13 @@ def count_links(
     fit: Array,
     ids: TextTable,
     key: str | None,
+    discard: Collection[str],
 ) -> None:
     """Add to ``counts``: all predicted mentions, gold "NIL", gold links, and those that cannot be
     learned, by reason.
 
     by_doc: the mentions of each predicted document. rows: (n, K) of their candidates. fit: (n,)
-    whether a window contains a mention.
+    whether a window contains a mention. discard: labels whose mentions do not count.
     """
     row = 0
     for eg, mentions in zip(examples, by_doc, strict=True):
@@ -128,7 +131,7 @@ def count_links(
         row_of = {place_of((x.start_char, x.end_char)): row + i for i, x in enumerate(mentions)}
         row += len(mentions)
         counts["mentions"] += len(mentions)
-        for place, names in reference_links(eg, key).items():
+        for place, names in reference_links(eg, key, discard).items():
             if names == {NIL}:
                 counts["NIL"] += 1
                 continue
@@ -155,6 +158,8 @@ def report_links(name: str, counts: Mapping[str, int]) -> None:
             name,
             counts["mentions"],
         )
+    if not counts["gold"] + counts["NIL"]:
+        return
     found = counts["gold"] - sum(lost)
     log_lost(
         sum(lost),

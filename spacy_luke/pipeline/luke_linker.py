@@ -376,7 +376,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             examples = list(batch)
             query = self._mentions([eg.predicted for eg in examples], learning=False)
             fit = fits(self.model, query)
-            count_links(counts, examples, query.by_doc, query.rows, fit, ids, key)
+            discard = self.labels_discard
+            count_links(counts, examples, query.by_doc, query.rows, fit, ids, key, discard)
             if learns_types:
                 self._add_choices(choices, query, self._targets(examples, query)[0][:, 1:])
         report_links(self.name, counts)

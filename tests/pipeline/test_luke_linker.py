@@ -10,7 +10,7 @@ from spacy.kb import InMemoryLookupKB
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
-from spacy_luke.errors import ConfigError
+from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.kb.entity import Entity
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.layers.encoder_run import EncoderRun
@@ -19,12 +19,13 @@ from spacy_luke.layers.text_vectors import text_vectors
 from spacy_luke.layers.token_vectors import encode_pieces
 from spacy_luke.model.candidate_head import NAME_SHARE
 from spacy_luke.pipeline import entity_task
-from spacy_luke.pipeline.entity_vectors import make_name_vectors
+from spacy_luke.pipeline.entity_vectors import find_encoder, make_name_vectors
 from tests.kb.conftest import build
 from tests.pipeline.linker_data import (
     RECORDS,
     TEXTS,
     links,
+    make_doc,
     make_docs,
     make_examples,
     make_linker,
@@ -188,6 +189,42 @@ def test_agreement_of_types_counts(nlp):
     assert dict(nlp(doc).ents[0]._.candidates)["band"] == pytest.approx(scores[2]["band"])
 
 
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        ([], "candidates of 0 mentions for 2"),
+        (
+            [[SimpleNamespace(entity_="ada", prior_prob=float("nan"))], []],
+            "The prior of the candidate 'ada' is nan",
+        ),
+    ],
+)
+def test_what_a_function_returns_is_checked(nlp, found, message):
+    nlp.get_pipe("luke_linker").get_candidates_batch = lambda kb, mentions: found
+    with pytest.raises(InputError, match=message):
+        nlp(make_docs(nlp, TEXTS[:1])[0])
+
+
+def test_vectors_are_made_by_the_encoder_of_the_linker(nlp, luke_dir):
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(luke_dir)}
+    nlp.add_pipe("luke", config={"model": encoder}, first=True)
+    own = encoder_below(nlp.get_pipe("luke_linker").model)
+    assert find_encoder(nlp) is own and find_encoder(nlp, "luke") is not own
+
+
+def test_mentions_that_are_not_linked_are_not_counted_as_lost(bert_dir, tmp_path, caplog):
+    """The labels of ``labels_discard``."""
+    nlp = make_linker(bert_dir, tmp_path / "kb", labels_discard=["CITY"])
+    examples = make_examples(nlp, TEXTS[:3])
+    examples += [
+        Example(make_doc(nlp, x, False, "CITY"), make_doc(nlp, x, True, "CITY")) for x in TEXTS
+    ]
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        nlp.initialize(lambda: examples)
+    assert "3 gold links" in caplog.text and "recall 100.0 %" in caplog.text
+
+
 def test_a_list_of_allowed_ids_replaces_aliases(nlp, caplog):
     doc = make_docs(nlp, TEXTS[:1])[0]
     doc.ents[0]._.allowed_ids = ["band"]
@@ -198,6 +235,12 @@ def test_a_list_of_allowed_ids_replaces_aliases(nlp, caplog):
     assert {x for x, _ in doc.ents[1]._.candidates} == {"kyoto", "city"}  # Japan: no alias
     assert "1 Span._.allowed_ids are not in the knowledge base" in caplog.text
     assert "'unheard'" in caplog.text
+    # Whatever they are called, and whatever else is called like the mention.
+    scores = dict(doc.ents[1]._.candidates)
+    doc.ents[1]._.allowed_ids = ["city", "kyoto"]
+    assert dict(nlp(doc).ents[1]._.candidates) == pytest.approx(scores)
+    features = nlp.get_pipe("luke_linker").predict([doc])[0].features
+    assert not features[1, :2, 1].any()
     doc.ents[0]._.allowed_ids = []
     assert links(nlp(doc))[0] == "NIL"
     doc.ents[0]._.allowed_ids = None

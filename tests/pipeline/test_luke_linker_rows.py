@@ -13,7 +13,7 @@ from spacy_luke.layers.candidate_scorer import row_logits
 from spacy_luke.layers.encoder import to_checkpoint
 from spacy_luke.layers.task_layer import encoder_below, encoder_of, head_of
 from spacy_luke.pipeline.entity_store import replace_entities
-from spacy_luke.pipeline.known_rows import known_rows
+from spacy_luke.pipeline.kb_rows import kb_rows
 from spacy_luke.pipeline.masked_entities import mention_features
 from spacy_luke.vocab.entity_vocab import EntityVocab
 from tests.kb.conftest import build
@@ -118,8 +118,8 @@ def test_names_find_rows_by_id_then_name_in_the_language(tmp_path):
         None: [-1, 4, -1, -1, 2, -1, 4, -1],
     }
     for language, rows in expected.items():
-        assert known_rows(kb, vocab, range(len(kb)), language).tolist() == rows, language
-    assert known_rows(kb, vocab, [], "en").shape == (0,)
+        assert kb_rows(kb, vocab, range(len(kb)), language).tolist() == rows, language
+    assert kb_rows(kb, vocab, [], "en").shape == (0,)
 
 
 def test_training_moves_the_transform_and_the_table(masked_dir, tmp_path):
