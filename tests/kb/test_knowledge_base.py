@@ -25,7 +25,7 @@ def test_it_is_a_knowledge_base_of_spacy(kb):
     assert [x.entity_ for x in kb.get_candidates(doc[:1])] == [x.entity_ for x in one]
     assert isinstance(one[0], Candidate) and other[0].entity_ == "7"
     assert (one[0].alias_, one[0].entity_freq) == ("Paris", 100)
-    assert one[0].prior_prob == pytest.approx(0.9)
+    assert one[0].prior_prob == pytest.approx(0.9 * 0.9 + 9 / 130)
     assert (one[0].name, one[0].type) == ("Paris", "place")
     assert one[0].description == "The capital of France."
 
