@@ -23,7 +23,7 @@ def spans_to_link(
     doc: Doc, key: str | None, discarded: Collection[str]
 ) -> tuple[list[Span], list[set[str]]]:
     """The mentions of ``Doc.ents`` or of a spans group that are linked, in text order, and all
-    labels of each: spans with equal tokens are one mention.
+    labels of each: spans with equal tokens are one mention, and that with a link is returned.
 
     discarded: labels of spans that are left as they are.
     """
@@ -31,8 +31,10 @@ def spans_to_link(
     labels: dict[Place, set[str]] = defaultdict(set)
     for span in all_spans(doc, key):
         if len(span) and span.label_ not in discarded:
-            by_place.setdefault((span.start, span.end), span)
-            labels[span.start, span.end].add(span.label_)
+            place = span.start, span.end
+            if span.kb_id or place not in by_place:
+                by_place[place] = span
+            labels[place].add(span.label_)
     places = sorted(by_place)
     return [by_place[place] for place in places], [labels[place] for place in places]
 

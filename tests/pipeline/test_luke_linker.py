@@ -384,6 +384,17 @@ def test_names_that_are_written_differently_are_found_by_their_vectors(nlp):
     assert [x for x, _ in nlp(allowed).ents[0]._.candidates] == ["ada"]
 
 
+@pytest.mark.parametrize("ids", [["mine", ""], ["", "mine"]])
+def test_a_mention_that_has_a_link_gets_no_other(bert_dir, tmp_path, ids):
+    """Of spans with equal tokens, whatever their order."""
+    nlp = make_linker(bert_dir, tmp_path / "kb", spans_key="sc", overwrite=False)
+    doc = nlp.make_doc("Tokyo sang")
+    doc.spans["sc"] = [Span(doc, 0, 1, label, kb_id=x) for label, x in zip("AB", ids)]
+    doc = nlp(doc)
+    assert [x.kb_id_ for x in doc.spans["sc"]] == ids
+    assert doc.spans["sc"][0]._.candidates is None
+
+
 def test_an_untrained_linker_needs_no_examples(bert_dir, tmp_path):
     build(tmp_path / "kb", RECORDS)
     nlp = spacy.blank("en")
