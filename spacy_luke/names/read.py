@@ -1,7 +1,8 @@
 """Names from files: records, patterns of spaCy's rulers, knowledge bases and saved lists."""
 
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ PATTERN_FILES = ("patterns.jsonl", "patterns")
 SKIPPED = "token patterns that are not plain text, skipped"
 _TEXTS = ("ORTH", "TEXT", "LOWER")
 """Attributes of a token pattern that are plain text."""
+_MOST_CUTS = 4
 
 
 def read_names(path: Path, findings: Findings, label: str = "") -> Iterator[ListedName]:
@@ -121,18 +123,26 @@ def _pattern_texts(pattern: object, where: str, findings: Findings) -> list[obje
     if not texts or len(texts) < len(pattern):
         findings.add(SKIPPED, where)
         return []
-    return [*dict.fromkeys([" ".join(texts), _unspaced(texts)])]
+    return [*_spellings(texts)]
 
 
-def _unspaced(tokens: Sequence[str]) -> str:
-    """The tokens, which a pattern finds with and without white space between them, in one text:
-    without it wherever a tokeniser would cut there (``McDonald``, ``'s``)."""
-    text = tokens[0]
-    for token in tokens[1:]:
-        ends = text[-1:] + token[:1]
-        is_cut = len(list(words(ends))) > 1 or len({x.isdigit() for x in ends}) > 1
-        text += token if is_cut else f" {token}"
-    return text
+def _spellings(tokens: Sequence[str]) -> Iterator[str]:
+    """The texts that a pattern of these tokens finds: with a space between two of them, and without
+    wherever a tokeniser would cut there (``McDonald``, ``'s``). With many such places, without in
+    all of them or in none."""
+    cuts = [_is_cut(a[-1:] + b[:1]) for a, b in pairwise(tokens)]
+    free = [("", " ") if cut else (" ",) for cut in cuts]
+    if sum(cuts) > _MOST_CUTS:
+        chosen: Iterable[tuple[str, ...]] = [tuple(x[0] for x in free), (" ",) * len(free)]
+    else:
+        chosen = product(*free)
+    for spaces in chosen:
+        yield "".join(chain.from_iterable(zip(tokens, (*spaces, ""))))
+
+
+def _is_cut(ends: str) -> bool:
+    """Whether a tokeniser cuts between two characters."""
+    return len(list(words(ends))) > 1 or (ends[:1].isdigit() and ends[1:].isalpha())
 
 
 def _names_of_kb(path: Path, label: str) -> Iterator[ListedName]:

@@ -55,7 +55,8 @@ def find_candidates(
 ) -> list[list[LinkCandidate]]:
     """The candidates of each mention, the best by prior and likeness first.
 
-    A mention with ``Span._.allowed_ids`` has these as candidates, whatever their aliases.
+    A mention with ``Span._.allowed_ids`` has these as candidates, in that order, whatever their
+    aliases.
     one: used instead of ``batch`` if it is not None. batch_size: mentions per call of ``batch``.
     Raises InputError if one of these functions returns something else than the candidates of every
     mention.

@@ -70,18 +70,22 @@ def _linked(span: Span, new: str | None) -> Span:
 
 
 def gold_ids(
-    examples: Sequence[Example], by_doc: Sequence[Sequence[Span]], key: str | None
+    examples: Sequence[Example],
+    by_doc: Sequence[Sequence[Span]],
+    key: str | None,
+    discard: Collection[str],
 ) -> Iterator[set[str]]:
-    """The gold ids of each mention of the predicted documents; none if it is not annotated."""
+    """The gold ids of each mention of the predicted documents; none if it is not annotated, or has
+    a label of ``discard`` there."""
     for eg, mentions in zip(examples, by_doc, strict=True):
-        gold = reference_links(eg, key)
+        gold = reference_links(eg, key, discard)
         place_of = common_places(eg, eg.predicted)
         for span in mentions:
             yield gold.get(place_of((span.start_char, span.end_char)), set())
 
 
 def reference_links(
-    eg: Example, key: str | None, discard: Collection[str] = ()
+    eg: Example, key: str | None, discard: Collection[str]
 ) -> dict[Place, set[str]]:
     """The annotated links of an example: the place of a mention, comparable with those of predicted
     mentions -> its ids, which may be "NIL". discard: labels whose mentions do not count."""

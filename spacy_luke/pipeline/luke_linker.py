@@ -335,7 +335,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     # Training
 
     def _targets(self, examples: Sequence[Example], query: LinkQuery) -> Targets:
-        gold = gold_ids(examples, query.by_doc, self.spans_key)
+        gold = gold_ids(examples, query.by_doc, self.spans_key, self.labels_discard)
         return link_targets(gold, query.rows, query.kb.tables.ids, not only_rows(self.model))
 
     def initialize(  # type: ignore[override]  # spaCy passes each component its own settings

@@ -398,7 +398,7 @@ def test_lists_of_one_letter_and_names_with_several_labels(bert_dir):
     assert places == [(0, 1), (3, 4)] and set(query.known.counts[query.known.asked]) == {2}
 
 
-def test_a_span_ruler_is_a_source(bert_dir, caplog):
+def test_a_span_ruler_is_a_source(bert_dir):
     """Sourced and frozen, because spaCy empties a ruler that is initialised."""
     source = spacy.blank("en")
     source.add_pipe("span_ruler").add_patterns([{"label": "place", "pattern": "Tokyo"}])

@@ -223,6 +223,11 @@ def test_mentions_that_are_not_linked_are_not_counted_as_lost(bert_dir, tmp_path
     with caplog.at_level(logging.INFO):
         nlp.initialize(lambda: examples)
     assert "3 gold links" in caplog.text and "recall 100.0 %" in caplog.text
+    # The label of the reference counts for what is learned, too.
+    (pair,) = [Example(make_doc(nlp, x, False), make_doc(nlp, x, True, "CITY")) for x in TEXTS[1:2]]
+    pipe = nlp.get_pipe("luke_linker")
+    query = pipe.predict([pair.predicted])[0]
+    assert not pipe._targets([pair], query)[1].any()
 
 
 def test_a_list_of_allowed_ids_replaces_aliases(nlp, caplog):

@@ -71,7 +71,7 @@ def show_links(
     mentions = [x for x in spans_of(doc, spans_key) if x.label_ not in labels_discard]
     if kb is None:
         mentions = [x for x in mentions if has_link(x)]
-    gold = gold_ids([Example(doc, reference)], [mentions], spans_key)
+    gold = gold_ids([Example(doc, reference)], [mentions], spans_key, labels_discard)
     described: set[str] = set()
     shown = []
     for mention, ids in zip(mentions, gold):
