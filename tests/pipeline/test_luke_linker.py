@@ -1,6 +1,7 @@
 """luke_linker: what it writes, how it scores, and what it does with unusual mentions."""
 
 import logging
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -398,6 +399,21 @@ def test_a_mention_that_has_a_link_gets_no_other(bert_dir, tmp_path, ids):
     doc = nlp(doc)
     assert [x.kb_id_ for x in doc.spans["sc"]] == ids
     assert doc.spans["sc"][0]._.candidates is None
+
+
+def test_a_pipeline_whose_saved_knowledge_base_was_replaced_has_no_id_of_the_old_one(nlp, tmp_path):
+    expected = {id for doc in linked(nlp) for ent in doc.ents for id, _ in ent._.candidates or ()}
+    assert "city" in expected
+    nlp.to_disk(tmp_path / "saved")
+    folder = tmp_path / "saved" / "luke_linker" / "kb"
+    shutil.rmtree(folder)
+    others = [{"id": "town", "name": "Tokyo", "description": "a town"}, *RECORDS[2:]]
+    build(folder, others)
+    loaded = spacy.load(tmp_path / "saved")
+    docs = linked(loaded)
+    assert links(docs[1]) in (["town"], ["NIL"]) and len(docs[1].ents[0]._.candidates) == 1
+    found = {id for doc in docs for ent in doc.ents for id, _ in ent._.candidates or ()}
+    assert found <= {"town", "ada", "kyoto", "NIL"}
 
 
 def test_an_untrained_linker_needs_no_examples(bert_dir, tmp_path):
