@@ -23,9 +23,8 @@ _MOST_CHARACTERS = 1_000
 DIGITS = 6
 """Of likenesses, which are rounded before they are compared."""
 SMOOTHING = 0.1
-"""The share of the prior by all spellings of an alias where one is equal as it is written. Shares
-from 0.05 to 0.2 were equally often right for links of a wiki and of historical newspapers, 0 and
-0.5 less often."""
+"""The share of the prior by all spellings of an alias where one is equal as it is written. Measured
+in docs/knowledge_base.md."""
 _SIMILAR_COST = 50
 """In lookups of equal aliases, by the memory that is read."""
 
