@@ -14,6 +14,7 @@ import spacy
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.hipe import read_hipe
 from spacy_luke.corpora.options import ConvertOptions
+from spacy_luke.corpora.pubtator import read_abstracts
 from spacy_luke.kb.entity import NIL, NOT_GIVEN, Entity, Findings
 from spacy_luke.kb.read_records import read_entities
 
@@ -30,22 +31,53 @@ class LinkedMention(NamedTuple):
     ids: frozenset[str]
 
 
+class LinkedAbstract(NamedTuple):
+    """mentions: (start, end, ids), by characters; ids as of :class:`LinkedMention`."""
+
+    text: str
+    mentions: list[tuple[int, int, frozenset[str]]]
+
+
+DISEASE_FILES = {
+    ("NCBI", "train"): "disease-linking/NCBItrainset_corpus.txt",
+    ("NCBI", "develop"): "disease-linking/NCBIdevelopset_corpus.txt",
+    ("BC5CDR", "train"): "bc5cdr/CDR_TrainingSet.PubTator.txt",
+    ("BC5CDR", "develop"): "bc5cdr/CDR_DevelopmentSet.PubTator.txt",
+}
+
+
+def disease_abstracts(folder: Path, name: str, part: str) -> list[LinkedAbstract]:
+    """Abstracts of the NCBI disease corpus or BC5CDR, and the mentions of diseases. part: ``train``
+    or ``develop``. A MeSH or OMIM id stands for all diseases that refer to it, several ids for
+    those of each."""
+    known = disease_references(folder)
+    found = []
+    for item in read_abstracts(folder / DISEASE_FILES[name, part]):
+        mentions = [
+            (x.start, x.end, frozenset().union(*(known.get(y, ()) for y in x.ids)))
+            for x in item.mentions
+            if x.label != "Chemical"
+        ]
+        found.append(LinkedAbstract(item.text, mentions))
+    return found
+
+
+def disease_entities(folder: Path) -> list[Entity]:
+    """The Disease Ontology."""
+    return list(read_entities(folder / "disease-ontology" / "kb.jsonl", Findings()))
+
+
 def diseases(folder: Path, work: Path) -> tuple[list[Entity], dict[str, list[LinkedMention]]]:
-    """The Disease Ontology, and the mentions of two parts of the NCBI disease corpus. A MeSH or
-    OMIM id stands for all diseases that refer to it."""
-    by_reference = disease_references(folder)
-    parts = {}
-    for part in ("develop", "train"):
-        file = folder / "disease-linking" / f"NCBI{part}set_corpus.txt"
-        mentions = []
-        for line in file.read_text("utf8").split("\n"):
-            fields = line.split("\t")
-            if len(fields) == 6:  # document, start, end, text, type, ids
-                ids = [x.strip() for x in fields[5].replace("+", "|").split("|")]
-                known = frozenset().union(*(by_reference.get(x, ()) for x in ids))
-                mentions.append(LinkedMention(fields[3], known))
-        parts[f"NCBI {part}"] = mentions
-    return list(read_entities(folder / "disease-ontology" / "kb.jsonl", Findings())), parts
+    """The Disease Ontology, and the mentions of the parts of both corpora."""
+    parts = {
+        f"{name} {part}": [
+            LinkedMention(text[start:end], ids)
+            for text, mentions in disease_abstracts(folder, name, part)
+            for start, end, ids in mentions
+        ]
+        for name, part in DISEASE_FILES
+    }
+    return disease_entities(folder), parts
 
 
 def disease_references(folder: Path) -> dict[str, set[str]]:

@@ -3,185 +3,272 @@
     python -m benchmarks.linking_finding --encoder DIR --data FOLDER --results results.jsonl
     python -m benchmarks.linking_finding --table --results results.jsonl
 
-The knowledge base is the Disease Ontology, the mentions are those of the development part of the
-NCBI disease corpus; mentions without an entity are "NIL". Rows are candidates by aliases (equal,
-then similar), and also by the nearest vectors of names; without training, and trained on the
-corpus's training part, beside spaCy's ``entity_linker`` on the same encoder and steps, with
-candidates by aliases. Nothing is tuned.
+The knowledge base is the Disease Ontology, the mentions are those of the development parts of the
+NCBI disease corpus and of BC5CDR; mentions without an entity are "NIL". Rows:
+
+- ``exact``, ``equal``, ``similar``: the first candidate by aliases that are equal as written, also
+  when normalised, also similar; "NIL" if there is none. ``exact`` are the candidates of spaCy's
+  ``InMemoryLookupKB``;
+- ``untrained, aliases``, ``untrained``: ``luke_linker``, with candidates by aliases, and also by
+  the nearest vectors of names;
+- ``trained``: the latter after four fifths of the training part;
+- ``entity_linker``: spaCy's, on the same encoder, steps and candidates by aliases, trained.
+
+Rows ``tuned`` are the same with the settings that ``spacy luke tune`` chooses on the other fifth of
+the training part.
 """
 
 import argparse
+import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
+from spacy.training import Example
 from spacy.util import filter_spans
 
 from spacy_luke.kb.build import build_kb
+from spacy_luke.kb.candidates import CandidateSettings
 from spacy_luke.kb.entity import NIL, Findings
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.pipeline.entity_vectors import make_name_vectors, make_vectors
+from spacy_luke.pipeline.thresholds import Goal
+from spacy_luke.pipeline.tuning import tune
 
 from . import results, runtime
 from .datasets import default_folder, store
-from .linking_data import disease_references, diseases
+from .differences import gain
+from .linking_data import disease_abstracts, disease_entities
 from .linking_training import config_of
 from .markdown import markdown, spread
 from .training import fit
 
-UNTRAINED = ("aliases and nearest names", "aliases")  # the second drops the vectors of names
-TRAINED = {
-    "aliases and nearest names, trained": "luke_linker",
-    "entity_linker, trained": "entity_linker",
-}
-Gold = Mapping[tuple[int, int], frozenset[str]]
+KIND = "linking_finding"
+SETS = ("NCBI", "BC5CDR")
+RULES = ("exact", "equal", "similar")
+UNTRAINED = ("untrained, aliases", "untrained")
+TRAINED = {"trained": "luke_linker", "entity_linker": "entity_linker"}
+ROWS = (*RULES, *UNTRAINED, *TRAINED)
+Gold = dict[tuple[int, int], frozenset[str]]
+LinkedGold = tuple[Doc, Gold]
+"""A document with mentions, and the ids that each means: none if it is "NIL"."""
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    p = runtime.parser("linking_finding", __doc__, "build/linking", "linking_finding.jsonl")
+    p = runtime.parser("linking_finding", __doc__, "build/finding", "linking_finding.jsonl")
     runtime.add_encoder(p)
     runtime.add_device(p)
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the data sets")
-    p.add_argument("--rows", nargs="+", choices=[*UNTRAINED, *TRAINED], default=[*UNTRAINED])
-    p.add_argument("--seeds", nargs="+", type=int, default=[0], help="of training")
-    p.add_argument("--words", type=int, default=300_000, help="least words seen in training")
+    p.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    p.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of training")
+    p.add_argument("--words", type=int, default=150_000, help="least words seen in training")
     p.add_argument("--table", action="store_true", help="print what the results hold")
     return runtime.parsed(p, argv)
 
 
 def make_linker(args: argparse.Namespace) -> Language:
     """A pipeline with a linker, whose knowledge base has vectors of entities and names."""
-    entities, _ = diseases(args.data, args.work)
-    build_kb(iter(entities), args.work / "diseases.kb", "en", findings=Findings())
     nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
     encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": args.encoder}
     linker: Any = nlp.add_pipe("luke_linker", config={"model": {"encoder": encoder}})
-    linker.set_kb(lambda vocab: MappedKB.open(args.work / "diseases.kb", vocab))
+    folder = args.work / "kb"
+    made = folder.exists()
+    if not made:
+        build_kb(iter(disease_entities(args.data)), folder, "en", findings=Findings())
+    linker.set_kb(lambda vocab: MappedKB.open(folder, vocab))
     nlp.initialize()
-    make_vectors(nlp, linker.kb, half=True, component="luke_linker")
-    make_name_vectors(nlp, linker.kb, half=True, component="luke_linker")
+    if not made:
+        make_vectors(nlp, linker.kb, half=True)
+        make_name_vectors(nlp, linker.kb, half=True)
+        linker.kb.to_disk(folder)
     return nlp
 
 
-def read_abstracts(
-    nlp: Language, folder: Path, part: str = "develop"
-) -> Iterator[tuple[Doc, Gold]]:
-    """Abstracts with mentions (of those that share tokens the longest), and the ids that each
-    means: none if it is "NIL"."""
-    known = disease_references(folder)
-    texts: dict[str, str] = {}
-    rows: dict[str, list[list[str]]] = {}
-    path = folder / "disease-linking" / f"NCBI{part}set_corpus.txt"
-    for line in path.read_text("utf8").split("\n"):
-        fields = line.split("\t")
-        if len(fields) == 6:
-            rows.setdefault(fields[0], []).append(fields)
-        elif line.count("|") >= 2:
-            number, _, text = line.split("|", 2)
-            texts[number] = f"{texts[number]} {text}" if number in texts else text
-    for number, text in texts.items():
-        doc = nlp.make_doc(text)
-        gold = {}
+def read_docs(nlp: Language, folder: Path, name: str, part: str) -> list[LinkedGold]:
+    """The abstracts of a part; of mentions that share tokens the longest."""
+    found = []
+    for text, mentions in disease_abstracts(folder, name, part):
+        doc, gold = nlp.make_doc(text), {}
         spans = []
-        for _, start, end, _, _, names in rows.get(number, ()):
-            span = doc.char_span(int(start), int(end), label="DISEASE", alignment_mode="expand")
+        for start, end, ids in mentions:
+            span = doc.char_span(start, end, label="DISEASE", alignment_mode="expand")
             assert span is not None
-            ids = [x.strip() for x in names.replace("+", "|").split("|")]
-            gold[span.start, span.end] = frozenset().union(*(known.get(x, ()) for x in ids))
+            gold[span.start, span.end] = ids
             spans.append(span)
         doc.set_ents(filter_spans(spans))
-        yield doc, gold
+        found.append((doc, gold))
+    return found
 
 
-def fit_row(args: argparse.Namespace, row: str, seed: int) -> Language:
-    """A trained pipeline. Of several ids of a mention the first is learned."""
-    folder = args.work / "diseases.train"
-    if not (folder / "train.spacy").exists():
-        nlp = make_linker(args)
-        linker: Any = nlp.get_pipe("luke_linker")
-        linker.kb.to_disk(folder / "kb")
-        docs = []
-        for doc, gold in read_abstracts(nlp, args.data, "train"):
-            ids = {x: min(gold[x.start, x.end], default=NIL) for x in doc.ents}
-            doc.set_ents([Span(doc, x.start, x.end, x.label_, kb_id=y) for x, y in ids.items()])
-            docs.append(doc)
-        store(folder / "dev.spacy", docs[:2])
-        store(folder / "train.spacy", docs)
-    args.set = [("initialize.after_init.words", str(args.words))]
-    config = config_of(args, TRAINED[row], "en", folder, seed, fuzzy="fallback")
+def annotated(doc: Doc, gold: Gold) -> Doc:
+    """The document with links. Of several ids of a mention the first is learned."""
+    ids = {x: min(gold[x.start, x.end], default=NIL) for x in doc.ents}
+    linked = doc.copy()
+    linked.set_ents([Span(linked, x.start, x.end, x.label_, kb_id=y) for x, y in ids.items()])
+    return linked
+
+
+def split(docs: Sequence[LinkedGold]) -> tuple[list[LinkedGold], list[LinkedGold]]:
+    """Four fifths to train on, and the other to tune on."""
+    return [x for i, x in enumerate(docs) if i % 5], [x for i, x in enumerate(docs) if i % 5 == 0]
+
+
+def train(args: argparse.Namespace, name: str, row: str, seed: int) -> Language:
+    nlp = make_linker(args)
+    folder = args.work / name
+    train_docs, held_out = split(read_docs(nlp, args.data, name, "train"))
+    store(folder / "train.spacy", [annotated(*x) for x in train_docs])
+    store(folder / "dev.spacy", [annotated(*x) for x in held_out])
+    here = argparse.Namespace(**vars(args))
+    here.set = [
+        ("initialize.after_init.words", str(args.words)),
+        ("paths.kb", json.dumps(str(args.work / "kb"))),
+    ]
+    config = config_of(here, TRAINED[row], "en", folder, seed, fuzzy="fallback")
     return fit(config, args.gpu_id)[0]
 
 
-def run(nlp: Language, abstracts: Sequence[tuple[Doc, Gold]], row: str) -> results.Record:
-    linker: Any = nlp.get_pipe("luke_linker")
-    if row == "aliases":
+def run(args: argparse.Namespace, named: results.Record) -> results.Record:
+    row, name = named["row"], named["data"]
+    nlp = train(args, name, row, named["seed"]) if row in TRAINED else make_linker(args)
+    docs = read_docs(nlp, args.data, name, "develop")
+    linker: Any = nlp.get_pipe(TRAINED.get(row, "luke_linker"))
+    if row in RULES:
+        return {"outcome": by_rule(linker.kb, docs, row)}
+    if row == "untrained, aliases":
         linker.kb.tables.name_vectors = None
+    found = {"outcome": predicted(nlp, docs)}
+    if row != "entity_linker":
+        held_out = split(read_docs(nlp, args.data, name, "train"))[1]
+        examples = [Example(doc.copy(), annotated(doc, gold)) for doc, gold in held_out]
+        (tuned,) = tune(nlp, examples, Goal(), ["luke_linker"])
+        found["tuned"] = {**predicted(nlp, docs), "chosen": tuned.settings["nil_bias"]}
+    return found
+
+
+def by_rule(kb: MappedKB, docs: Sequence[LinkedGold], row: str) -> results.Record:
+    settings = CandidateSettings(fuzzy="fallback" if row == "similar" else "never")
+    matches = ("exact",) if row == "exact" else ("exact", "normalised", "fuzzy")
+
+    def links(doc: Doc) -> list[list[str]]:
+        found = kb.candidates([ent.text for ent in doc.ents], settings)
+        return [[x.id for x in own if x.match in matches] for own in found]
+
     start = time.perf_counter()
-    docs = list(nlp.pipe([doc.copy() for doc, _ in abstracts]))
+    candidates = [links(doc) for doc, _ in docs]
     seconds = time.perf_counter() - start
-    mentions = [
-        (ent, gold[ent.start, ent.end])
-        for doc, (_, gold) in zip(docs, abstracts)
-        for ent in doc.ents
-    ]
-    with_id = [(ent, ids) for ent, ids in mentions if ids]
-    nil = [not ids for ent, ids in mentions if ent.kb_id_ == "NIL"]
-    shown = [({x for x, _ in (ent._.candidates or ())[:30]}, ids) for ent, ids in with_id]
-    return {
-        "mentions": len(with_id),
-        "nil_mentions": len(mentions) - len(with_id),
-        "right": sum(ent.kb_id_ in ids for ent, ids in with_id),
-        "among_30": sum(bool(found & ids) for found, ids in shown),
-        "nil": len(nil),
-        "nil_right": sum(nil),
-        "seconds": seconds,
-    }
+    first = [[(own or [NIL])[0] for own in of_doc] for of_doc in candidates]
+    return outcome(docs, first, candidates, seconds)
+
+
+def predicted(nlp: Language, docs: Sequence[LinkedGold]) -> results.Record:
+    start = time.perf_counter()
+    linked = list(nlp.pipe([doc.copy() for doc, _ in docs]))
+    seconds = time.perf_counter() - start
+    links = [[ent.kb_id_ for ent in doc.ents] for doc in linked]
+    candidates = [[[x for x, _ in ent._.candidates or ()] for ent in doc.ents] for doc in linked]
+    return outcome(docs, links, candidates, seconds)
+
+
+def outcome(
+    docs: Sequence[LinkedGold],
+    links: Sequence[Sequence[str]],
+    candidates: Sequence[Sequence[Sequence[str]]],
+    seconds: float,
+) -> results.Record:
+    """Of each mention whether it has an entity, whether the link or "NIL" is right, whether it is
+    "NIL", whether one of the first 30 candidates is right, and the number of its document."""
+    rows = []
+    for number, ((doc, gold), own, found) in enumerate(zip(docs, links, candidates, strict=True)):
+        for ent, link, ids in zip(doc.ents, own, found, strict=True):
+            right = gold[ent.start, ent.end]
+            is_right = link in right if right else link == NIL
+            among = bool(right & set(ids[:30]))
+            rows.append((bool(right), is_right, link == NIL, among, number))
+    names = ("has_id", "right", "nil", "among", "docs")
+    columns = np.asarray(rows).astype(int).reshape(-1, len(names)).T.tolist()
+    return {"seconds": seconds, **dict(zip(names, columns, strict=True))}
 
 
 def table(records: Sequence[results.Record]) -> str:
-    """Accuracy (of several seeds: mean and standard deviation); the other figures are sums."""
+    """Means of seeds; of right links also the standard deviation. The last column is the
+    difference of all mentions that are right, with an interval over documents."""
     lines = []
-    for row in dict.fromkeys(x["row"] for x in records):
-        runs = pd.DataFrame([x for x in records if x["row"] == row])
-        total = runs.sum(numeric_only=True)
-        n_all = total["mentions"] + total["nil_mentions"]
-        found = total["among_30"]
-        lines.append(
-            {
-                "candidates": row,
-                "accuracy": spread((100 * runs["right"] / runs["mentions"]).tolist()),
-                "recall at 30": f"{100 * found / total['mentions']:.1f}" if found else "-",
-                '"NIL": right of written': f"{total['nil_right']:.0f} of {total['nil']:.0f}",
-                "ms a mention": f"{1000 * total['seconds'] / n_all:.0f}",
-            }
-        )
+    for name in dict.fromkeys(x["data"] for x in records):
+        of_row: dict[str, dict[int, results.Record]] = {}
+        for record in [x for x in records if x["data"] == name]:
+            for key, shown in (("outcome", record["row"]), ("tuned", f"{record['row']}, tuned")):
+                if key in record:
+                    of_row.setdefault(shown, {})[record["seed"]] = record[key]
+        ours = of_row.get("trained, tuned", {})
+        for row, runs in of_row.items():
+            figures = [_figures(x) for x in runs.values()]
+            mean = pd.DataFrame(figures).mean()
+            some = next(iter(runs.values()))
+            lines.append(
+                {
+                    "set": f"{name} ({sum(some['has_id'])} + {some['has_id'].count(0)})",
+                    "row": row,
+                    "seeds": len(runs),
+                    "links right": spread([x["links"] for x in figures]),
+                    "recall at 30": f"{mean['among']:.1f}" if mean["among"] else "-",
+                    '"NIL": precision': f"{mean['nil_p']:.1f}",
+                    "recall": f"{mean['nil_r']:.1f}",
+                    "all right": spread([x["all"] for x in figures]),
+                    "ms": f"{mean['ms']:.1f}",
+                    "trained and tuned is better by": _difference(ours, runs),
+                }
+            )
     return markdown(pd.DataFrame(lines))
+
+
+def _figures(one: results.Record) -> dict[str, float]:
+    has_id, right, nil, among = (np.asarray(one[x]) for x in ("has_id", "right", "nil", "among"))
+    return {
+        "links": 100 * float(right[has_id == 1].mean()),
+        "all": 100 * float(right.mean()),
+        "among": 100 * float(among[has_id == 1].mean()),
+        "nil_p": 100 * float(right[nil == 1].mean()) if nil.any() else float("nan"),
+        "nil_r": 100 * float(nil[has_id == 0].mean()),
+        "ms": 1000 * one["seconds"] / len(right),
+    }
+
+
+def _difference(ours: dict[int, results.Record], runs: dict[int, results.Record]) -> str:
+    """Rows without training are the same for every seed."""
+    if not ours or runs is ours:
+        return "-"
+    theirs = [runs.get(seed, runs[min(runs)]) for seed in ours]
+    right = [x["right"] for x in ours.values()]
+    docs = [x["docs"] for x in ours.values()]
+    return gain(right, [x["right"] for x in theirs], docs, scale=100)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        print(table(results.of_kind(args.results, "linking_finding")))
+        print(table(results.of_kind(args.results, KIND)))
         return 0
     runtime.start(args.gpu_id, args.threads)
     args.work.mkdir(parents=True, exist_ok=True)
-    untrained = make_linker(args) if set(args.rows) & set(UNTRAINED) else None
-    for row in [x for x in (*UNTRAINED, *TRAINED) if x in args.rows]:
-        for seed in args.seeds if row in TRAINED else [0]:
-            nlp = fit_row(args, row, seed) if row in TRAINED else untrained
-            assert nlp is not None
-            outcome = run(nlp, list(read_abstracts(nlp, args.data)), row)
-            record = {"kind": "linking_finding", "row": row, "encoder": Path(args.encoder).name}
-            of_training = {"seed": seed, "words": args.words} if row in TRAINED else {}
-            results.append(args.results, {**record, **of_training, **outcome})
-            print(f"{row}: done", flush=True)
+    encoder = Path(args.encoder).name
+    identities = [
+        results.identity(
+            name, row, seed, encoder=encoder, **({"words": args.words} if row in TRAINED else {})
+        )
+        for row, name, seed in product(args.rows, args.sets, args.seeds)
+        if row in TRAINED or seed == min(args.seeds)
+    ]
+    results.run_missing(args, KIND, identities, run, table)
     return 0
 
 

@@ -45,7 +45,7 @@ from .training import CONFIGS, train_nlp
 KIND = "linking_training"
 N_FOLDS = 5
 ROWS = ("luke_linker", "entity_linker")
-INITIALISED = "luke_linker, initialised"
+BEFORE_TRAINING = {"untrained": "luke_linker, untrained", "initialised": "luke_linker, initialised"}
 Array = np.ndarray
 
 
@@ -128,7 +128,11 @@ def run(args: argparse.Namespace, named: results.Record) -> results.Record:
     docs = [annotated(nlp, doc, links=False) for doc in data.docs]
     found: dict[str, Any] = {}
     if row == "luke_linker":
-        found["untrained"] = rights(nlp, data, docs, folder)[0].tolist()
+        linker: Any = nlp.get_pipe("luke_linker")
+        learned = linker.type_bias
+        for when, bias in (("untrained", {}), ("initialised", learned)):
+            linker.type_bias = bias
+            found[when] = rights(nlp, data, docs, folder)[0].tolist()
     trained = train_nlp(nlp, args.gpu_id)
     right, prior, of_doc = rights(nlp, data, docs, folder)
     return {
@@ -174,8 +178,9 @@ def table(records: Sequence[results.Record]) -> str:
             docs[key[0]] = np.asarray(record["docs"])
             columns.setdefault("prior", {})[key] = np.asarray(record["prior"])
             columns.setdefault(f"{record['row']}, trained", {})[key] = np.asarray(record["right"])
-            if "untrained" in record:
-                columns.setdefault(INITIALISED, {})[key] = np.asarray(record["untrained"])
+            for when, shown in BEFORE_TRAINING.items():
+                if when in record:
+                    columns.setdefault(shown, {})[key] = np.asarray(record[when])
         ours = columns.get("luke_linker, trained", {})
         for row, runs in columns.items():
             both = sorted(set(runs) & set(ours))

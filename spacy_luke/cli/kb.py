@@ -77,6 +77,11 @@ def kb_cli(
     msg = Printer()
     with exit_on_error(msg):
         _check_out(out, force)
+        if (entities / META).is_file():
+            raise ConfigError(
+                f"ENTITIES: {entities} is a knowledge base already. To change it, or to make its "
+                "vectors, use 'spacy luke kb-edit'."
+            )
         add_vectors = _vector_maker(pipeline, text, half, names, gpu_id, code)
         findings = Findings()
         if is_lookup_kb(entities):

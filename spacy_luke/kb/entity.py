@@ -24,6 +24,7 @@ class Entity:
     """aliases: texts that mean the entity -> how often they do (or, in a knowledge base of priors,
     with which probability); ``NOT_GIVEN`` if that is unknown. The name is an alias only if it is
     among them. count: how often the entity is mentioned; for priors of aliases without a count.
+    Raises InputError if aliases are not a mapping.
     """
 
     id: str
@@ -32,6 +33,13 @@ class Entity:
     description: str = ""
     type: str = ""
     count: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.aliases, Mapping):
+            raise InputError(
+                f"The aliases of the entity {self.id!r} are {reprlib.repr(self.aliases)}, not a "
+                "dictionary of texts and their counts (NOT_GIVEN where they are unknown)."
+            )
 
 
 @dataclass

@@ -182,6 +182,8 @@ def _entity(values: Mapping[str, object], where: str, findings: Findings) -> Ent
     check_keys(values, where, REQUIRED, OPTIONAL)
     count_unread(values, where, (*REQUIRED, *OPTIONAL), findings)
     identifier = check_id(values["id"], where)
+    if identifier != identifier.strip():
+        findings.add("ids with white space at their ends, which is kept", where)
     name = check_text(_or_empty(values["name"]), "name", where).strip()
     if not name:
         findings.add(EMPTY_NAME, where)

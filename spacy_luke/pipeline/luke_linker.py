@@ -47,7 +47,7 @@ from .links import (
     spans_to_link,
     write_links,
 )
-from .type_bias import TypeChoices, log_biases
+from .type_bias import TypeBias, TypeChoices, log_biases
 from .vocab_candidates import VocabCandidates
 from .without_labels import WithoutLabels
 
@@ -177,7 +177,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     labels_discard: list[Name] = setting()
     incl_prior: bool = setting()
-    type_bias: dict[str, float] | None = setting()
+    type_bias: TypeBias | None = setting()
     entity_text: Text = setting()
     max_vector_age: Count = setting()
     nil_bias: float = setting()

@@ -1,8 +1,11 @@
 """Type biases: which type of candidate is right more often, learned from gold links."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
+from pydantic import AfterValidator
 
 from ..report import LOGGER
 
@@ -14,6 +17,18 @@ _MAX_ROUNDS, _LEAST_STEP = 3000, 1e-4
 _N_SHOWN = 10
 _ENOUGH = 20_000
 """Mentions; more would change little, and take minutes."""
+
+
+def _distinct(biases: dict[str, float]) -> dict[str, float]:
+    counts = Counter(name.casefold() for name in biases)
+    twice = sorted(name for name in biases if counts[name.casefold()] > 1)
+    if twice:
+        raise ValueError(f"{' and '.join(map(repr, twice))} are the same type: case is ignored.")
+    return biases
+
+
+TypeBias = Annotated[dict[str, float], AfterValidator(_distinct)]
+"""Type -> bias; no two types differ only in case, because they are compared without it."""
 
 
 class TypeChoices:

@@ -1,10 +1,51 @@
 """The table of entities that are found by names written differently."""
 
-from benchmarks.linking_finding import table
+import pytest
+import spacy
+from spacy.tokens import Span
+
+from benchmarks.linking_finding import annotated, outcome, table
 
 
-def test_shares_are_of_mentions_with_an_entity_and_times_of_all():
-    counts = {"mentions": 8, "nil_mentions": 2, "right": 4, "among_30": 6}
-    record = {"row": "aliases", **counts, "nil": 3, "nil_right": 1, "seconds": 0.5}
-    line = [x.strip() for x in table([record]).split("\n")[2].split("|")[1:-1]]
-    assert line == ["aliases", "50.0", "75.0", "1 of 3", "50"]
+def doc_of(words, *places):
+    doc = spacy.blank("en").make_doc(words)
+    doc.set_ents([Span(doc, *place, label="DISEASE") for place in places])
+    return doc
+
+
+@pytest.fixture
+def docs():
+    """Three mentions with an entity, the first of two, and one that is none of the entities."""
+    first = doc_of("flu and gout", (0, 1), (2, 3)), {(0, 1): frozenset("ab"), (2, 3): frozenset()}
+    second = doc_of("gout or flu", (0, 1), (2, 3)), {(0, 1): frozenset("c"), (2, 3): frozenset("a")}
+    return [first, second]
+
+
+def test_links_nil_and_candidates_are_counted_apart(docs):
+    links = [["b", "NIL"], ["NIL", "c"]]
+    found = outcome(docs, links, [[["b"], []], [[*"xyz"], [*["x"] * 30, "a"]]], seconds=0.5)
+    assert found["has_id"] == [1, 0, 1, 1] and found["right"] == [1, 1, 0, 0]
+    assert found["nil"] == [0, 1, 1, 0] and found["among"] == [1, 0, 0, 0]
+    assert found["docs"] == [0, 0, 1, 1]
+
+
+def test_the_table_has_a_row_for_tuned_settings_and_differences_to_it(docs):
+    good = outcome(docs, [["a", "NIL"], ["c", "a"]], [[[], []]] * 2, seconds=0.5)
+    poor = outcome(docs, [["a", "x"], ["NIL", "a"]], [[[], []]] * 2, seconds=0.5)
+    shared = {"data": "NCBI", "seed": 0, "settings": {}}
+    records = [
+        {**shared, "row": "exact", "outcome": poor},
+        {**shared, "row": "trained", "outcome": poor, "tuned": good},
+    ]
+    lines = [[x.strip() for x in line.split("|")[1:-1]] for line in table(records).split("\n")]
+    assert lines[2][:-1] == [
+        *("NCBI (3 + 1)", "exact", "1", "66.7", "-", "0.0", "0.0", "50.0", "125.0"),
+    ]
+    assert lines[4][:-1] == [
+        *("NCBI (3 + 1)", "trained, tuned", "1", "100.0", "-", "100.0", "100.0", "100.0", "125.0"),
+    ]
+    assert lines[2][-1].startswith("+50.0 [") and lines[4][-1] == "-"
+
+
+def test_of_several_ids_the_first_is_learned(docs):
+    assert [x.kb_id_ for x in annotated(*docs[0]).ents] == ["a", "NIL"]

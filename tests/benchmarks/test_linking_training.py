@@ -11,8 +11,8 @@ def record(row, fold, seed, right, **more):
 
 def test_folds_are_put_together_and_rows_compared():
     records = [
-        record("luke_linker", 0, 0, [1, 1, 1, 0], untrained=[1, 1, 0, 0]),
-        record("luke_linker", 1, 0, [1, 1, 1, 1], untrained=[1, 1, 1, 1]),
+        record("luke_linker", 0, 0, [1, 1, 1, 0], initialised=[1, 1, 0, 0], untrained=[0] * 4),
+        record("luke_linker", 1, 0, [1, 1, 1, 1], initialised=[1] * 4, untrained=[1, 0, 0, 0]),
         record("entity_linker", 0, 0, [0, 0, 0, 0]),
     ]
     lines = [[x.strip() for x in line.split("|")[1:-1]] for line in table(records).split("\n")]
@@ -20,6 +20,7 @@ def test_folds_are_put_together_and_rows_compared():
     assert rows["luke_linker, trained"][1:3] == ["2", "8"]
     assert rows["luke_linker, trained"][5] == "87.5"
     assert rows["luke_linker, initialised"][5] == "75.0" and rows["prior"][5] == "25.0"
+    assert rows["luke_linker, untrained"][5] == "12.5"
     assert rows["entity_linker, trained"][1:3] == ["1", "4"]
     assert rows["entity_linker, trained"][6].startswith("+75.0 [")
     assert rows["luke_linker, initialised"][6].startswith("+12.5 [")

@@ -53,6 +53,11 @@ def test_mistakes_are_one_message(tmp_path):
     assert "exists" in run("kb", path, tmp_path / "full", status=1)
 
 
+def test_a_knowledge_base_is_not_built_of_another(things, tmp_path):
+    assert "'spacy luke kb-edit'" in run("kb", things, tmp_path / "other", status=1)
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_lookup_kb_of_spacy_keeps_priors_and_vectors(tmp_path):
     kb = InMemoryLookupKB(Vocab(), entity_vector_length=2)
     kb.set_entities(["Q2", "Q1", "Q3"], [20, 5, 1], [[1, 2], [3, 4], [5, 6]])

@@ -88,6 +88,11 @@ def test_without_vectors_all_are_missing(kb):
     assert kb.without_vector().tolist() == list(range(6))
 
 
+def test_a_list_is_not_taken_for_aliases_with_counts(kb):
+    with pytest.raises(InputError, match="aliases of the entity 'Q9' are \\['Neu'\\]"):
+        kb.edited(add=[Entity("Q9", "Neu", ["Neu"])])
+
+
 def test_one_id_is_not_taken_for_a_list_of_letters(kb):
     with pytest.raises(InputError, match="remove is the text '78'"):
         kb.edited(remove="78")

@@ -31,6 +31,15 @@ def test_json_lines(tmp_path):
     assert any("'size'" in reason for reason in findings.counts)
 
 
+def test_white_space_of_ids_is_kept_and_reported(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,name\nQ1 ,Ada\nQ2,Bo\n")
+    entities, findings = read(path)
+    assert [x.id for x in entities] == ["Q1 ", "Q2"]
+    (reason,) = findings.counts
+    assert "white space" in reason and "line 2" in findings.first[reason]
+
+
 def test_csv_with_a_byte_order_mark(tmp_path):
     path = tmp_path / "a.csv"
     text = 'id,name,aliases,count\r\n01,"Doe, Jo",Jo|J. D.||,7\r\n\r\n2,"東京\nTokyo",,\r\n'

@@ -103,6 +103,8 @@ def test_a_bias_decides_between_types_and_not_about_nil(bert_dir, tmp_path):
     assert change[ada] == pytest.approx(0.0, abs=1e-4)
     with pytest.raises(ConfigError, match="type_bias"):
         pipe.type_bias = {"loc": "high"}
+    with pytest.raises(ConfigError, match="'LOC' and 'loc' are the same type"):
+        pipe.type_bias = {"loc": 1.0, "ORG": 1.0, "LOC": 2.0}
 
 
 def test_another_initialisation_learns_from_its_own_data(bert_dir, tmp_path):
