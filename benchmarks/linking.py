@@ -11,6 +11,7 @@ An entity is the vector of its name and description, a mention one or the sum of
 - ``mask``: the state of the entity [MASK] at its place.
 
 Cosines are compared alone, and divided by a temperature and added to the logarithm of the prior.
+``luke_linker`` is the untrained component with its default settings, which may also say "NIL".
 ``type order`` is a rule without vectors: of places the country, else the state, else the most
 populated one.
 Folds of a wiki and of HIPE are by article: mentions are the links of a fold, and the counts of
@@ -21,7 +22,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -47,19 +48,22 @@ VECTORS = ("mention", "sentence", "document", "mask")
 SUMS = (("mention", "sentence"), ("mention", "mask"), ("mention", "sentence", "mask"))
 TEMPERATURES = (0.02, 0.03, 0.05, 0.1, 0.3, 1.0)
 TYPE_ORDER = "type order"
+LINKER = "luke_linker"
+_GROUP = "links"
 _LEAST_PRIOR = 1e-3
 Array = np.ndarray
 
 
 class Case(NamedTuple):
     """An ambiguous mention. priors: (n,) of its candidates; ids: n of them; cosines: vector ->
-    (n,); right: the number of the right candidate; doc: of its document."""
+    (n,); right: the number of the right candidate; doc: of its document; link: the linker's."""
 
     priors: Array
     ids: list[str]
     cosines: dict[str, Array]
     right: int
     doc: int
+    link: str = ""
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -90,11 +94,29 @@ def open_kb(nlp: Language, lang: str, entities: Sequence[Entity], folder: Path) 
     return kb
 
 
+def add_linker(nlp: Language, kb: MappedKB) -> None:
+    """Add a linker that is not trained, with the same candidates, on the pipeline's encoder."""
+    settings = {
+        "spans_key": _GROUP,
+        "model": {"encoder": {"@architectures": "spacy-luke.LukeListener.v1"}},
+        "get_candidates_batch": {
+            "@misc": "spacy-luke.alias_candidates_batch.v1",
+            "fuzzy": "never",
+        },
+    }
+    linker: Any = nlp.add_pipe("luke_linker", config=settings)
+    linker.set_kb(lambda vocab: kb)
+    linker.initialize(nlp=nlp)
+
+
 def cases(nlp: Language, kb: MappedKB, docs: Sequence[LinkedDoc]) -> Iterator[Case]:
     settings = CandidateSettings(fuzzy="never")
     for number, linked in enumerate(docs):
-        doc = nlp.get_pipe("sentencizer")(nlp.make_doc(linked.text))  # type: ignore[operator]
+        doc = nlp.make_doc(linked.text)
         places = [doc.char_span(a, b, alignment_mode="expand") for a, b, _ in linked.mentions]
+        doc.spans[_GROUP] = [span for span in places if span is not None]
+        doc = nlp(doc)
+        links = {(x.start, x.end): x.kb_id_ for x in doc.spans[_GROUP]}
         found = kb.candidates([linked.text[a:b] for a, b, _ in linked.mentions], settings)
         asked = [
             (span, [x.id for x in candidates], np.asarray([x.prior for x in candidates]), right)
@@ -104,10 +126,11 @@ def cases(nlp: Language, kb: MappedKB, docs: Sequence[LinkedDoc]) -> Iterator[Ca
         if not asked:
             continue
         vectors = mention_vectors(nlp, [span for span, *_ in asked])
-        for i, (_, ids, priors, right) in enumerate(asked):
+        for i, (span, ids, priors, right) in enumerate(asked):
             entities = np.stack([kb.get_vector(x) for x in ids])
             cosines = {name: entities @ _unit(table[i]) for name, table in vectors.items()}
-            yield Case(priors, ids, cosines, ids.index(right), number)
+            link = links[span.start, span.end]
+            yield Case(priors, ids, cosines, ids.index(right), number, link)
 
 
 def mention_vectors(nlp: Language, spans: Sequence[Span]) -> dict[str, Array]:
@@ -159,42 +182,60 @@ def run(args: argparse.Namespace, name: str) -> results.Record:
         data: LinkedSet = LINKED_SETS[name](args.data, args.work, **of_fold)
         nlp = make_encoder(data.lang, args.encoder)
         kb = open_kb(nlp, data.lang, data.entities, args.work / f"{name}.kb")
+        add_linker(nlp, kb)
         # Documents of several folds have numbers of their own.
         found += [x._replace(doc=x.doc + 100_000 * fold) for x in cases(nlp, kb, data.docs)]
     of_doc = np.asarray([case.doc for case in found])
     prior = right_answers(found, (), 0.0)
-    rows = []
+    linker = np.asarray([case.link == case.ids[case.right] for case in found])
+
+    def row(names: Sequence[str], temperature: float, right: Array) -> list:
+        """With the differences to the prior, and of the linker to this row."""
+        gains = (right.astype(float) - prior, linker.astype(float) - right)
+        shown = [[float(x.mean()), *interval(x, of_doc)] for x in gains]
+        return [list(names), temperature, float(right.mean()), *shown]
+
+    rows = [row([LINKER], 0.0, linker)]
     for names in (*((x,) for x in VECTORS), *SUMS):
         for temperature in (0.0, *TEMPERATURES):
-            right = right_answers(found, names, temperature)
-            gain = interval(right.astype(float) - prior, of_doc)
-            rows.append([list(names), temperature, float(right.mean()), *gain])
+            rows.append(row(names, temperature, right_answers(found, names, temperature)))
     if data.type_order:
-        right = by_type(found, data)
-        gain = interval(right.astype(float) - prior, of_doc)
-        rows.append([[TYPE_ORDER], 0.0, float(right.mean()), *gain])
+        rows.append(row([TYPE_ORDER], 0.0, by_type(found, data)))
     return {"n": len(found), "docs": len(set(of_doc)), "prior": float(prior.mean()), "rows": rows}
 
 
 def table(records: Sequence[results.Record]) -> str:
-    """Accuracy of each vector alone, and with the prior at each temperature."""
+    """Accuracy of each vector alone, and with the prior at each temperature (with 95 % of the
+    difference to the prior); and the difference of the linker to the vector alone."""
     lines = []
     for record in records:
         of_names: dict[str, dict[float, list]] = {}
         for names, temperature, *figures in record["rows"]:
             of_names.setdefault(" + ".join(names), {})[temperature] = figures
         for shown, by_temperature in of_names.items():
+            accuracy, to_prior, of_linker = by_temperature[0.0]
+            is_linker = shown == LINKER
             line = {
                 "set": f"{record['data']} ({record['n']} of {record['docs']} documents)",
                 "prior": f"{record['prior']:.3f}",
                 "vector": shown,
-                "alone": f"{by_temperature[0.0][0]:.3f}",
+                "alone": f"{accuracy:.3f}" + (f" {_interval(to_prior)}" if is_linker else ""),
+                "luke_linker is better by": "-" if is_linker else _difference(of_linker),
             }
             for t in [x for x in TEMPERATURES if x in by_temperature]:
-                accuracy, low, high = by_temperature[t]
-                line[f"/ {t:g} + prior"] = f"{accuracy:.3f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+                accuracy, to_prior, _ = by_temperature[t]
+                line[f"/ {t:g} + prior"] = f"{accuracy:.3f} {_interval(to_prior)}"
             lines.append(line)
     return markdown(pd.DataFrame(lines))
+
+
+def _interval(difference: Sequence[float]) -> str:
+    _, low, high = difference
+    return f"[{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def _difference(difference: Sequence[float]) -> str:
+    return f"{100 * difference[0]:+.1f} {_interval(difference)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -42,11 +42,11 @@ def test_a_set_is_scored_and_shown(data, bert_dir, tmp_path, capsys):
     record = json.loads(line)
     assert record["n"] == record["docs"] == 2 and record["prior"] == 0.5
     n_vectors = len(linking.VECTORS) + len(linking.SUMS)
-    assert len(record["rows"]) == n_vectors * (1 + len(linking.TEMPERATURES))
+    assert len(record["rows"]) == 1 + n_vectors * (1 + len(linking.TEMPERATURES))
     capsys.readouterr()
     assert linking.main([*arguments, "--table"]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 2 + n_vectors and "emerson (2 of 2 documents)" in shown[2]
+    assert len(shown) == 3 + n_vectors and "emerson (2 of 2 documents)" in shown[2]
 
 
 def test_the_prior_counts_less_at_a_low_temperature():
