@@ -72,7 +72,7 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.n_unscored = 0
-        self._warned_of_no_entities = False
+        self._is_first_batch = True
         self._warned_of_unscored = False
 
     @property
@@ -136,11 +136,12 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
             loss, d_logits = single_loss(self.model.ops, scores.logits, classes)
         return loss, scores._replace(logits=d_logits)
 
-    def _before_update(self, query: GivenQueryT, targets: Targets) -> GivenQueryT:
-        if not len(query.spans) and not self._warned_of_no_entities:
-            self._warned_of_no_entities = True
-            LOGGER.warning("%s: a batch without any entity. %s", self.name, _ADVICE)
-        return query
+    def _before_update(self, query: GivenQueryT, targets: Targets) -> tuple[GivenQueryT, Targets]:
+        # A later batch of a few texts may have none.
+        if self._is_first_batch and not len(query.spans):
+            LOGGER.warning("%s: the first batch has no entity. %s", self.name, _ADVICE)
+        self._is_first_batch = False
+        return query, targets
 
     def _find_limits(
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
