@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -98,29 +98,72 @@ def _candidates(tables: Tables, text: str, settings: CandidateSettings) -> list[
     return list(results.values())[: settings.k]
 
 
+class _Equal(NamedTuple):
+    """The entities of equal aliases (n,), in the order of the file: priors, forms, whether a form
+    is equal as it is written, whether the prior was counted or given, and the counts of all
+    forms."""
+
+    entities: Array
+    priors: Array
+    forms: Array
+    exact: Array
+    counted: Array
+    weights: Array
+
+
 def _equal(tables: Tables, text: str, name: str, k: int) -> Iterator[FoundEntity]:
     """The first ``k`` entities of equal aliases, by exact match, prior and order of the file.
     name: the normalised text."""
+    found = _meanings(tables, text, name)
+    if found is None:
+        return
+    order = np.lexsort((found.entities, -found.priors, ~found.exact))[:k]
+    for row, prior, form, exact, counted, _ in zip(*(x[order].tolist() for x in found)):
+        match: Match = "exact" if exact else "normalised"
+        yield FoundEntity(row, form, prior, match, counted=counted)
+
+
+def _meanings(tables: Tables, text: str, name: str, without: int | None = None) -> _Equal | None:
+    """What a text means by equal aliases; None if there are none. without: an entity that counts
+    one time fewer."""
     key, form = tables.keys.find(name), tables.forms.find(text)
     if key is None:
-        return
+        return None
     if form is None:
         form = tables.forms.find(text.strip())
-    all_forms = tables.meanings_of_key(key)
-    entities, priors, forms = all_forms.entities, all_forms.priors, all_forms.forms
-    counted, exact = all_forms.counted, np.zeros(len(entities), bool)
+    of_key = tables.meanings_of_key(key, without)
+    entities, priors, forms = of_key.entities, of_key.priors, of_key.forms
+    counted, exact = of_key.counted, np.zeros(len(entities), bool)
     if form is not None:
-        own = tables.meanings_of_form(form)
+        own = tables.meanings_of_form(form, without)
         at = np.searchsorted(entities, own.entities)  # both are in the order of the file
         exact[at], forms[at], counted = True, own.forms, np.full(len(exact), own.counted.any())
         # One distribution: the alias as it is written, smoothed with all of its spellings.
         smoothed = SMOOTHING * priors
         smoothed[at] = own.priors + SMOOTHING * (priors[at] - own.priors)
         priors = smoothed
-    for i in np.lexsort((entities, -priors, ~exact))[:k].tolist():
-        match: Match = "exact" if exact[i] else "normalised"
-        row, form_row, prior = int(entities[i]), int(forms[i]), float(priors[i])
-        yield FoundEntity(row, form_row, prior, match, counted=bool(counted[i]))
+    return _Equal(entities, priors, forms, exact, counted, of_key.weights)
+
+
+def equal_meanings(tables: Tables, text: str) -> dict[int, tuple[float, float]]:
+    """The entities of aliases that equal a text, at least when normalised: row -> how often the
+    aliases mean it, and its prior. Empty if there are none, or if the weights of aliases are
+    probabilities."""
+    found = _meanings(tables, text, normalize_name(text, tables.lang))
+    if found is None or not tables.has_counts:
+        return {}
+    counts = zip(found.weights.tolist(), found.priors.tolist())
+    return dict(zip(found.entities.tolist(), counts))
+
+
+def priors_without(tables: Tables, text: str, row: int) -> dict[int, float]:
+    """The priors of the entities of equal aliases if one mention of the entity ``row`` had not been
+    counted: row -> prior. That entity is left out if no other mention was counted."""
+    found = _meanings(tables, text, normalize_name(text, tables.lang), row)
+    if found is None:
+        return {}
+    zipped = zip(found.entities.tolist(), found.priors.tolist(), found.weights.tolist())
+    return {entity: prior for entity, prior, weight in zipped if entity != row or weight > 0}
 
 
 def _similar(tables: Tables, name: str, settings: CandidateSettings, n: int) -> list[FoundEntity]:

@@ -19,14 +19,16 @@ _LOOKUPS = 100
 @dataclass(frozen=True)
 class Meanings:
     """The entities that aliases mean: rows (n,), per alias in the order of the file; their
-    probabilities (n,); a form that means each (n,); which of the aliases it is (n,), from 0; and
-    whether these were counted or given (n,): without counts all entities of an alias are equal."""
+    probabilities (n,); a form that means each (n,); which of the aliases it is (n,), from 0;
+    whether these were counted or given (n,): without counts all entities of an alias are equal; and
+    the counts, or given probabilities, themselves (n,)."""
 
     entities: Array
     priors: Array
     forms: Array
     aliases: Array
     counted: Array
+    weights: Array
 
 
 class Tables:
@@ -82,19 +84,25 @@ class Tables:
     def entities(self) -> Iterator[Entity]:
         return (self.entity(row) for row in range(len(self)))
 
-    def meanings_of_form(self, form: int) -> Meanings:
-        return self._meanings(np.array([form]), np.array([form + 1]))
+    @property
+    def has_counts(self) -> bool:
+        """Whether the weights of aliases are counts, not probabilities."""
+        return not self._priors
 
-    def meanings_of_key(self, key: int) -> Meanings:
-        return self.meanings_of_keys(np.array([key]))
+    def meanings_of_form(self, form: int, without: int | None = None) -> Meanings:
+        return self._meanings(np.array([form]), np.array([form + 1]), without)
 
-    def meanings_of_keys(self, keys: Array) -> Meanings:
+    def meanings_of_key(self, key: int, without: int | None = None) -> Meanings:
+        return self.meanings_of_keys(np.array([key]), without)
+
+    def meanings_of_keys(self, keys: Array, without: int | None = None) -> Meanings:
         """The entities of all forms of each key (n,). An entity has the sum of the weights of the
-        forms that mean it; if one of them has no weight, at least its count."""
+        forms that mean it; if one of them has no weight, at least its count. without: an entity
+        that counts one time fewer."""
         key_forms = self.store.arrays["key_forms"]
-        return self._meanings(key_forms[keys], key_forms[keys + 1])
+        return self._meanings(key_forms[keys], key_forms[keys + 1], without)
 
-    def _meanings(self, first: Array, last: Array) -> Meanings:
+    def _meanings(self, first: Array, last: Array, without: int | None) -> Meanings:
         """first, last: (n,) a range of forms per alias."""
         arrays, n = self.store.arrays, len(first)
         aliases, forms = _ranges(first, last)
@@ -111,12 +119,14 @@ class Tables:
         # An entity is not mentioned more often because its name is given in several spellings.
         unknown = np.bincount(meanings, unknown, len(entities)) > 0
         sums = np.where(unknown, np.maximum(sums, self.counts[entities]), sums)
+        if without is not None:
+            sums = np.where(entities == without, np.maximum(sums - 1, 0), sums)
         totals = (last - first).astype(float) if self._priors else np.bincount(aliases, sums, n)
         n_entities = np.bincount(aliases, minlength=n)
         known = totals > 0
         priors = np.where(known, 0.0, 1 / np.maximum(n_entities, 1))[aliases]
         priors += sums / np.where(known, totals, np.inf)[aliases]
-        return Meanings(entities, priors, forms, aliases, known[aliases])
+        return Meanings(entities, priors, forms, aliases, known[aliases], sums)
 
 
 def _ranges(starts: Array, ends: Array) -> tuple[Array, Array]:

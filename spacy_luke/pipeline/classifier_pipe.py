@@ -132,9 +132,9 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         """The query of an update."""
         return self._query(docs)
 
-    def _before_update(self, query: Query, targets: Targets) -> Query:
-        """The query of an update, once its targets are known."""
-        return query
+    def _before_update(self, query: Query, targets: Targets) -> tuple[Query, Targets]:
+        """The query and the targets of an update, once these are known."""
+        return query, targets
 
     @property
     def _gold_key(self) -> str | None:
@@ -252,9 +252,9 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self._n_updates += 1
         try:
             query = self._query_to_learn(docs)
-            targets = self._targets(examples, query)
+            query, targets = self._before_update(query, self._targets(examples, query))
             learn_from(self.model, examples)
-            scores, backprop = self.model.begin_update(self._before_update(query, targets))
+            scores, backprop = self.model.begin_update(query)
             loss, d_scores = self._loss(query, scores, targets)
             if not math.isfinite(loss):
                 raise TrainingError(

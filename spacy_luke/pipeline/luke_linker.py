@@ -31,6 +31,7 @@ from ..validation import Count, Name, setting
 from .class_loss import Targets
 from .entity_task import EntityTask, given_spans
 from .entity_vectors import EntityVectors, Text
+from .leave_one_out import CountedLinks, leave_out
 from .link_candidates import (
     GetCandidates,
     GetCandidatesBatch,
@@ -47,7 +48,7 @@ from .links import (
     spans_to_link,
     write_links,
 )
-from .type_bias import TypeBias, TypeChoices, log_biases
+from .type_bias import TypeBias, TypeChoices, add_choices, log_biases
 from .vocab_candidates import VocabCandidates
 from .without_labels import WithoutLabels
 
@@ -57,6 +58,9 @@ KBLoader = Callable[[Vocab], KnowledgeBase]
 LINK = "link"
 """What all answers are, for calibration and thresholds."""
 
+_NOT_GIVEN = {"from_vocabulary": None, "type_bias": None, "leave_one_out": None}
+"""Settings that files of earlier versions lack."""
+
 DEFAULT_CONFIG = Config().from_str(
     """
 [luke_linker]
@@ -64,6 +68,7 @@ spans_key = null
 labels_discard = []
 incl_prior = true
 type_bias = null
+leave_one_out = null
 entity_text = "description"
 max_vector_age = 20
 threshold = 0.0
@@ -102,6 +107,7 @@ def make_luke_linker(
     labels_discard: list[str],
     incl_prior: bool,
     type_bias: dict[str, float] | None,
+    leave_one_out: bool | None,
     entity_text: Text,
     max_vector_age: int,
     threshold: float,
@@ -123,6 +129,8 @@ def make_luke_linker(
     incl_prior: whether the prior of an alias counts.
     type_bias: type of entities -> what is added to their logits where candidates have several
         types. If it is null, ``initialize`` learns it from the links of the training data.
+    leave_one_out: whether in training a mention is left out of the counts that make its prior. If
+        it is null, ``initialize`` sets it: true if the counts contain the training data's links.
     entity_text: what stands for an entity: its ``name``, or its name and ``description``.
     max_vector_age: in training, where the encoder changes with every update, vectors of entities
         are used for this number of updates. They are never old in predictions.
@@ -151,6 +159,7 @@ def make_luke_linker(
         labels_discard=labels_discard,
         incl_prior=incl_prior,
         type_bias=type_bias,
+        leave_one_out=leave_one_out,
         entity_text=entity_text,
         max_vector_age=max_vector_age,
         threshold=threshold,
@@ -178,6 +187,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     labels_discard: list[Name] = setting()
     incl_prior: bool = setting()
     type_bias: TypeBias | None = setting()
+    leave_one_out: bool | None = setting()
     entity_text: Text = setting()
     max_vector_age: Count = setting()
     nil_bias: float = setting()
@@ -203,13 +213,12 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         scorer: Callable | None = link_score,
         **cfg: Any,
     ) -> None:
-        super().__init__(
-            vocab, model, name, scorer, **{"from_vocabulary": None, "type_bias": None, **cfg}
-        )
+        super().__init__(vocab, model, name, scorer, **{**_NOT_GIVEN, **cfg})
         self.get_candidates, self.get_candidates_batch = get_candidates, get_candidates_batch
         self.generate_empty_kb = generate_empty_kb
         self._vectors, self._vocab = EntityVectors(make_doc, self), VocabCandidates()
         self._learned_bias: dict[str, float] | None = None
+        self._chooses_leave_out = self.leave_one_out is None
         self.kb = self._checked(self._empty_kb())
         require("candidates", "allowed_ids", "types")
 
@@ -338,6 +347,10 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         gold = gold_ids(examples, query.by_doc, self.spans_key, self.labels_discard)
         return link_targets(gold, query.rows, query.kb.tables.ids, not only_rows(self.model))
 
+    def _before_update(self, query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
+        query, targets = super()._before_update(query, targets)
+        return leave_out(query, targets) if self.leave_one_out else (query, targets)
+
     def initialize(  # type: ignore[override]  # spaCy passes each component its own settings
         self,
         get_examples: Callable[[], Iterable[Example]] | None = None,
@@ -368,32 +381,30 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold links that cannot be predicted, and the recall of candidates."""
         counts = dict.fromkeys(("mentions", "NIL", "gold", *self.out_of_reach), 0)
-        key, ids, choices = self.spans_key, self.kb.tables.ids, TypeChoices()
+        key, ids, tables = self.spans_key, self.kb.tables.ids, self.kb.tables
         if self.type_bias == self._learned_bias:  # by an earlier initialisation, of other data
             self.type_bias = None
         learns_types = self.type_bias is None and not only_rows(self.model)
+        counted, choices = CountedLinks(tables), {False: TypeChoices(), True: TypeChoices()}
         for batch in minibatch(examples, 64):
             examples = list(batch)
             query = self._mentions([eg.predicted for eg in examples], learning=False)
             fit = fits(self.model, query)
             discard = self.labels_discard
             count_links(counts, examples, query.by_doc, query.rows, fit, ids, key, discard)
+            targets = self._targets(examples, query)
+            counted.add(query, targets[0])
             if learns_types:
-                self._add_choices(choices, query, self._targets(examples, query)[0][:, 1:])
+                add_choices(choices[False], query, targets)
+                add_choices(choices[True], *leave_out(query, targets))
         report_links(self.name, counts)
-        learned = choices.biases()
+        if self._chooses_leave_out:
+            self.leave_one_out = counted.contain(self.name)
+        learned = choices[bool(self.leave_one_out)].biases()
         if learned:
             self.type_bias = self._learned_bias = learned
             log_biases(self.name, learned)
         return counts
-
-    def _add_choices(self, choices: TypeChoices, query: LinkQuery, targets: Array) -> None:
-        """targets: (n, K) whether a candidate is right."""
-        types = query.kb.tables.types
-        for rows, features, right in zip(query.rows, query.features, targets):
-            exists = rows >= 0
-            names = [types[row] for row in rows[exists].tolist()]
-            choices.add(names, features[exists].sum(-1), right[exists] > 0)
 
     # Files
 

@@ -271,10 +271,10 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     def _query_to_learn(self, docs: Sequence[Doc]) -> SpanQuery:
         return self._query(docs, hide=True)
 
-    def _before_update(self, query: SpanQuery, targets: Targets) -> SpanQuery:
+    def _before_update(self, query: SpanQuery, targets: Targets) -> tuple[SpanQuery, Targets]:
         """Gold spans always pass the filter."""
         classes, annotated = targets
-        return query._replace(keep=(classes != self._nil) & annotated)
+        return query._replace(keep=(classes != self._nil) & annotated), targets
 
     def _loss(
         self, query: SpanQuery, scores: SpanScores, targets: Targets

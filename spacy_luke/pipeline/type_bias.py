@@ -8,6 +8,8 @@ import numpy as np
 from pydantic import AfterValidator
 
 from ..report import LOGGER
+from .class_loss import Targets
+from .link_query import LinkQuery
 
 Array = np.ndarray
 
@@ -76,6 +78,15 @@ class TypeChoices:
             if np.abs(step).max() < _LEAST_STEP:
                 break
         return {spelled[str(name)]: round(float(x), 2) for name, x in zip(names, bias)}
+
+
+def add_choices(choices: TypeChoices, query: LinkQuery, targets: Targets) -> None:
+    """Add the mentions of a query, with the terms of their logits that need no text."""
+    types = query.kb.tables.types
+    for rows, features, right in zip(query.rows, query.features, targets[0][:, 1:]):
+        exists = rows >= 0
+        names = [types[row] for row in rows[exists].tolist()]
+        choices.add(names, features[exists].sum(-1), right[exists] > 0)
 
 
 def log_biases(name: str, learned: Mapping[str, float]) -> None:

@@ -1,0 +1,147 @@
+"""Mentions that the counts of aliases contain are left out of their own priors in training."""
+
+import logging
+import random
+
+import numpy as np
+import pytest
+import spacy
+from spacy.vocab import Vocab
+
+from spacy_luke.kb.build import build_kb
+from spacy_luke.kb.candidates import CandidateSettings, equal_meanings, priors_without
+from spacy_luke.kb.entity import Entity, Findings
+from spacy_luke.kb.knowledge_base import MappedKB
+from spacy_luke.pipeline.leave_one_out import leave_out
+from tests.pipeline.linker_data import RECORDS, TEXTS, links, make_docs, make_examples, make_linker
+
+# Three cities, two bands, one Ada, as in the texts.
+COUNTED = [
+    {**RECORDS[0], "aliases": {"Tokyo": 3}},
+    {**RECORDS[1], "aliases": {"Tokyo": 2}},
+    {**RECORDS[2], "aliases": {"Ada Lovelace": 1}},
+    {"id": "grace", "name": "Grace", "aliases": {"Ada Lovelace": 1, "Grace": 4}},
+]
+LINKER = "luke_linker"
+
+
+def opened(entities, folder):
+    build_kb(iter(entities), folder, "en", findings=Findings())
+    return MappedKB.open(folder, Vocab())
+
+
+def with_counts(counts):
+    """Entities whose aliases have the counts that are above 0."""
+    return [
+        Entity(name, name, {alias: float(n) for alias, n in own.items() if n})
+        for name, own in counts.items()
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_priors_are_those_of_a_knowledge_base_that_did_not_count_the_mention(seed, tmp_path):
+    rng = random.Random(seed)
+    spellings = ["Ada", "ADA", "ada", "Bo", "bo."]
+    counts = {f"e{i}": {x: rng.choice([0, 0, 1, 2, 7]) for x in spellings} for i in range(6)}
+    kb = opened(with_counts(counts), tmp_path / "kb")
+    settings = CandidateSettings(fuzzy="never")
+    for number, (name, alias) in enumerate([(x, y) for x in counts for y in spellings]):
+        if not counts[name][alias]:
+            continue
+        fewer = {x: dict(own) for x, own in counts.items()}
+        fewer[name][alias] -= 1
+        other = opened(with_counts(fewer), tmp_path / f"kb{number}")
+        (expected,) = other.candidates([alias], settings)
+        found = priors_without(kb.tables, alias, kb.tables.ids.find(name))
+        found = {kb.tables.ids[row]: prior for row, prior in found.items()}
+        if any(own[alias] for own in fewer.values()):  # else the spelling is unknown there
+            assert found == pytest.approx({x.id: x.prior for x in expected})
+        assert (name in found) == any(
+            n for x, n in fewer[name].items() if x.lower()[:2] == alias.lower()[:2]
+        )
+
+
+def test_counts_and_priors_of_equal_aliases(tmp_path):
+    kb = opened(with_counts({"a": {"Ada": 3}, "b": {"ADA": 1}}), tmp_path / "kb")
+    found = equal_meanings(kb.tables, "Ada")
+    assert found == {0: (3.0, pytest.approx(0.975)), 1: (1.0, pytest.approx(0.025))}
+    assert equal_meanings(kb.tables, "Eve") == {}
+    assert priors_without(kb.tables, "Eve", 0) == {}
+
+
+def made(bert_dir, folder, records=COUNTED, **config):
+    return make_linker(bert_dir, folder, records, **config)
+
+
+def query_of(nlp, texts=TEXTS):
+    pipe, examples = nlp.get_pipe(LINKER), make_examples(nlp, texts)
+    query = pipe._query_to_learn([eg.predicted for eg in examples])
+    return query, pipe._targets(examples, query)
+
+
+def test_features_are_those_without_the_mention_and_single_ones_teach_nothing(bert_dir, tmp_path):
+    query, targets = query_of(made(bert_dir, tmp_path / "kb"))
+    changed, (classes, known) = leave_out(query, targets)
+    ids = [[query.kb.tables.ids[x] for x in rows if x >= 0] for rows in query.rows.tolist()]
+    prior = np.exp(changed.features[..., 0])
+    assert ids[0] == ["city", "band"]  # Tokyo, the city: 3 and 2 become 2 and 2
+    assert prior[0, :2] == pytest.approx([0.5, 0.5])
+    assert ids[2] == ["city", "band"]  # Tokyo, the band: 3 and 1
+    assert prior[2, :2] == pytest.approx([0.75, 0.25])
+    ada = ids.index(["ada", "grace"])
+    assert targets[0][ada].any() and not classes[ada].any() and not known[ada]
+    others = np.arange(len(classes)) != ada
+    assert (classes[others] == targets[0][others]).all() and (known == targets[1])[others].all()
+    assert (changed.features[..., 1:] == query.features[..., 1:]).all()
+
+
+def test_without_priors_nothing_is_left_out(bert_dir, tmp_path):
+    query, targets = query_of(made(bert_dir, tmp_path / "kb", incl_prior=False))
+    changed, (classes, known) = leave_out(query, targets)
+    assert (changed.features == query.features).all()
+    assert (classes == targets[0]).all() and (known == targets[1]).all()
+
+
+def test_initialize_sees_whether_the_data_was_counted(bert_dir, tmp_path, caplog):
+    spacy.util.logger.propagate = True
+    caplog.set_level(logging.INFO, spacy.util.logger.name)
+    nlp = made(bert_dir, tmp_path / "kb")
+    assert nlp.get_pipe(LINKER).leave_one_out is True
+    assert "1 of 6 are the only ones with their name and entity" in caplog.text
+    nlp.to_disk(tmp_path / "nlp")
+    assert spacy.load(tmp_path / "nlp").get_pipe(LINKER).leave_one_out is True
+    # Fewer than in the texts; counted elsewhere.
+    fewer = [{**COUNTED[0], "aliases": {"Tokyo": 2}}, *COUNTED[1:]]
+    assert made(bert_dir, tmp_path / "kb2", fewer).get_pipe(LINKER).leave_one_out is False
+    assert made(bert_dir, tmp_path / "kb3", texts=()).get_pipe(LINKER).leave_one_out is False
+
+
+def test_names_that_nobody_counted_are_not_left_out(bert_dir, tmp_path):
+    uncounted = [{**x, "aliases": list(x.get("aliases", ()))} for x in RECORDS]
+    assert made(bert_dir, tmp_path / "kb", uncounted).get_pipe(LINKER).leave_one_out is False
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_what_the_user_gives_is_kept(given, bert_dir, tmp_path):
+    records = RECORDS if given else COUNTED
+    nlp = made(bert_dir, tmp_path / "kb", records, leave_one_out=given)
+    assert nlp.get_pipe(LINKER).leave_one_out is given
+
+
+def test_predictions_have_all_counts(bert_dir, tmp_path):
+    found = []
+    for leaves in (True, False):
+        nlp = made(bert_dir, tmp_path / f"kb{leaves}", leave_one_out=leaves)
+        docs = list(nlp.pipe(make_docs(nlp)))
+        found.append([(links(doc), [x._.candidates for x in doc.ents]) for doc in docs])
+    assert found[0] == found[1]
+
+
+def test_an_update_learns_from_what_is_left(bert_dir, tmp_path, monkeypatch):
+    nlp = made(bert_dir, tmp_path / "kb")
+    pipe, learned = nlp.get_pipe(LINKER), []
+    loss = pipe._loss
+    monkeypatch.setattr(pipe, "_loss", lambda *x: learned.append(x[2][0].any(-1).sum()) or loss(*x))
+    for pipe.leave_one_out in (True, False):
+        nlp.update(make_examples(nlp))
+    assert learned == [7, 8]  # six links and two "NIL"; without Ada
