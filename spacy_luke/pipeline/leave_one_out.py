@@ -79,12 +79,22 @@ class CountedLinks:
             same = np.isclose(query.features[i, j, 0], np.log(max(prior, LEAST_PRIOR)), atol=1e-3)
             self._counts[link] = count if same and query.prior_known[i, j] else 0.0
 
-    def contain(self, name: str) -> bool:
-        """Whether the counts contain them; this is logged for a component."""
+    def are_left_out(self, name: str) -> bool:
+        """Whether the counts contain them, and at least half of them would still teach something;
+        this is logged for a component."""
         counted = sum(min(n, self._counts[link]) for link, n in self._links.items())
+        alone = sum(self._counts[link] == 1 for link in self._links)
         if not counted or counted < _ENOUGH * self._links.total():
             return False
-        alone = sum(self._counts[link] == 1 for link in self._links)
+        if alone > self._links.total() / 2:
+            LOGGER.info(
+                "%s: the counts of aliases contain the links of the training data, but %d of %d "
+                "would teach nothing without their own count. So they keep it.",
+                name,
+                alone,
+                self._links.total(),
+            )
+            return False
         LOGGER.info(
             "%s: the counts of aliases contain the links of the training data. So each is left out "
             "of its own prior in training (setting leave_one_out). %d of %d are the only ones with "

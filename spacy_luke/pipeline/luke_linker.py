@@ -349,7 +349,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     def _before_update(self, query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
         query, targets = super()._before_update(query, targets)
-        return leave_out(query, targets) if self.leave_one_out else (query, targets)
+        leaves_out = self.leave_one_out and not only_rows(self.model)  # which has no prior
+        return leave_out(query, targets) if leaves_out else (query, targets)
 
     def initialize(  # type: ignore[override]  # spaCy passes each component its own settings
         self,
@@ -399,7 +400,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
                 add_choices(choices[True], *leave_out(query, targets))
         report_links(self.name, counts)
         if self._chooses_leave_out:
-            self.leave_one_out = counted.contain(self.name)
+            self.leave_one_out = counted.are_left_out(self.name)
         learned = choices[bool(self.leave_one_out)].biases()
         if learned:
             self.type_bias = self._learned_bias = learned

@@ -116,6 +116,16 @@ def test_initialize_sees_whether_the_data_was_counted(bert_dir, tmp_path, caplog
     assert made(bert_dir, tmp_path / "kb3", texts=()).get_pipe(LINKER).leave_one_out is False
 
 
+def test_nothing_is_left_out_if_too_little_would_be_left(bert_dir, tmp_path, caplog):
+    spacy.util.logger.propagate = True
+    caplog.set_level(logging.INFO, spacy.util.logger.name)
+    texts = [TEXTS[1], TEXTS[2], TEXTS[3]]
+    records = [{**x, "aliases": dict.fromkeys(x["aliases"], 1)} for x in COUNTED]
+    nlp = made(bert_dir, tmp_path / "kb", records, texts=texts)
+    assert nlp.get_pipe(LINKER).leave_one_out is False
+    assert "3 of 3 would teach nothing" in caplog.text
+
+
 def test_names_that_nobody_counted_are_not_left_out(bert_dir, tmp_path):
     uncounted = [{**x, "aliases": list(x.get("aliases", ()))} for x in RECORDS]
     assert made(bert_dir, tmp_path / "kb", uncounted).get_pipe(LINKER).leave_one_out is False
@@ -137,11 +147,27 @@ def test_predictions_have_all_counts(bert_dir, tmp_path):
     assert found[0] == found[1]
 
 
-def test_an_update_learns_from_what_is_left(bert_dir, tmp_path, monkeypatch):
-    nlp = made(bert_dir, tmp_path / "kb")
+def n_learned(nlp, monkeypatch):
+    """The number of mentions that an update learns from."""
     pipe, learned = nlp.get_pipe(LINKER), []
     loss = pipe._loss
     monkeypatch.setattr(pipe, "_loss", lambda *x: learned.append(x[2][0].any(-1).sum()) or loss(*x))
-    for pipe.leave_one_out in (True, False):
-        nlp.update(make_examples(nlp))
-    assert learned == [7, 8]  # six links and two "NIL"; without Ada
+    nlp.update(make_examples(nlp))
+    monkeypatch.setattr(pipe, "_loss", loss)
+    return learned[0]
+
+
+def test_an_update_learns_from_what_is_left(bert_dir, tmp_path, monkeypatch):
+    nlp = made(bert_dir, tmp_path / "kb")
+    assert n_learned(nlp, monkeypatch) == 7  # six links and two "NIL"; without Ada
+    nlp.get_pipe(LINKER).leave_one_out = False
+    assert n_learned(nlp, monkeypatch) == 8
+
+
+def test_scores_by_rows_alone_have_no_prior_to_leave_out_of(make_checkpoint, tmp_path, monkeypatch):
+    masked_dir, n = make_checkpoint("luke", "LukeForMaskedLM"), []
+    for leaves in (True, False):
+        model = {"rows": "only", "attention": "full"}
+        nlp = made(masked_dir, tmp_path / f"kb{leaves}", model=model, leave_one_out=leaves)
+        n.append(n_learned(nlp, monkeypatch))
+    assert n[0] == n[1] > 0
