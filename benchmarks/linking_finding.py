@@ -219,10 +219,10 @@ def table(records: Sequence[results.Record]) -> str:
                     "set": f"{name} ({sum(some['has_id'])} + {some['has_id'].count(0)})",
                     "row": row,
                     "seeds": len(runs),
-                    "links right": spread([x["links"] for x in figures]),
+                    "links P / R": f"{mean['p']:.1f} / {mean['r']:.1f}",
+                    "F": spread([x["f"] for x in figures]),
                     "recall at 30": f"{mean['among']:.1f}" if mean["among"] else "-",
-                    '"NIL": precision': f"{mean['nil_p']:.1f}",
-                    "recall": f"{mean['nil_r']:.1f}",
+                    '"NIL" P / R': f"{mean['nil_p']:.1f} / {mean['nil_r']:.1f}",
                     "all right": spread([x["all"] for x in figures]),
                     "ms": f"{mean['ms']:.1f}",
                     "trained and tuned is better by": _difference(ours, runs),
@@ -233,8 +233,12 @@ def table(records: Sequence[results.Record]) -> str:
 
 def _figures(one: results.Record) -> dict[str, float]:
     has_id, right, nil, among = (np.asarray(one[x]) for x in ("has_id", "right", "nil", "among"))
+    n_right = int(right[nil == 0].sum())
+    p, r = n_right / max(int((nil == 0).sum()), 1), n_right / int(has_id.sum())
     return {
-        "links": 100 * float(right[has_id == 1].mean()),
+        "p": 100 * p,
+        "r": 100 * r,
+        "f": 200 * p * r / max(p + r, 1e-9),
         "all": 100 * float(right.mean()),
         "among": 100 * float(among[has_id == 1].mean()),
         "nil_p": 100 * float(right[nil == 1].mean()) if nil.any() else float("nan"),

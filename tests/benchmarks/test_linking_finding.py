@@ -39,10 +39,11 @@ def test_the_table_has_a_row_for_tuned_settings_and_differences_to_it(docs):
     ]
     lines = [[x.strip() for x in line.split("|")[1:-1]] for line in table(records).split("\n")]
     assert lines[2][:-1] == [
-        *("NCBI (3 + 1)", "exact", "1", "66.7", "-", "0.0", "0.0", "50.0", "125.0"),
+        *("NCBI (3 + 1)", "exact", "1", "66.7 / 66.7", "66.7", "-", "0.0 / 0.0", "50.0", "125.0"),
     ]
     assert lines[4][:-1] == [
-        *("NCBI (3 + 1)", "trained, tuned", "1", "100.0", "-", "100.0", "100.0", "100.0", "125.0"),
+        *("NCBI (3 + 1)", "trained, tuned", "1", "100.0 / 100.0", "100.0", "-"),
+        *("100.0 / 100.0", "100.0", "125.0"),
     ]
     assert lines[2][-1].startswith("+50.0 [") and lines[4][-1] == "-"
 
