@@ -100,8 +100,8 @@ def _candidates(tables: Tables, text: str, settings: CandidateSettings) -> list[
 
 class _Equal(NamedTuple):
     """The entities of equal aliases (n,), in the order of the file: priors, forms, whether a form
-    is equal as it is written, whether the prior was counted or given, and the counts of all
-    forms."""
+    is equal as it is written, whether the prior was counted or given, and the counts of all forms,
+    NaN if one of them has none."""
 
     entities: Array
     priors: Array
@@ -134,8 +134,10 @@ def _meanings(tables: Tables, text: str, name: str, without: int | None = None) 
     of_key = tables.meanings_of_key(key, without)
     entities, priors, forms = of_key.entities, of_key.priors, of_key.forms
     counted, exact = of_key.counted, np.zeros(len(entities), bool)
-    if form is not None:
-        own = tables.meanings_of_form(form, without)
+    own = None if form is None else tables.meanings_of_form(form, without)
+    # A spelling that was counted there alone would not exist.
+    exists = without is None or (own is not None and not np.all(own.weights <= 0))
+    if own is not None and exists:
         at = np.searchsorted(entities, own.entities)  # both are in the order of the file
         exact[at], forms[at], counted = True, own.forms, np.full(len(exact), own.counted.any())
         # One distribution: the alias as it is written, smoothed with all of its spellings.
@@ -147,23 +149,24 @@ def _meanings(tables: Tables, text: str, name: str, without: int | None = None) 
 
 def equal_meanings(tables: Tables, text: str) -> dict[int, tuple[float, float]]:
     """The entities of aliases that equal a text, at least when normalised: row -> how often the
-    aliases mean it, and its prior. Empty if there are none, or if the weights of aliases are
-    probabilities."""
+    aliases were counted to mean it (0 if one was not counted), and its prior. Empty if there are
+    none, or if the weights of aliases are probabilities."""
     found = _meanings(tables, text, normalize_name(text, tables.lang))
     if found is None or not tables.has_counts:
         return {}
-    counts = zip(found.weights.tolist(), found.priors.tolist())
+    counts = zip(np.nan_to_num(found.weights).tolist(), found.priors.tolist())
     return dict(zip(found.entities.tolist(), counts))
 
 
 def priors_without(tables: Tables, text: str, row: int) -> dict[int, float]:
     """The priors of the entities of equal aliases if one mention of the entity ``row`` had not been
-    counted: row -> prior. That entity is left out if no other mention was counted."""
+    counted: row -> prior. That entity is left out if no other mention was counted. The weights of
+    aliases must be counts."""
     found = _meanings(tables, text, normalize_name(text, tables.lang), row)
     if found is None:
         return {}
     zipped = zip(found.entities.tolist(), found.priors.tolist(), found.weights.tolist())
-    return {entity: prior for entity, prior, weight in zipped if entity != row or weight > 0}
+    return {entity: prior for entity, prior, weight in zipped if entity != row or not weight <= 0}
 
 
 def _similar(tables: Tables, name: str, settings: CandidateSettings, n: int) -> list[FoundEntity]:

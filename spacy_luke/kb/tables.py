@@ -21,7 +21,7 @@ class Meanings:
     """The entities that aliases mean: rows (n,), per alias in the order of the file; their
     probabilities (n,); a form that means each (n,); which of the aliases it is (n,), from 0;
     whether these were counted or given (n,): without counts all entities of an alias are equal; and
-    the counts, or given probabilities, themselves (n,)."""
+    the sums of counts or probabilities that its forms have (n,), NaN if one of them has none."""
 
     entities: Array
     priors: Array
@@ -98,7 +98,7 @@ class Tables:
     def meanings_of_keys(self, keys: Array, without: int | None = None) -> Meanings:
         """The entities of all forms of each key (n,). An entity has the sum of the weights of the
         forms that mean it; if one of them has no weight, at least its count. without: an entity
-        that counts one time fewer."""
+        that counts one time fewer, if all of its forms have a count."""
         key_forms = self.store.arrays["key_forms"]
         return self._meanings(key_forms[keys], key_forms[keys + 1], without)
 
@@ -118,15 +118,17 @@ class Tables:
         sums = np.bincount(meanings, np.where(unknown, 0.0, weights), len(entities))
         # An entity is not mentioned more often because its name is given in several spellings.
         unknown = np.bincount(meanings, unknown, len(entities)) > 0
-        sums = np.where(unknown, np.maximum(sums, self.counts[entities]), sums)
         if without is not None:
-            sums = np.where(entities == without, np.maximum(sums - 1, 0), sums)
+            less = (entities == without) & ~unknown
+            sums = np.where(less, np.maximum(sums - 1, 0), sums)
+        given = np.where(unknown, np.nan, sums)
+        sums = np.where(unknown, np.maximum(sums, self.counts[entities]), sums)
         totals = (last - first).astype(float) if self._priors else np.bincount(aliases, sums, n)
         n_entities = np.bincount(aliases, minlength=n)
         known = totals > 0
         priors = np.where(known, 0.0, 1 / np.maximum(n_entities, 1))[aliases]
         priors += sums / np.where(known, totals, np.inf)[aliases]
-        return Meanings(entities, priors, forms, aliases, known[aliases], sums)
+        return Meanings(entities, priors, forms, aliases, known[aliases], given)
 
 
 def _ranges(starts: Array, ends: Array) -> tuple[Array, Array]:

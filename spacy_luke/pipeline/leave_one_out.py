@@ -7,11 +7,11 @@ from such mentions trusts the prior too little.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
-from spacy.tokens import Span
 
 from ..kb.candidates import equal_meanings, priors_without
 from ..kb.normalize import normalize_name
@@ -28,28 +28,23 @@ _ENOUGH = 0.99
 and annotation may differ.)"""
 
 
-def mentions_of(query: LinkQuery) -> list[Span]:
-    return [span for spans in query.by_doc for span in spans]
-
-
-def one_gold(classes: Array) -> tuple[Array, Array]:
-    """The mentions with one right candidate, and its number among the candidates. classes:
-    (n, 1 + K) targets, "NIL" first."""
-    rows = np.flatnonzero(classes[:, 1:].sum(-1) == 1)
-    return rows, classes[rows].argmax(-1) - 1  # the others of these rows are 0
-
-
 def leave_out(query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
     """The query and targets of an update with priors as if each mention had not been counted. A
-    mention whose right candidate was counted nowhere else teaches nothing."""
+    mention whose right candidate was counted nowhere else teaches nothing.
+
+    Mentions with several right candidates stay as they are, and those whose candidates have other
+    priors than the counts.
+    """
+    tables = query.kb.tables
+    if not tables.has_counts:
+        return query, targets
     classes, known = (x.copy() for x in targets)
-    features, tables = query.features.copy(), query.kb.tables
-    mentions = mentions_of(query)
-    for i, j in zip(*one_gold(classes)):
-        if not query.prior_known[i, j]:
+    features = query.features.copy()
+    left = cache(lambda text, row: priors_without(tables, text, row))
+    for i, row, text, count in _gold_counts(query, classes):
+        if not count:
             continue
-        row = int(query.rows[i, j])
-        priors = priors_without(tables, mentions[i].text, row)
+        priors = left(text, row)
         if row not in priors:
             classes[i], known[i] = 0.0, False
             continue
@@ -57,6 +52,20 @@ def leave_out(query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
             prior = priors.get(int(query.rows[i, k]), 0.0)
             features[i, k, 0] = np.log(max(prior, LEAST_PRIOR))
     return replace(query, features=features), (classes, known)
+
+
+def _gold_counts(query: LinkQuery, classes: Array) -> Iterator[tuple[int, int, str, float]]:
+    """The mentions with one right candidate: number, row of the candidate, text, and how often this
+    was counted; 0 if the candidate's prior is not that of the counts. classes: (n, 1 + K) targets,
+    "NIL" first."""
+    mentions = [span for spans in query.by_doc for span in spans]
+    meanings = cache(lambda text: equal_meanings(query.kb.tables, text))
+    for i in np.flatnonzero(classes[:, 1:].sum(-1) == 1).tolist():
+        j = int(classes[i].argmax()) - 1  # the others of this row are 0
+        text, row = mentions[i].text, int(query.rows[i, j])
+        count, prior = meanings(text).get(row, (0.0, 0.0))
+        same = np.isclose(query.features[i, j, 0], np.log(max(prior, LEAST_PRIOR)), atol=1e-3)
+        yield i, row, text, count if same and query.prior_known[i, j] else 0.0
 
 
 class CountedLinks:
@@ -68,31 +77,32 @@ class CountedLinks:
         self._counts: dict[tuple[str, int], float] = {}
 
     def add(self, query: LinkQuery, classes: Array) -> None:
-        """The gold links of some documents. classes: (n, 1 + K) targets. Those with another prior
-        than that of the counts are not in them."""
-        mentions: Sequence[Span] = mentions_of(query)
-        for i, j in zip(*one_gold(classes)):
-            text, row = mentions[i].text, int(query.rows[i, j])
+        """The gold links of some documents. classes: (n, 1 + K) targets."""
+        for _, row, text, count in _gold_counts(query, classes):
             link = normalize_name(text, self._tables.lang), row
             self._links[link] += 1
-            count, prior = equal_meanings(self._tables, text).get(row, (0.0, 0.0))
-            same = np.isclose(query.features[i, j, 0], np.log(max(prior, LEAST_PRIOR)), atol=1e-3)
-            self._counts[link] = count if same and query.prior_known[i, j] else 0.0
+            self._counts[link] = min(count, self._counts.get(link, count))
 
-    def are_left_out(self, name: str) -> bool:
+    @property
+    def alone(self) -> int:
+        """Links that are the only ones that were counted with their name and entity."""
+        return sum(0 < self._counts[link] <= 1 for link in self._links)
+
+    def are_left_out(self, name: str, n_other: int) -> bool:
         """Whether the counts contain them, and at least half of them would still teach something;
-        this is logged for a component."""
+        this is logged for a component. n_other: gold links of other entities than candidates, which
+        the counts do not contain."""
         counted = sum(min(n, self._counts[link]) for link, n in self._links.items())
-        alone = sum(self._counts[link] == 1 for link in self._links)
-        if not counted or counted < _ENOUGH * self._links.total():
+        total = self._links.total()
+        if not counted or counted < _ENOUGH * (total + n_other):
             return False
-        if alone > self._links.total() / 2:
+        if self.alone > total / 2:
             LOGGER.info(
                 "%s: the counts of aliases contain the links of the training data, but %d of %d "
                 "would teach nothing without their own count. So they keep it.",
                 name,
-                alone,
-                self._links.total(),
+                self.alone,
+                total,
             )
             return False
         LOGGER.info(
@@ -100,7 +110,7 @@ class CountedLinks:
             "of its own prior in training (setting leave_one_out). %d of %d are the only ones with "
             "their name and entity, and teach nothing.",
             name,
-            alone,
-            self._links.total(),
+            self.alone,
+            total,
         )
         return True

@@ -182,7 +182,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     layer = "ents"
     classes = ("candidate",)  # beside them "none of the candidates", which has no row
     answer_label = LINK
-    out_of_reach = ("no mention", "too long", "unknown id", "no candidate")
+    out_of_reach = ("no mention", "too long", "unknown id", "no candidate", "counted only there")
 
     labels_discard: list[Name] = setting()
     incl_prior: bool = setting()
@@ -218,7 +218,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         self.generate_empty_kb = generate_empty_kb
         self._vectors, self._vocab = EntityVectors(make_doc, self), VocabCandidates()
         self._learned_bias: dict[str, float] | None = None
-        self._chooses_leave_out = self.leave_one_out is None
+        self._found_leave_out: bool | None = None
         self.kb = self._checked(self._empty_kb())
         require("candidates", "allowed_ids", "types")
 
@@ -349,8 +349,10 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     def _before_update(self, query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
         query, targets = super()._before_update(query, targets)
-        leaves_out = self.leave_one_out and not only_rows(self.model)  # which has no prior
-        return leave_out(query, targets) if leaves_out else (query, targets)
+        no_prior = only_rows(self.model)
+        if not self.leave_one_out or no_prior:
+            return query, targets
+        return leave_out(query, targets)
 
     def initialize(  # type: ignore[override]  # spaCy passes each component its own settings
         self,
@@ -383,8 +385,11 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         """Count and log the gold links that cannot be predicted, and the recall of candidates."""
         counts = dict.fromkeys(("mentions", "NIL", "gold", *self.out_of_reach), 0)
         key, ids, tables = self.spans_key, self.kb.tables.ids, self.kb.tables
-        if self.type_bias == self._learned_bias:  # by an earlier initialisation, of other data
+        # By an earlier initialisation, of other data.
+        if self.type_bias == self._learned_bias:
             self.type_bias = None
+        if self.leave_one_out == self._found_leave_out:
+            self.leave_one_out = None
         learns_types = self.type_bias is None and not only_rows(self.model)
         counted, choices = CountedLinks(tables), {False: TypeChoices(), True: TypeChoices()}
         for batch in minibatch(examples, 64):
@@ -399,13 +404,28 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
                 add_choices(choices[False], query, targets)
                 add_choices(choices[True], *leave_out(query, targets))
         report_links(self.name, counts)
-        if self._chooses_leave_out:
-            self.leave_one_out = counted.are_left_out(self.name)
+        self._choose_leave_out(counted, counts)
         learned = choices[bool(self.leave_one_out)].biases()
         if learned:
             self.type_bias = self._learned_bias = learned
             log_biases(self.name, learned)
         return counts
+
+    def _choose_leave_out(self, counted: CountedLinks, counts: dict[str, int]) -> None:
+        """Set ``leave_one_out`` if it is not given, and count the links that it takes."""
+        if only_rows(self.model):
+            return
+        if self.leave_one_out is None:
+            n_other = counts["unknown id"] + counts["no candidate"]
+            self._found_leave_out = counted.are_left_out(self.name, n_other)
+            self.leave_one_out = self._found_leave_out
+        elif self.leave_one_out and not self.kb.tables.has_counts:
+            raise ConfigError(
+                f"{self.name}: leave_one_out is true, but the aliases of the knowledge base have "
+                "probabilities, not counts. Set it to false or null."
+            )
+        if self.leave_one_out:
+            counts["counted only there"] = counted.alone
 
     # Files
 

@@ -2,15 +2,17 @@
 
 import logging
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import spacy
 from spacy.vocab import Vocab
 
+from spacy_luke.errors import ConfigError
 from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.candidates import CandidateSettings, equal_meanings, priors_without
-from spacy_luke.kb.entity import Entity, Findings
+from spacy_luke.kb.entity import NOT_GIVEN, Entity, Findings
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.pipeline.leave_one_out import leave_out
 from tests.pipeline.linker_data import RECORDS, TEXTS, links, make_docs, make_examples, make_linker
@@ -54,8 +56,7 @@ def test_priors_are_those_of_a_knowledge_base_that_did_not_count_the_mention(see
         (expected,) = other.candidates([alias], settings)
         found = priors_without(kb.tables, alias, kb.tables.ids.find(name))
         found = {kb.tables.ids[row]: prior for row, prior in found.items()}
-        if any(own[alias] for own in fewer.values()):  # else the spelling is unknown there
-            assert found == pytest.approx({x.id: x.prior for x in expected})
+        assert found == pytest.approx({x.id: x.prior for x in expected})
         assert (name in found) == any(
             n for x, n in fewer[name].items() if x.lower()[:2] == alias.lower()[:2]
         )
@@ -67,6 +68,17 @@ def test_counts_and_priors_of_equal_aliases(tmp_path):
     assert found == {0: (3.0, pytest.approx(0.975)), 1: (1.0, pytest.approx(0.025))}
     assert equal_meanings(kb.tables, "Eve") == {}
     assert priors_without(kb.tables, "Eve", 0) == {}
+
+
+def test_what_was_not_counted_is_not_left_out(tmp_path):
+    kb = opened(
+        [Entity("a", "Ada", {"Ada": NOT_GIVEN}, count=1), *with_counts({"b": {"Ada": 2}})], tmp_path
+    )
+    assert equal_meanings(kb.tables, "Ada") == {
+        0: (0.0, pytest.approx(1 / 3)),
+        1: (2.0, pytest.approx(2 / 3)),
+    }
+    assert priors_without(kb.tables, "Ada", 0) == pytest.approx({0: 1 / 3, 1: 2 / 3})
 
 
 def made(bert_dir, folder, records=COUNTED, **config):
@@ -81,7 +93,9 @@ def query_of(nlp, texts=TEXTS):
 
 def test_features_are_those_without_the_mention_and_single_ones_teach_nothing(bert_dir, tmp_path):
     query, targets = query_of(made(bert_dir, tmp_path / "kb"))
+    before = query.features.copy()
     changed, (classes, known) = leave_out(query, targets)
+    assert (query.features == before).all()
     ids = [[query.kb.tables.ids[x] for x in rows if x >= 0] for rows in query.rows.tolist()]
     prior = np.exp(changed.features[..., 0])
     assert ids[0] == ["city", "band"]  # Tokyo, the city: 3 and 2 become 2 and 2
@@ -136,6 +150,104 @@ def test_what_the_user_gives_is_kept(given, bert_dir, tmp_path):
     records = RECORDS if given else COUNTED
     nlp = made(bert_dir, tmp_path / "kb", records, leave_one_out=given)
     assert nlp.get_pipe(LINKER).leave_one_out is given
+
+
+def test_what_was_found_is_decided_again_with_other_data(bert_dir, tmp_path):
+    nlp = made(bert_dir, tmp_path / "kb")
+    pipe = nlp.get_pipe(LINKER)
+    nlp.initialize(lambda: make_examples(nlp, TEXTS * 2))  # twice as many links as counts
+    assert pipe.leave_one_out is False
+    pipe.leave_one_out = True
+    nlp.initialize(lambda: make_examples(nlp, TEXTS * 2))
+    assert pipe.leave_one_out is True
+    nlp.initialize(lambda: make_examples(nlp))
+    assert pipe.leave_one_out is True
+    # That of a saved pipeline is kept, until it is null.
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    loaded.initialize(lambda: make_examples(loaded, TEXTS * 2))
+    assert loaded.get_pipe(LINKER).leave_one_out is True
+    loaded.get_pipe(LINKER).leave_one_out = None
+    loaded.initialize(lambda: make_examples(loaded, TEXTS * 2))
+    assert loaded.get_pipe(LINKER).leave_one_out is False
+
+
+def test_links_without_the_right_candidate_are_of_other_texts(bert_dir, tmp_path):
+    texts = [*TEXTS, *((f"Zzq{i} sang .", [(0, 1, "band")]) for i in range(3))]
+    nlp = made(bert_dir, tmp_path / "kb", texts=texts)
+    assert nlp.get_pipe(LINKER).leave_one_out is False
+
+
+def test_counts_of_entities_are_not_counts_of_links(bert_dir, tmp_path):
+    records = [{**x, "aliases": list(x.get("aliases", ())), "count": 9} for x in COUNTED]
+    assert made(bert_dir, tmp_path / "kb", records).get_pipe(LINKER).leave_one_out is False
+
+
+class Halves:
+    """Candidates of which each has half of the prior, but those of one text."""
+
+    def __init__(self, but):
+        self.but = but
+
+    def __call__(self, kb, mentions):
+        for span in mentions:
+            found = kb.candidates([span.text])[0]
+            other = span.doc.text != self.but
+            yield [SimpleNamespace(entity_=x.id, prior_prob=0.5) for x in found] if other else found
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_candidates_with_other_priors_are_left_alone(number, bert_dir, tmp_path):
+    nlp = made(bert_dir, tmp_path / "kb", leave_one_out=False)
+    pipe = nlp.get_pipe(LINKER)
+    pipe.get_candidates_batch = Halves(make_docs(nlp)[number].text)
+    pipe.leave_one_out = None
+    nlp.initialize(lambda: make_examples(nlp))
+    assert pipe.leave_one_out is False
+    pipe.get_candidates_batch = Halves("")
+    query, targets = query_of(nlp)
+    assert (leave_out(query, targets)[0].features == query.features).all()
+
+
+def test_probabilities_are_not_left_out_of(bert_dir, tmp_path):
+    def with_priors(vocab):
+        entities = [Entity("city", "Tokyo", {"Tokyo": 0.6}), Entity("band", "b", {"Tokyo": 0.4})]
+        build_kb(iter(entities), tmp_path / "priors", "en", findings=Findings(), priors=True)
+        return MappedKB.open(tmp_path / "priors", vocab)
+
+    nlp = made(bert_dir, tmp_path / "kb", leave_one_out=True)
+    pipe = nlp.get_pipe(LINKER)
+    pipe.set_kb(with_priors)
+    query, targets = query_of(nlp)
+    assert leave_out(query, targets) == (query, targets)
+    with pytest.raises(ConfigError, match="probabilities, not counts"):
+        pipe.initialize(lambda: make_examples(nlp), nlp=nlp)
+    pipe.leave_one_out = None
+    pipe.initialize(lambda: make_examples(nlp), nlp=nlp)
+    assert pipe.leave_one_out is False
+
+
+def test_nothing_to_learn_is_an_error(bert_dir, tmp_path):
+    records = [{**x, "aliases": dict.fromkeys(x["aliases"], 1)} for x in COUNTED]
+    with pytest.raises(ConfigError, match="1 counted only there"):
+        made(bert_dir, tmp_path / "kb", records, texts=[TEXTS[1]], leave_one_out=True)
+
+
+def test_type_biases_are_learned_from_what_is_left(bert_dir, tmp_path):
+    biases = []
+    for leaves in (True, False):
+        config = {"leave_one_out": leaves, "type_bias": None}
+        nlp = made(bert_dir, tmp_path / f"kb{leaves}", **config)
+        biases.append(nlp.get_pipe(LINKER).type_bias)
+    assert biases[0] != biases[1]
+
+
+def test_several_right_candidates_stay_as_they_are(bert_dir, tmp_path):
+    query, (classes, known) = query_of(made(bert_dir, tmp_path / "kb"))
+    classes = classes.copy()
+    classes[0, 1:3] = 1.0
+    changed, (after, _) = leave_out(query, (classes, known))
+    assert (changed.features[0] == query.features[0]).all() and (after[0] == classes[0]).all()
 
 
 def test_predictions_have_all_counts(bert_dir, tmp_path):

@@ -362,6 +362,7 @@ def test_gold_links_out_of_reach_are_counted(bert_dir, tmp_path, caplog):
         "too long": 1,
         "unknown id": 1,
         "no candidate": 1,
+        "counted only there": 0,
     }
     assert "of 10 gold links 6 have the right entity among their candidates" in caplog.text
     lost = make_examples(nlp, [("Tokyo sang", [(0, 1, "unheard")])])

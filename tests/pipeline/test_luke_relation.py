@@ -120,6 +120,14 @@ def test_training_without_entities_is_warned_of_and_changes_nothing(bert_dir, ca
     assert "PresetEntsCorpus" in caplog.text
 
 
+def test_a_later_batch_may_have_no_entities(bert_dir, caplog):
+    nlp = make(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    fit(nlp, make_examples(nlp), 1)
+    fit(nlp, make_examples(nlp, entities=False), 1)
+    assert "the first batch" not in caplog.text
+
+
 def test_batches_without_relations_or_pairs_are_no_trouble(bert_dir):
     nlp = make(bert_dir)
     examples = make_examples(nlp)
