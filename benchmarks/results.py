@@ -4,6 +4,7 @@ import argparse
 import fcntl
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,26 @@ def append(path: Path, record: Record) -> None:
 
 
 def read(paths: Iterable[Path]) -> list[Record]:
-    """All records; a last line cut off by an interruption is left out."""
+    """All records; a last line cut off by an interruption is left out. Raises ValueError, with the
+    line, for another that is not a record."""
     records = []
     for path in paths:
         if path.exists():
-            for line in path.read_text(encoding="utf8").split("\n"):
-                try:
-                    records.append(json.loads(line))
-                except json.JSONDecodeError:
-                    continue
+            *lines, last = path.read_text(encoding="utf8").split("\n")
+            records += [_record(line, f"{path}, line {i}") for i, line in enumerate(lines, 1)]
+            with suppress(json.JSONDecodeError):
+                records.append(json.loads(last))
     return records
+
+
+def _record(line: str, where: str) -> Record:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as err:
+        raise ValueError(f"{where} is not a record: {err}. Remove it to run it again.") from err
+    if not isinstance(record, dict):
+        raise ValueError(f"{where} is not a record, but {line[:60]!r}.")
+    return record
 
 
 def of_kind(path: Path, kind: str) -> list[Record]:

@@ -349,8 +349,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     def _before_update(self, query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
         query, targets = super()._before_update(query, targets)
-        no_prior = only_rows(self.model)
-        if not self.leave_one_out or no_prior:
+        if not self.leave_one_out or only_rows(self.model):  # scores without a prior
             return query, targets
         return leave_out(query, targets)
 

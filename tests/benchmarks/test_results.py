@@ -1,0 +1,31 @@
+"""Files of results: what is read of them, and what is not passed over."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.results import append, read
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "results"
+
+
+def test_a_last_line_that_was_cut_off_is_left_out(tmp_path):
+    path = tmp_path / "a.jsonl"
+    append(path, {"kind": "x"})
+    path.write_text(path.read_text("utf8") + '{"kind": "y', "utf8")
+    assert read([path, tmp_path / "none.jsonl"]) == [{"kind": "x"}]
+
+
+@pytest.mark.parametrize("line", ["# A page", "[1]", "", '{"kind": "y'])
+def test_another_line_that_is_no_record_is_named(line, tmp_path):
+    path = tmp_path / "a.jsonl"
+    append(path, {"kind": "x"})
+    path.write_text(path.read_text("utf8") + line + "\n", "utf8")
+    append(path, {"kind": "z"})
+    with pytest.raises(ValueError, match="a.jsonl, line 2 is not a record"):
+        read([path])
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.jsonl")), ids=lambda path: path.name)
+def test_published_records_can_be_read(path):
+    assert read([path])
