@@ -19,6 +19,7 @@ import argparse
 import json
 import logging
 import os
+import shutil
 import subprocess
 import time
 import traceback
@@ -192,8 +193,9 @@ def processes(bench: Bench) -> Any:
         return "on a GPU only"
     from tests.pretraining.world import make_world
 
+    small = Bench(argparse.Namespace(tiny=True, emulate=False, work=bench.work)).checkpoint()
     world = bench.work / "world"
-    make_world(world, bench.checkpoint())
+    make_world(world, small)
     run = str(ROOT / "tests" / "pretraining" / "run_training.py")
     script = bench.work / "two_on_one.py"
     script.write_text(TWO_ON_ONE, encoding="utf8")
@@ -206,17 +208,42 @@ def processes(bench: Bench) -> Any:
         "gloo two": [*two, str(script), run],
         "gloo two sharded": [*two, str(script), run],
     }
-    losses = {}
+    losses: dict[str, list[float]] = {}
+    errors: dict[str, str] = {}
     for name, command in ways.items():
         folder = bench.work / name.replace(" ", "-")
         values = {"dropout": 0.0, "phases": [[2, 1e-2, True], [3, 1e-3, False]], "micro_batch": 2}
         values |= {"sharded": "sharded" in name}
-        arguments = [str(world), str(bench.checkpoint()), str(folder), json.dumps(values)]
-        _run([*command, *arguments])
+        try:
+            _run([*command, str(world), str(small), str(folder), json.dumps(values)])
+        except AssertionError as error:
+            errors[name] = str(error)
+            continue
         log = map(json.loads, (folder / "log.jsonl").open(encoding="utf8"))
         losses[name] = [round(x["word_loss"], 4) for x in log if x["kind"] == "step"]
-    assert all(np.allclose(losses["one"], x, atol=1e-3) for x in losses.values()), losses
+    equal = all(np.allclose(losses["one"], x, atol=1e-3) for x in losses.values())
+    assert equal and not errors, (losses, errors)
     return losses
+
+
+def pipelines(bench: Bench) -> Any:
+    """Every component in every mode, and every shipped config: trained on the GPU, saved, loaded
+    on the CPU and back. What ``tests/gpu/test_emulated.py`` runs, with how far answers differ."""
+    if not bench.real:
+        return "on a GPU only"
+    from tests.gpu.emulated import make_checkpoints
+
+    folder = bench.work / "pipelines"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    make_checkpoints(folder)
+    printed = _run([sys.executable, "-m", "tests.gpu.run_cases", "--real", str(folder)], 300)
+    lines = [line for line in printed.splitlines() if line.startswith('{"case"')]
+    records = {record.pop("case"): record for record in map(json.loads, lines)}
+    found = {name: record.get("found") for name, record in records.items()}
+    errors = {name: record["error"][:1500] for name, record in records.items() if "error" in record}
+    assert records and not errors, (errors, found)
+    return found
 
 
 def peer(bench: Bench) -> str:
@@ -229,7 +256,7 @@ def peer(bench: Bench) -> str:
     return _run([*command, *(x for pair in options.items() for x in pair)])[-2500:]
 
 
-def _run(command: list[str]) -> str:
+def _run(command: list[str], seconds: int = 150) -> str:
     """What a command printed. Raises AssertionError with the end of its errors if it failed."""
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     result = subprocess.run(
@@ -238,7 +265,7 @@ def _run(command: list[str]) -> str:
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=seconds,
     )
     assert result.returncode == 0, result.stderr[-1500:]
     return result.stdout
@@ -254,6 +281,7 @@ _CHECKS: list[Callable[[Bench], Any]] = [
     profile,
     pretraining,
     processes,
+    pipelines,
     peer,
 ]
 CHECKS = {check.__name__: check for check in _CHECKS}
@@ -279,7 +307,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             found, state = CHECKS[name](bench), "ok"
         except Exception as error:
             traceback.print_exc()
-            found, state = repr(error)[:1500], "FAILED"
+            found, state = repr(error)[:6000], "FAILED"
         seconds = round(time.perf_counter() - since, 1)
         results[name] = {"state": state, "seconds": seconds, "found": found}
         print(f"{state:6s} {name} {seconds} s: {found}", flush=True)

@@ -100,12 +100,9 @@ class Peer:
     def __init__(self, directory: Path, device: str = "cpu"):
         import transformers
 
-        self.tokenizer = transformers.LukeTokenizer(
-            str(directory / "vocab.json"),
-            str(directory / "merges.txt"),
-            str(directory / "entity_vocab.json"),
-            task="entity_span_classification",
-            max_mention_length=MAX_MENTION,
+        # Its constructor has other arguments in version 5.
+        self.tokenizer = transformers.LukeTokenizer.from_pretrained(
+            directory, task="entity_span_classification", max_mention_length=MAX_MENTION
         )
         classifier = transformers.LukeForEntitySpanClassification
         self.model: Any = classifier.from_pretrained(directory).to(device).eval()

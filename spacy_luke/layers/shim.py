@@ -14,6 +14,7 @@ from thinc.util import torch2xp
 
 from ..report import LOGGER
 from ..validation import Factor, check_settings
+from .adam import Change, applies, step
 from .arrays import to_torch
 from .forking import make_forks_safe
 
@@ -135,23 +136,23 @@ class LukeShim(PyTorchShim):
 
     def _step(self, optimizer: Optimizer) -> None:
         assert self._model is not None
-        decay, limit_factor = optimizer.L2, self.rates.limit_factor(optimizer)
+        changes = list(self._changes(optimizer))
+        if applies(optimizer, changes):
+            step(optimizer, changes)
+        else:
+            for change in changes:
+                _change(optimizer, change)
+        for change in changes:
+            change.parameter.grad = None
+
+    def _changes(self, optimizer: Optimizer) -> Iterator[Change]:
+        assert self._model is not None
+        limit_factor = self.rates.limit_factor(optimizer)
         for name, parameter in self._model.named_parameters():
-            if parameter.grad is None or not parameter.requires_grad:
-                continue
-            weights: Any = torch2xp(parameter.data)
-            with _decay(optimizer, decay if self.rates.decays(name, parameter) else 0.0):
-                updated, _ = optimizer(
-                    (self.id, name),
-                    weights,
-                    torch2xp(parameter.grad),  # type: ignore[arg-type]
-                    lr_scale=limit_factor * self.rates.scale(name),
-                )
-            # Thinc's optimizers update the parameter's own memory. Assigning their result would
-            # wrap it again in every step, in an endless chain of wrappers.
-            if updated is not weights and not _same_memory(updated, weights):
-                parameter.data.copy_(to_torch(updated))
-            parameter.grad = None
+            if parameter.grad is not None and parameter.requires_grad:
+                rate = limit_factor * self.rates.scale(name)
+                decay = optimizer.L2 if self.rates.decays(name, parameter) else 0.0
+                yield Change((self.id, name), parameter, rate, decay)
 
     @contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
@@ -219,6 +220,18 @@ def _without_inference_tensors(model: torch.nn.Module) -> None:
             for name, tensor in table.items():
                 if tensor is not None and tensor.is_inference():
                     table[name] = normal(tensor)
+
+
+def _change(optimizer: Optimizer, change: Change) -> None:
+    """One parameter, by the optimizer itself."""
+    weights: Any = torch2xp(change.parameter.data)
+    gradient: Any = torch2xp(change.parameter.grad)  # type: ignore[arg-type]
+    with _decay(optimizer, change.decay):
+        updated, _ = optimizer(change.key, weights, gradient, lr_scale=change.rate)
+    # Thinc's optimizers update the parameter's own memory. Assigning their result would wrap it
+    # again in every step, in an endless chain of wrappers.
+    if updated is not weights and not _same_memory(updated, weights):
+        change.parameter.data.copy_(to_torch(updated))
 
 
 @contextmanager

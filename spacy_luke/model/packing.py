@@ -24,9 +24,9 @@ class Limits(NamedTuple):
 
 # On a CPU padding costs time, and scores that do not fit the cache cost more than fewer calls save
 # (1.5 to 1.9 times the time of sentences with all their spans, at 4,000,000). On a GPU every block
-# costs kernel launches.
+# costs kernel launches (docs/gpu.md has what was measured).
 _LIMITS = {"cpu": Limits(waste=0.15, scores=30_000)}
-_LIMITS_ELSEWHERE = Limits(waste=1.0, scores=4_000_000)
+_LIMITS_ELSEWHERE = Limits(waste=3.0, scores=4_000_000)
 
 
 @dataclass

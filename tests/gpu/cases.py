@@ -1,6 +1,7 @@
 """Pipelines that are trained and used on a device, and compared with themselves on the CPU."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,10 @@ def parts_of(case: str, encoder: str) -> dict[str, dict[str, Any]]:
             "luke_entity_typing": {"model": {"mode": "probe", "encoder": own}, "threshold": 0.0}
         },
     }
-    return {**configs(encoder), **added}[case]
+    parts = {**configs(encoder), **added}[case]
+    if find_spec("spacy_transformers") is None:
+        parts.pop("tagger", None)  # it reads vectors through a layer of that package
+    return parts
 
 
 def blank(parts: dict[str, dict[str, Any]]) -> Language:
@@ -222,8 +226,9 @@ def moving(encoder: str) -> None:
     nlp("Ada Lovelace was born in London.")
 
 
-def rules() -> None:
-    """What a device refuses is refused."""
+def rules(emulated: bool) -> None:
+    """What a device refuses is refused. emulated: also what a torch before 2.9 does, which cannot
+    read the arrays of a newer CuPy as Thinc passes them."""
     import cupy
 
     tensor, array = torch.zeros(3, device="cuda"), cupy.zeros(3)
@@ -234,8 +239,9 @@ def rules() -> None:
         (TypeError, lambda: np.asarray(array)),
         (TypeError, lambda: array + np.zeros(3)),
         (TypeError, lambda: cupy.concatenate([array, np.zeros(3)])),
-        (BufferError, lambda: xp2torch(array)),
     ]
+    if emulated:
+        wrong.append((BufferError, lambda: xp2torch(array)))
     for expected, run in wrong:
         try:
             run()

@@ -18,11 +18,17 @@ ROOT = Path(__file__).parents[2]
 Record = dict[str, Any]
 
 
-def make_checkpoints(folder: Path) -> None:
-    """The encoders of the cases. Skips the test if the device cannot be emulated here."""
+def prepare(folder: Path) -> None:
+    """The device's library, and the encoders of the cases. Skips the test if the device cannot be
+    emulated here."""
     if reason := missing():
         pytest.skip(reason)
     build()
+    make_checkpoints(folder)
+
+
+def make_checkpoints(folder: Path) -> None:
+    """The encoders of the cases."""
     for name, kind in (("luke", "bert-luke"), ("bert", "bert")):
         (folder / name).mkdir()
         write_checkpoint(folder / name, kind, None, **TINY)

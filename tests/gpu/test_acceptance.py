@@ -18,6 +18,6 @@ def test_what_a_gpu_has_to_prove_is_rehearsed(tmp_path: Path) -> None:
     result = run_emulated(command)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     found = json.loads((tmp_path / "acceptance.json").read_text(encoding="utf8"))
-    assert len(found) == 10 and {x["state"] for x in found.values()} == {"ok"}
+    assert len(found) == 11 and {x["state"] for x in found.values()} == {"ok"}
     ran = {name for name, x in found.items() if x["found"] != "on a GPU only"}
     assert ran == {"environment", "parity", "predictions", "training", "threads", "pretraining"}

@@ -4,7 +4,7 @@ import pytest
 
 from tests.configs.test_configs import PIPELINES
 from tests.gpu.cases import CASES
-from tests.gpu.emulated import Record, make_checkpoints, run_cases
+from tests.gpu.emulated import Record, prepare, run_cases
 
 MOST_AWAY = 1e-5
 """Kernels are emulated by those of the CPU, so answers differ by the order of additions only."""
@@ -36,7 +36,7 @@ document follow; stock ``spancat`` makes candidates on the device.
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Record]:
     folder = tmp_path_factory.mktemp("emulated")
-    make_checkpoints(folder)
+    prepare(folder)
     return run_cases(folder)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.gpu.emulated import ROOT, make_checkpoints, run_cases
+from tests.gpu.emulated import ROOT, prepare, run_cases
 
 
 class Bug(NamedTuple):
@@ -125,7 +125,7 @@ BUGS = [
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("planted")
-    make_checkpoints(folder)
+    prepare(folder)
     return folder
 
 
