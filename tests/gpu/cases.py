@@ -1,5 +1,6 @@
 """Pipelines that are trained and used on a device, and compared with themselves on the CPU."""
 
+import json
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -192,6 +193,33 @@ def config(name: str, encoder: str, folder: Path) -> None:
         nlp = spacy.load(folder / "model-last")
         assert device_of(nlp) == "cpu"
         nlp("Ada Lovelace was born in London.")
+
+
+def commands(encoder: str, folder: Path) -> None:
+    """All commands that take ``--gpu-id``, with a pipeline of all tasks."""
+    from spacy.cli import app
+    from typer.testing import CliRunner
+
+    import spacy_luke.cli  # noqa: F401
+
+    config("all", encoder, folder)
+    model, corpus, records = (str(folder / x) for x in ("model-last", "corpus.spacy", "kb.jsonl"))
+    questions = str(folder / "questions.jsonl")
+    entity = {"id": "N1", "name": "Bath", "description": "A town ."}
+    Path(records).write_text(json.dumps(entity) + "\n", encoding="utf8")
+    asked = {"text": "Ada Lovelace was born in London.", "questions": ["Who was there ?"]}
+    Path(questions).write_text(json.dumps(asked) + "\n", encoding="utf8")
+    for name, *options in (
+        ("evaluate", model, corpus),
+        ("tune", model, corpus, "--output", str(folder / "tuned")),
+        ("page", model, corpus, str(folder / "page.html")),
+        ("answer", model, questions, str(folder / "answers.jsonl")),
+        ("kb", records, str(folder / "other-kb"), "--pipeline", model),
+        ("kb-edit", model, "--add", records),
+    ):
+        result = CliRunner().invoke(app, ["luke", name, *options, "--gpu-id", "0"])
+        assert result.exit_code == 0, (name, result.output[-2000:], result.exception)
+    assert device_of(spacy.load(model)) == "cuda"
 
 
 def threads(encoder: str) -> None:

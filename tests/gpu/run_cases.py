@@ -43,6 +43,7 @@ def named(folder: Path) -> dict[str, Callable[[], Any]]:
     for config in PIPELINES:
         name = f"config {config}"
         found[name] = lambda config=config, name=name: cases.config(config, str(bert), work(name))
+    found["commands"] = lambda: cases.commands(str(bert), work("commands"))
     found["threads"] = partial(cases.threads, str(luke))
     found["rules"] = partial(cases.rules, not REAL)
     found["moving"] = partial(cases.moving, str(luke))

@@ -67,6 +67,6 @@ def test_a_shipped_config_trains_on_a_device(found: dict[str, Record], config: s
     assert "error" not in found[f"config {config}"], found[f"config {config}"]["error"]
 
 
-@pytest.mark.parametrize("case", ["rules", "threads", "moving", "pretraining"])
+@pytest.mark.parametrize("case", ["rules", "commands", "threads", "moving", "pretraining"])
 def test_by_the_rules_of_a_device(found: dict[str, Record], case: str) -> None:
     assert "error" not in found[case], found[case]["error"]
