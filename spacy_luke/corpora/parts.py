@@ -4,11 +4,12 @@ spaCy's ``Span.as_doc`` drops spans groups and copies all user data to every par
 ``Doc.from_docs`` warns about user data of the whole document.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from spacy.attrs import ENT_ID, ENT_IOB, ENT_KB_ID, ENT_TYPE
 from spacy.tokens import Doc, Span
 
 from ..annotations.annotated import JOINED, copy_annotated, joined_starts
@@ -34,22 +35,57 @@ def cut(doc: Doc, starts: Sequence[int]) -> tuple[list[Doc], Counter[str]]:
     data, lost_types = _user_data(doc, [doc[start:end] for start, end in bounds])
     lost = Counter(_size(doc))
     lost["types"] = lost_types
+    groups = {key: _spans_within(group, starts, len(doc)) for key, group in doc.spans.items()}
+    columns = _Columns(doc, starts)
     parts = []
-    for (start, end), user_data in zip(bounds, data):
-        part = doc[start:end].as_doc()
+    for i, ((start, end), user_data) in enumerate(zip(bounds, data)):
+        part = columns.part(start, end)
         part.user_data.update(user_data)
         if len(bounds) > 1:
             clear_questions(part)
             clear_queries(part)
-        for key, group in doc.spans.items():
-            part.spans[key] = [
-                _moved(span, part, start)
-                for span in group
-                if start <= span.start and span.end <= end
-            ]
+        for key, by_part in groups.items():
+            part.spans[key] = [_moved(span, part, start) for span in by_part[i]]
         lost.subtract(_size(part))
         parts.append(part)
     return parts, lost
+
+
+class _Columns:
+    """The attributes of a document's tokens, for parts of it. spaCy's ``Span.as_doc`` reads those
+    of the whole document, and all its entities, for each part."""
+
+    def __init__(self, doc: Doc, starts: Sequence[int]):
+        self.doc = doc
+        names: Any = doc._get_array_attrs()
+        self.names, self.values = names, doc.to_array(names)
+        of_entities = [self.names.index(x) for x in (ENT_IOB, ENT_TYPE, ENT_ID, ENT_KB_ID)]
+        for ent in doc.ents:
+            if bisect_right(starts, ent.start) != bisect_left(starts, ent.end):  # cut: missing
+                self.values[ent.start : ent.end, of_entities] = 0
+
+    def part(self, start: int, end: int) -> Doc:
+        """The tokens with all their attributes. Heads outside are replaced as spaCy does it."""
+        doc, span = self.doc, self.doc[start:end]
+        fixed = span._fix_dep_copy(self.names, self.values[start:end])  # type: ignore[attr-defined]
+        words, spaces = [x.text for x in span], [bool(x.whitespace_) for x in span]
+        part = Doc(doc.vocab, words=words, spaces=spaces)
+        part.from_array(self.names, fixed)
+        part.tensor = doc.tensor[start:end]
+        for name in ("noun_chunks_iterator", "user_hooks", "user_span_hooks", "user_token_hooks"):
+            setattr(part, name, getattr(doc, name))
+        return part
+
+
+def _spans_within(spans: Iterable[Span], starts: Sequence[int], n_tokens: int) -> list[list[Span]]:
+    """For each part the spans that are within it."""
+    ends = [*starts[1:], n_tokens]
+    found: list[list[Span]] = [[] for _ in starts]
+    for span in spans:
+        i = max(bisect_right(starts, span.start) - 1, 0)
+        if span.end <= ends[i]:
+            found[i].append(span)
+    return found
 
 
 def join(docs: Sequence[Doc]) -> Doc:
@@ -107,8 +143,8 @@ def _user_data(doc: Doc, parts: Sequence[Span]) -> tuple[list[dict[Any, Any]], i
         name, start, end = key[1:] if _of_span(key) else ("", None, None)
         if key == JOINED:
             for part_data, part in zip(by_part, parts):
-                inner = [x - part.start_char for x in value if x < part.end_char]
-                part_data[key] = sorted({max(x, 0) for x in inner})
+                i, k = bisect_right(value, part.start_char), bisect_left(value, part.end_char)
+                part_data[key] = [*[0][:i], *(x - part.start_char for x in value[i:k])]
         elif start is None:
             for part_data in by_part:
                 part_data[key] = value
