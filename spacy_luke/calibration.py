@@ -90,13 +90,22 @@ def _along(x: Array, y: Array, logits: Array) -> Array:
 
 
 def fit_calibration(
-    labels: Sequence[str], probabilities: Sequence[float] | Array, right: Sequence[bool]
+    labels: Sequence[str],
+    probabilities: Sequence[float] | Array,
+    right: Sequence[bool],
+    least: float = 0.0,
 ) -> CalibrationTable | None:
-    """labels, probabilities, right: of each answer. None for fewer than LEAST_ANSWERS answers."""
+    """labels, probabilities, right: of each answer. least: less probable answers were left out; at
+    this probability, where they begin, the score is not higher than it. None for fewer than
+    LEAST_ANSWERS answers."""
     if len(labels) < LEAST_ANSWERS:
         return None
     x, is_right = logit(np.asarray(probabilities)), np.asarray(right, dtype=np.float64)
     knots, values = _fit_points(x, is_right)
+    start = float(logit(np.asarray(least)))
+    if least and start < knots[0] - _DISTANCE:
+        first = min(start, float(values[0]) - _DISTANCE)
+        knots, values = np.append(start, knots), np.append(first, values)
     names = sorted(set(labels))
     of_label = np.searchsorted(names, labels)
     shifts = _fit_shifts(_along(knots, values, x), is_right, of_label, len(names))
@@ -193,15 +202,20 @@ def error_by_chance(scores: Sequence[float]) -> float:
 
 
 def held_out_error(
-    labels: Sequence[str], probabilities: Sequence[float], right: Sequence[bool]
+    labels: Sequence[str],
+    probabilities: Sequence[float],
+    right: Sequence[bool],
+    least: float = 0.0,
 ) -> float | None:
-    """The calibration error if every fifth of the answers is calibrated by a fit on the others."""
+    """The calibration error if every fifth of the answers is calibrated by a fit on the others. For
+    the arguments see :func:`fit_calibration`."""
     names = sorted(set(labels))
     of_label, p = np.searchsorted(names, labels), np.asarray(probabilities)
     scores, rows = np.zeros(len(p)), np.arange(len(p))
     for held in np.array_split(rows, _N_FOLDS):
         others = np.delete(rows, held).tolist()
-        table = fit_calibration([labels[i] for i in others], p[others], [right[i] for i in others])
+        of_others = [labels[i] for i in others], p[others], [right[i] for i in others]
+        table = fit_calibration(*of_others, least)
         if table is None:
             return None
         scores[held] = calibrate(table, names, of_label[held], p[held])

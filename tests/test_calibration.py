@@ -65,6 +65,16 @@ def test_few_answers_are_not_calibrated_and_all_right_or_all_wrong_is_no_error()
         assert scores.min() > 0.8 if right else scores.max() < 0.2
 
 
+@pytest.mark.parametrize("seen", [[0.9996, 0.9999], [0.9], [0.3, 0.9], [0.011]])
+def test_answers_that_were_left_out_get_no_higher_score(seen):
+    """Where the others are all right, the curve alone would make them as good."""
+    table = fit_calibration(["A"] * 300, seen * (300 // len(seen)), [True] * 300, least=0.01)
+    shown = np.asarray([1e-6, 1e-4, 0.0099, *seen])
+    scores = calibrate(table, ["A"], np.zeros(len(shown), dtype=int), shown)
+    assert (np.diff(scores) > 0).all() and scores[3] > 0.9
+    assert (scores[:3] < 0.01).all()
+
+
 def test_equal_probabilities_are_one_point():
     table = fit_calibration(["A"] * 100, [0.9] * 100, [True] * 30 + [False] * 70)
     scores = calibrate(table, ["A"], np.zeros(1, dtype=int), np.asarray([0.9]))

@@ -101,5 +101,6 @@ def _kept(arrays: dict, change: Change, shape: Sequence[int]) -> torch.Tensor:
     """What an optimizer keeps for a parameter, in the parameter's shape; at first zeros, which the
     optimizer has in ``shape``."""
     if change.key not in arrays:
-        arrays[change.key] = torch2xp(torch.zeros_like(change.parameter.data).view(shape))
+        zeros = torch.zeros(change.parameter.shape, device=change.parameter.device)
+        arrays[change.key] = torch2xp(zeros.view(shape))
     return to_torch(arrays[change.key]).view(change.parameter.shape)

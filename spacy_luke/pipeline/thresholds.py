@@ -47,18 +47,21 @@ class Thresholds:
     unreached: list[str]
 
 
-def choose_thresholds(answers: Answers, goal: Goal, labels: Sequence[str]) -> Thresholds | None:
+def choose_thresholds(
+    answers: Answers, goal: Goal, labels: Sequence[str], least: float = 0.0
+) -> Thresholds | None:
     """None if the goal cannot be reached for all labels together or, with ``each_label``, for any.
 
-    answers: with calibrated scores, without any threshold. labels: of the component.
+    answers: with calibrated scores, all that have at least the score ``least``. labels: of the
+    component. No threshold is below ``least``, because nothing is known of what it would accept.
     """
     if not goal.each_label:
-        value = _choose(answers.found, answers.n_gold.total(), goal)
+        value = _choose(answers.found, answers.n_gold.total(), goal, least)
         return None if value is None else Thresholds(value, {}, [])
     of_label: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers.found:
         of_label[answer.label].append(answer)
-    chosen = {x: _choose(of_label[x], answers.n_gold[x], goal) for x in labels}
+    chosen = {x: _choose(of_label[x], answers.n_gold[x], goal, least) for x in labels}
     # Nothing is missed of a label without gold.
     unreached = [
         x
@@ -67,14 +70,14 @@ def choose_thresholds(answers: Answers, goal: Goal, labels: Sequence[str]) -> Th
     ]
     if len(unreached) == len(chosen):
         return None
-    missed = 0.0 if goal.recall is not None else None
-    return Thresholds(0.0, {x: missed if y is None else y for x, y in chosen.items()}, unreached)
+    missed = least if goal.recall is not None else None
+    return Thresholds(least, {x: missed if y is None else y for x, y in chosen.items()}, unreached)
 
 
-def _choose(answers: Sequence[Answer], n_gold: int, goal: Goal) -> float | None:
+def _choose(answers: Sequence[Answer], n_gold: int, goal: Goal, least: float) -> float | None:
     """A threshold, or None if no threshold reaches the goal."""
     if not answers and goal.precision is None and goal.recall is None:
-        return 0.0
+        return least
     scores = np.asarray([x.score for x in answers])
     order = np.argsort(-scores, kind="stable")
     scores = scores[order]
@@ -93,12 +96,12 @@ def _choose(answers: Sequence[Answer], n_gold: int, goal: Goal) -> float | None:
     else:
         f = np.where(separates, 2 * right / (n + max(n_gold, 1)), -1.0)
         best = np.flatnonzero(f == f.max(initial=0.0))[-1:]
-    return _below(scores, int(best[0])) if len(best) else None
+    return _below(scores, int(best[0]), least) if len(best) else None
 
 
-def _below(scores: Array, last: int) -> float:
-    """A threshold between the last accepted score and the next; 0 if all are accepted."""
-    if last + 1 == len(scores):
-        return 0.0
+def _below(scores: Array, last: int, least: float) -> float:
+    """A threshold between the last accepted score and the next. Where all are accepted, the next
+    may be just below ``least``; 0 if that is 0."""
+    following = scores[last + 1] if last + 1 < len(scores) else least
     # As many digits as JSON keeps, so that a saved pipeline gives the same answers.
-    return round(float((scores[last] + scores[last + 1]) / 2), 8)
+    return round(float((scores[last] + following) / 2), 8) if following else 0.0

@@ -89,7 +89,8 @@ def make_tune(
     goal = Goal(precision, recall, each_label)
 
     def callback(nlp: Language) -> Language:
-        tuned = deepcopy(nlp)
+        # Without the optimizer, whose schedules cannot be copied.
+        tuned = deepcopy(nlp, {id(nlp._optimizer): None})
         (reader,) = resolve_dot_names(nlp.config.interpolate(), [corpus])
         frozen = nlp.config["training"]["frozen_components"]
         names = components or [name for name in tunable(nlp) if name not in frozen]
@@ -163,8 +164,8 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
             "components with --component."
         )
     trial.set(calibration=None, thresholds={})
+    least = _LEAST_SCORE if cfg.get("multi_label") else 0.0
     if has_threshold:
-        least = _LEAST_SCORE if cfg.get("multi_label") else 0.0
         trial.set(**{trial.pipe.least_score: least})
     if "nil_bias" in cfg:
         open_filter(trial)
@@ -172,12 +173,12 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
         if cfg.get("known") is not None:
             choose_bias(trial, goal, "known_bias")
         tuned.filter = choose_filter(trial, goal, before)
-    _calibrate(trial, tuned)
+    _calibrate(trial, tuned, least)
     if has_threshold:
         answers = trial.answers()
         own = trial.pipe.best_least_score(trial.examples) if goal == Goal() else None
         chosen = (
-            choose_thresholds(answers, goal, trial.pipe.answer_labels)
+            choose_thresholds(answers, goal, trial.pipe.answer_labels, least)
             if own is None
             else Thresholds(own, {}, [])
         )
@@ -198,7 +199,7 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
     return tuned
 
 
-def _calibrate(trial: Trial, tuned: Tuned) -> None:
+def _calibrate(trial: Trial, tuned: Tuned, least: float) -> None:
     ancestors = trial.pipe.cfg.get("ancestors")
     if ancestors and not trial.pipe.cfg["multi_label"]:
         trial.set(ancestors=False)  # implied types have the score of the type that was chosen
@@ -206,7 +207,7 @@ def _calibrate(trial: Trial, tuned: Tuned) -> None:
     if ancestors is not None:
         trial.set(ancestors=ancestors)
     found = answers.labels, answers.scores, answers.right
-    table = fit_calibration(*found)
+    table = fit_calibration(*found, least)
     trial.set(calibration=table)
     if table is None:
         LOGGER.warning(
@@ -217,7 +218,7 @@ def _calibrate(trial: Trial, tuned: Tuned) -> None:
             LEAST_ANSWERS,
         )
     else:
-        tuned.held_out_error = held_out_error(*found)
+        tuned.held_out_error = held_out_error(*found, least)
 
 
 def _warn_of_unreached(name: str, chosen: Thresholds, goal: Goal) -> None:
@@ -227,7 +228,9 @@ def _warn_of_unreached(name: str, chosen: Thresholds, goal: Goal) -> None:
             name,
             _shown(goal),
             ", ".join(chosen.unreached),
-            "nothing is written" if goal.precision else "everything is written",
+            "nothing is written"
+            if goal.precision
+            else f"everything with a score of at least {chosen.threshold:g} is written",
         )
 
 

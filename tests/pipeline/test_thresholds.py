@@ -11,8 +11,8 @@ def answers(rows, n_gold):
     return Answers([Answer(*row) for row in rows], Counter(n_gold))
 
 
-def choose(found, goal, labels=("A", "B")):
-    return choose_thresholds(found, goal, labels)
+def choose(found, goal, labels=("A", "B"), least=0.0):
+    return choose_thresholds(found, goal, labels, least)
 
 
 def above(found, threshold):
@@ -43,6 +43,18 @@ def test_a_wanted_precision_has_the_most_recall_and_a_wanted_recall_the_most_pre
     assert len(above(MIXED, chosen.threshold)) == 40
     chosen = choose(MIXED, Goal(recall=0.6))
     assert chosen.threshold == 0.0
+
+
+def test_no_threshold_accepts_what_was_not_seen():
+    """Answers below the least score were left out, and most are wrong."""
+    sure = answers([("A", 0.99, True)] * 20, {"A": 20, "B": 20})
+    for goal in (Goal(), Goal(precision=0.9), Goal(recall=0.5)):
+        chosen = choose(sure, goal, least=0.01)
+        assert chosen.threshold == pytest.approx(0.5)
+    chosen = choose(sure, Goal(recall=0.9, each_label=True), least=0.01)
+    assert chosen.by_label == {"A": pytest.approx(0.5), "B": 0.01}  # B: all that was seen
+    assert chosen.unreached == ["B"] and chosen.threshold == 0.01
+    assert choose(answers([], {"A": 1}), Goal(), least=0.01).threshold == 0.01
 
 
 def test_few_right_answers_do_not_promise_a_precision_that_their_scores_deny():

@@ -1,10 +1,16 @@
 """Tuning of trained components: what is chosen, what it does, and what it leaves alone."""
 
+from itertools import product
+from pathlib import Path
+
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
-from spacy.util import registry
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import load_config, registry
+from thinc.api import Adam, fix_random_seed
 
 from spacy_luke.errors import ConfigError, CorpusError
 from spacy_luke.layers.task_layer import head_of, scorer_of
@@ -13,6 +19,8 @@ from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.trial import Trial
 from spacy_luke.pipeline.tuning import tunable, tune
 from tests.pipeline.conftest import fit, make_examples, make_ner
+
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def bare(examples):
@@ -169,6 +177,73 @@ def test_the_callback_tunes_a_copy_that_training_saves(nlp, tmp_path):
     saved.to_disk(tmp_path / "saved")
     loaded = spacy.load(tmp_path / "saved")
     assert loaded.evaluate(make_examples(loaded))["ents_f"] == 1.0
+
+
+def test_spacy_train_saves_what_the_callback_tuned(bert_dir, tmp_path):
+    """With the config's optimizer, whose schedule cannot be copied."""
+    docs = [eg.reference for eg in make_examples(spacy.blank("en"))]
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "docs.spacy")
+    overrides = {f"paths.{name}": str(tmp_path / "docs.spacy") for name in ("train", "dev")}
+    overrides |= {"paths.encoder": str(bert_dir), "training.max_steps": 2}
+    overrides |= {"training.eval_frequency": 1, "training.logger.progress_bar": False}
+    config = load_config(CONFIGS / "ner.cfg", overrides=overrides)
+    config["training"]["before_to_disk"] = {"@callbacks": "spacy-luke.tune.v1"}
+    nlp = init_nlp(config)
+    assert nlp._optimizer is not None
+    (tmp_path / "out").mkdir()
+    train(nlp, tmp_path / "out")
+    for name in ("model-best", "model-last"):
+        loaded = spacy.load(tmp_path / "out" / name)
+        assert loaded.get_pipe("luke_ner").cfg["nil_bias"] == pytest.approx(
+            loaded.config["components"]["luke_ner"]["nil_bias"]
+        )
+        assert "performance" in loaded.meta
+    assert nlp._optimizer is not None
+
+
+PLACES = {"Ada": "/per", "Babbage": "/per", "Tokyo": "/loc", "London": "/loc", "Meiji": "/org"}
+
+
+def typed(nlp):
+    """Texts with two entities of one type each, and a relation by the type of the second."""
+    found = []
+    for one, two in product(PLACES, PLACES):
+        docs = [Doc(nlp.vocab, words=[one, "was", "in", two, "."]) for _ in range(2)]
+        for doc in docs:
+            doc.set_ents([Span(doc, i, i + 1, "X") for i in (0, 3)], default="outside")
+        for ent in docs[1].ents:
+            ent._.types = {PLACES[ent.text]: 1.0}
+        docs[1]._.relations = [(*docs[1].ents, PLACES[two].strip("/"))]
+        found.append(Example(*docs))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("factory", "config", "score"),
+    [
+        ("luke_entity_typing", {}, "types_micro_f"),
+        ("luke_relation", {"multi_label": True}, "rels_f"),
+    ],
+)
+def test_a_component_without_errors_stays_so(bert_dir, factory, config, score):
+    """Answers that are nearly impossible were not seen when the threshold was chosen."""
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    nlp.add_pipe(factory, config={"model": {"encoder": encoder}, **config})
+    nlp.initialize(lambda: typed(nlp))
+    optimizer = Adam(5e-3, use_averages=False)
+    for _ in range(40):
+        nlp.update(typed(nlp), sgd=optimizer, drop=0.0)
+    assert nlp.evaluate(typed(nlp))[score] == 1.0
+    pipe = nlp.get_pipe(factory)
+    for copies in (1, 4):  # too few to calibrate, and enough
+        for goal in (Goal(), Goal(precision=0.9), Goal(recall=0.9, each_label=True)):
+            (tuned,) = tune(nlp, typed(nlp) * copies, goal)
+            after = tuned.after
+            assert after.f == pytest.approx(nlp.evaluate(typed(nlp))[score])
+            assert after.r >= 0.9 and after.p >= 0.9 and (after.f == 1.0 or goal != Goal())
+    assert pipe.calibration is not None
 
 
 def test_what_the_callback_cannot_tune_is_logged_and_saved_as_it_is(nlp, tmp_path, caplog):
