@@ -105,7 +105,9 @@ def config_of(
         **{name: json.loads(text) for name, text in args.set},
     }
     config = load_config(CONFIGS / "linker.cfg", overrides=overrides)
-    config["corpora"]["dev"]["limit"] = 2  # the last weights count
+    # The last weights count.
+    config["corpora"]["dev"]["limit"] = 2
+    config["training"]["eval_frequency"] = 1_000_000
     block = config["components"]["luke_linker"]
     block["get_candidates_batch"]["fuzzy"] = fuzzy
     if row == "entity_linker":
