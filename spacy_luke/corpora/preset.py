@@ -8,6 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations.alignment import aligned_spans, set_sent_starts
 from ..annotations.queries import copy_queries
 from ..annotations.questions import copy_questions
 from ..annotations.types import get_types, set_types
@@ -165,8 +166,7 @@ def preset_entities(example: Example, counts: PresetCounts, links: bool = True) 
 
 def preset_sents(example: Example) -> None:
     """Copy the reference's sentence starts to ``predicted``; unknown if the reference has none."""
-    for token, is_start in zip(example.predicted, example.get_aligned_sent_starts()):
-        token.is_sent_start = is_start
+    set_sent_starts(example.predicted, example.get_aligned_sent_starts())
 
 
 def preset_spans(example: Example, key: str, counts: PresetCounts, links: bool = True) -> None:
@@ -195,15 +195,13 @@ def _align(
     example: Example, spans: Iterable[Span], counts: PresetCounts, links: bool
 ) -> list[Span]:
     aligned: list[Span] = []
-    for span in spans:
+    spans = list(spans)
+    for span, place in zip(spans, aligned_spans(example, spans)):
         counts.spans += 1
-        # One at a time, because the method drops spans silently and loses their ids.
-        matches = example.get_aligned_spans_y2x([span], allow_overlap=True)
-        if matches:
-            start, end = matches[0].start, matches[0].end
+        if place is not None:
             kb_id = span.kb_id if links else 0
             aligned.append(
-                Span(example.predicted, start, end, span.label, kb_id=kb_id, span_id=span.id)
+                Span(example.predicted, *place, span.label, kb_id=kb_id, span_id=span.id)
             )
         else:
             counts.misaligned += 1

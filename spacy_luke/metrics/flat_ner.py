@@ -39,8 +39,9 @@ def flat_ner_score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]
         if not eg.reference.has_annotation("ENT_IOB"):
             continue
         _append_gold(gold, eg.reference, n_tokens)
+        x2y = eg.alignment.x2y
         for ent in eg.predicted.ents:
-            reference_tokens = eg.alignment.x2y[ent.start : ent.end]
+            reference_tokens = x2y[ent.start : ent.end]
             if len(reference_tokens):
                 first, last = int(reference_tokens[0]), int(reference_tokens[-1])
                 predicted.append((first + n_tokens, last + 1 + n_tokens, ent.label_))

@@ -7,6 +7,7 @@ from spacy.pipeline.spancat import spancat_score
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from spacy.training.alignment_array import AlignmentArray
 from spacy.util import registry
 
 from ..annotations.annotated import is_annotated
@@ -39,8 +40,9 @@ def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = F
         spans = doc.spans[spans_key] if nested else doc.ents
         gold = {(span.label_, span.start, span.end) for span in spans}
         group = eg.predicted.spans.get(spans_key, ())
-        found = [(span.label_, _aligned(eg, span)) for span in group]
-        others = {(ent.label_, *(_aligned(eg, ent) or (0, 0))) for ent in eg.predicted.ents}
+        x2y = eg.alignment.x2y
+        found = [(span.label_, _aligned(x2y, span)) for span in group]
+        others = {(ent.label_, *(_aligned(x2y, ent) or (0, 0))) for ent in eg.predicted.ents}
         own = {(label, *place) for label, place in found if place is not None}
         asked = gold if nested else gold - (others - own)
         answers.n_gold.update(label for label, *_ in asked)
@@ -51,20 +53,21 @@ def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = F
     return answers
 
 
-def is_compared(eg: Example, span: Span) -> bool:
-    """Whether the reference tells if a predicted entity is right: it has tokens there, and none of
+def are_compared(eg: Example, spans: Iterable[Span]) -> list[bool]:
+    """Whether the reference tells if predicted entities are right: it has tokens there, and none of
     them has unknown annotation. As in spaCy's scorer, others are neither right nor wrong."""
-    place = _aligned(eg, span)
-    return place is not None and _is_known(eg.reference, place)
+    x2y = eg.alignment.x2y
+    places = (_aligned(x2y, span) for span in spans)
+    return [place is not None and _is_known(eg.reference, place) for place in places]
 
 
 def _is_known(doc: Doc, place: tuple[int, int]) -> bool:
     return all(token.ent_iob for token in doc[slice(*place)])
 
 
-def _aligned(eg: Example, span: Span) -> tuple[int, int] | None:
+def _aligned(x2y: AlignmentArray, span: Span) -> tuple[int, int] | None:
     """The reference's tokens of a predicted span; None if it has none (white space)."""
-    tokens = eg.alignment.x2y[span.start : span.end]
+    tokens = x2y[span.start : span.end]
     return (int(tokens[0]), int(tokens[-1]) + 1) if len(tokens) else None
 
 

@@ -47,8 +47,7 @@ def _aligned(eg: Example, start: int, end: int) -> tuple[int, int] | None:
         tokens = np.arange(span.start, span.end) if span is not None else np.arange(0)
     else:
         gold = eg.reference.char_span(start, end, alignment_mode="expand")
-        inside = [eg.alignment.y2x[token.i] for token in gold or ()]
-        tokens = np.concatenate(inside) if inside else np.arange(0)
+        tokens = np.arange(0) if gold is None else eg.alignment.y2x[gold.start : gold.end]
     words = [i for i in tokens.tolist() if not doc[i].is_space]
     return (min(words), max(words) + 1) if words else None
 

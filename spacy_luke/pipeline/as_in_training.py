@@ -6,6 +6,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from ..annotations.alignment import set_sent_starts
+
 
 def as_in_training(
     nlp: Language | None, name: str, examples: Iterable[Example], gold: bool = False
@@ -37,8 +39,7 @@ def _gold_doc(eg: Example) -> Doc:
     if eg.predicted.has_annotation("SENT_START") or parsed or not doc.has_annotation("SENT_START"):
         return doc
     doc = doc.copy()
-    for token in doc:
-        token.is_sent_start = None
+    set_sent_starts(doc, [None] * len(doc))
     return doc
 
 

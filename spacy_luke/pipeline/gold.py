@@ -7,6 +7,7 @@ import numpy as np
 from spacy.tokens import Span
 from spacy.training import Example
 
+from ..annotations.alignment import aligned_spans
 from ..annotations.annotated import is_annotated
 
 Array = np.ndarray
@@ -107,7 +108,8 @@ def _with_misaligned(eg: Example, gold: Sequence[Span], missing: Array | None) -
     """Also mark the tokens under gold spans that do not fit: it is not known whether they belong to
     an entity of the predicted tokens."""
     missing = np.zeros(len(eg.predicted), dtype=bool) if missing is None else missing
-    for span in gold:
-        if not eg.get_aligned_spans_y2x([span]):
-            missing[np.ravel(eg.alignment.y2x[span.start : span.end])] = True
+    y2x = eg.alignment.y2x
+    for span, place in zip(gold, aligned_spans(eg, gold)):
+        if place is None:
+            missing[y2x[span.start : span.end]] = True
     return missing

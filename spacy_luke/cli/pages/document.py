@@ -9,7 +9,7 @@ from spacy.training import Example
 
 from ...annotations.annotated import spans_annotated
 from ...annotations.scores import scores_of
-from ...metrics.ner import is_compared
+from ...metrics.ner import are_compared
 from .counts import RELATIONS, TYPES, Counts, Written, count
 from .documents import TITLE
 from .links import LINKS, show_links
@@ -86,9 +86,10 @@ def entities_of(doc: Doc) -> list[Entity]:
 
 def predicted_entities(eg: Example) -> list[Entity]:
     """The predicted entities of an example."""
+    compared = are_compared(eg, eg.predicted.ents)
     return [
-        entity._replace(compared=is_compared(eg, span))
-        for entity, span in zip(entities_of(eg.predicted), eg.predicted.ents, strict=True)
+        entity._replace(compared=is_compared)
+        for entity, is_compared in zip(entities_of(eg.predicted), compared, strict=True)
     ]
 
 
