@@ -96,8 +96,8 @@ def fit_calibration(
     least: float = 0.0,
 ) -> CalibrationTable | None:
     """labels, probabilities, right: of each answer. least: less probable answers were left out; at
-    this probability, where they begin, the score is not higher than it. None for fewer than
-    LEAST_ANSWERS answers."""
+    this probability, where they begin, the curve is not above it. None for fewer than LEAST_ANSWERS
+    answers."""
     if len(labels) < LEAST_ANSWERS:
         return None
     x, is_right = logit(np.asarray(probabilities)), np.asarray(right, dtype=np.float64)

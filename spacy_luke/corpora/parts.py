@@ -144,7 +144,8 @@ def _user_data(doc: Doc, parts: Sequence[Span]) -> tuple[list[dict[Any, Any]], i
         if key == JOINED:
             for part_data, part in zip(by_part, parts):
                 i, k = bisect_right(value, part.start_char), bisect_left(value, part.end_char)
-                part_data[key] = [*[0][:i], *(x - part.start_char for x in value[i:k])]
+                first = [0] if i else []
+                part_data[key] = first + [x - part.start_char for x in value[i:k]]
         elif start is None:
             for part_data in by_part:
                 part_data[key] = value
