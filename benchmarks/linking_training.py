@@ -131,10 +131,11 @@ def run(args: argparse.Namespace, named: results.Record) -> results.Record:
     found: dict[str, Any] = {}
     if row == "luke_linker":
         linker: Any = nlp.get_pipe("luke_linker")
-        learned = linker.type_bias
-        for when, bias in (("untrained", {}), ("initialised", learned)):
-            linker.type_bias = bias
-            found[when] = rights(nlp, data, docs, folder)[0].tolist()
+        learned, linker.type_bias = linker.type_bias, {}
+        found["untrained"] = found["initialised"] = rights(nlp, data, docs, folder)[0].tolist()
+        if learned:
+            linker.type_bias = learned
+            found["initialised"] = rights(nlp, data, docs, folder)[0].tolist()
     trained = train_nlp(nlp, args.gpu_id)
     right, prior, of_doc = rights(nlp, data, docs, folder)
     return {

@@ -85,6 +85,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self.cfg = {**cfg, "labels": [], "thresholds": {}, "calibration": None}
         self.limits = {}
         self._n_updates = 0
+        self._says_unscored = True
 
     # For subclasses
 
@@ -283,6 +284,19 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         """The loss and its gradient for predictions made by :meth:`predict`."""
         query, values = scores
         return self._loss(query, values, self._targets(list(examples), query))
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """What the scorer says. All values are None if the references have nothing to score; this
+        is logged, the first time, because ``spacy train`` shows 0 then."""
+        scores = super().score(examples, **kwargs)
+        if self._says_unscored and scores and all(x is None for x in scores.values()):
+            self._says_unscored = False
+            LOGGER.warning(
+                "%s: the documents have no gold annotation for it, so all of its scores are None. "
+                "spacy train shows them as 0, and cannot tell by them which model is best.",
+                self.name,
+            )
+        return scores
 
     def initialize(
         self,

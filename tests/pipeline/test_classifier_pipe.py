@@ -4,6 +4,8 @@ import json
 
 import pytest
 import spacy
+from spacy.tokens import Doc
+from spacy.training import Example
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.layers.task_layer import head_of
@@ -176,3 +178,16 @@ def test_a_setting_that_says_which_classes_there_are_cannot_be_overridden(tmp_pa
     other = {"both": "text", "text": "both"}[order]
     with pytest.raises(ConfigError, match="has learned other classes"):
         spacy.load(tmp_path, exclude=WITHOUT, config={"components.luke_relation.pair_order": other})
+
+
+def test_documents_without_gold_annotation_are_not_scored_in_silence(saved, caplog):
+    """spaCy's training would show 0.00 and choose a best model all the same."""
+    name, path = saved
+    nlp = load(path)
+    gold = documents(nlp, gold=True)
+    nlp.evaluate([Example(doc.copy(), doc) for doc in gold])
+    assert "no gold annotation" not in caplog.text
+    empty = [Doc(doc.vocab, words=[token.text for token in doc]) for doc in gold]
+    for _ in range(2):
+        nlp.evaluate([Example(doc.copy(), other) for doc, other in zip(gold, empty)])
+        assert caplog.text.count(f"{name}: the documents have no gold annotation") == 1
