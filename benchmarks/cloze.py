@@ -223,22 +223,20 @@ def table(records: Sequence[results.Record]) -> str:
     return markdown(pd.DataFrame(lines))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse(argv)
-    if args.table:
-        print(table(results.of_kind(args.results, KIND)))
-        return 0
-    runtime.start(args.gpu_id, args.threads)
-    args.work.mkdir(parents=True, exist_ok=True)
+def identities(args: argparse.Namespace) -> list[results.Record]:
+    """The runs that were asked for."""
     made = {"number": args.number, "max_words": args.max_words}
     settings = {**made, "words": args.words, "encoder": Path(args.encoder).name}
-    identities = [results.identity(name, FREQUENT, 0, **made) for name in args.sets]
-    identities += [
+    runs = [results.identity(name, FREQUENT, 0, **made) for name in args.sets]
+    runs += [
         results.identity(name, row, seed, **settings)
         for seed, name, row in product(args.seeds, args.sets, args.rows)
     ]
-    results.run_missing(args, KIND, identities, run, table)
-    return 0
+    return runs
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return results.main(parse(argv), KIND, identities, run, table)
 
 
 if __name__ == "__main__":

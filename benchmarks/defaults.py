@@ -141,19 +141,17 @@ def table(records: Sequence[results.Record]) -> str:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse(argv)
-    if args.table:
-        print(table(results.of_kind(args.results, KIND)))
-        return 0
-    runtime.start(args.gpu_id, args.threads)
+def identities(args: argparse.Namespace) -> list[results.Record]:
+    """The runs that were asked for."""
     settings = {"encoder": Path(args.encoder).name, "steps": args.steps, "limit": args.limit}
-    identities = [
+    return [
         results.identity(data, row, seed, **settings)
         for seed, data, row in product(args.seeds, args.sets, args.rows)
     ]
-    results.run_missing(args, KIND, identities, run, table)
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return results.main(parse(argv), KIND, identities, run, table)
 
 
 if __name__ == "__main__":

@@ -158,24 +158,22 @@ def _median(seconds: Sequence[float]) -> float:
     return float(pd.Series(seconds).median())
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse(argv)
-    if args.table:
-        print(table(results.of_kind(args.results, KIND)))
-        return 0
-    runtime.start(args.gpu_id, args.threads)
-    args.work.mkdir(parents=True, exist_ok=True)
+def identities(args: argparse.Namespace) -> list[results.Record]:
+    """The runs that were asked for."""
     chosen = [x.name for x in CASES if args.cases is None or x.name in args.cases]
-    identities = [
+    runs = [
         results.identity("sentences", "blocks", 0, case=x, bf16=half, sentences=n)
         for x, half, n in product(chosen, (True, False), args.sentences)
     ]
-    identities += [
+    runs += [
         results.identity("sentences", "step", 0, case=chosen[0], bf16=half, sentences=n)
         for half, n in product((True, False), args.sentences)
     ]
-    results.run_missing(args, KIND, identities, run, table)
-    return 0
+    return runs
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return results.main(parse(argv), KIND, identities, run, table)
 
 
 if __name__ == "__main__":

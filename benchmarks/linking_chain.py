@@ -142,25 +142,22 @@ def _difference(
     return gain(right, theirs, docs, scale=100)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse(argv)
-    if args.table:
-        print(table(results.of_kind(args.results, KIND)))
-        return 0
-    runtime.start(args.gpu_id, args.threads)
-    args.work.mkdir(parents=True, exist_ok=True)
+def identities(args: argparse.Namespace) -> list[results.Record]:
+    """The runs that were asked for."""
     shared = {
         "steps": args.steps,
         "entity_steps": args.entity_steps,
         "batch_size": args.batch_size,
         "encoder": Path(args.encoder).name,
     }
-    identities = [
+    return [
         results.identity(SET, row, seed, fold=fold, **shared)
         for fold, seed, row in product(args.folds, args.seeds, ROWS)
     ]
-    results.run_missing(args, KIND, identities, run, table)
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return results.main(parse(argv), KIND, identities, run, table)
 
 
 if __name__ == "__main__":

@@ -257,23 +257,20 @@ def _difference(ours: dict[int, results.Record], runs: dict[int, results.Record]
     return gain(right, [x["right"] for x in theirs], docs, scale=100)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse(argv)
-    if args.table:
-        print(table(results.of_kind(args.results, KIND)))
-        return 0
-    runtime.start(args.gpu_id, args.threads)
-    args.work.mkdir(parents=True, exist_ok=True)
+def identities(args: argparse.Namespace) -> list[results.Record]:
+    """The runs that were asked for."""
     encoder = Path(args.encoder).name
-    identities = [
+    return [
         results.identity(
             name, row, seed, encoder=encoder, **({"words": args.words} if row in TRAINED else {})
         )
         for row, name, seed in product(args.rows, args.sets, args.seeds)
         if row in TRAINED or seed == min(args.seeds)
     ]
-    results.run_missing(args, KIND, identities, run, table)
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return results.main(parse(argv), KIND, identities, run, table)
 
 
 if __name__ == "__main__":

@@ -238,20 +238,17 @@ def _counts(runs: Runs, seeds: Sequence[int], row: str) -> Counts:
     return count(found, [tuple(x) for x in first["gold"]], first["n_docs"])
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse(argv)
-    if args.table:
-        print(table(results.of_kind(args.results, KIND)))
-        return 0
-    runtime.start(args.gpu_id, args.threads)
-    args.work.mkdir(parents=True, exist_ok=True)
+def identities(args: argparse.Namespace) -> list[results.Record]:
+    """The runs that were asked for."""
     lists = ("none", *args.lists)
-    identities = [
+    return [
         results.identity(name, which, seed, size=size, words=args.words, tune=args.tune)
         for seed, name, size, which in product(args.seeds, args.sets, args.sizes, lists)
     ]
-    results.run_missing(args, KIND, identities, run, table)
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return results.main(parse(argv), KIND, identities, run, table)
 
 
 if __name__ == "__main__":

@@ -242,20 +242,17 @@ def table(records: Sequence[results.Record]) -> str:
     return markdown(pd.DataFrame(lines))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse(argv)
-    if args.table:
-        print(table(results.of_kind(args.results, KIND)))
-        return 0
-    runtime.start(args.gpu_id, args.threads)
-    args.work.mkdir(parents=True, exist_ok=True)
+def identities(args: argparse.Namespace) -> list[results.Record]:
+    """The runs that were asked for."""
     settings = {"words": args.words, "limit": args.limit, "encoder": Path(args.encoder).name}
-    identities = [
+    return [
         results.identity(name, row, seed, **settings)
         for seed, name, row in product(args.seeds, args.sets, args.rows)
     ]
-    results.run_missing(args, KIND, identities, run, table)
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return results.main(parse(argv), KIND, identities, run, table)
 
 
 if __name__ == "__main__":

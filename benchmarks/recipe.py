@@ -126,19 +126,17 @@ def table(records: Sequence[results.Record]) -> str:
     return markdown(pd.DataFrame(lines))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse(argv)
-    if args.table:
-        print(table(results.of_kind(args.results, KIND)))
-        return 0
-    runtime.start(args.gpu_id, args.threads)
+def identities(args: argparse.Namespace) -> list[results.Record]:
+    """The runs that were asked for."""
     shared = {"encoder": Path(args.encoder).name, "set": args.set}
-    identities = [
+    return [
         results.identity("few-nerd", row, seed, given=given, size=size, **shared)
         for seed, size, given, row in product(args.seeds, args.sizes, args.given, args.rows)
     ]
-    results.run_missing(args, KIND, identities, run, table)
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return results.main(parse(argv), KIND, identities, run, table)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from . import runtime
+
 Record = dict[str, Any]
 
 
@@ -58,17 +60,25 @@ def run_key(record: Record) -> str:
     return json.dumps([record[k] for k in ("data", "row", "seed", "settings")], sort_keys=True)
 
 
-def run_missing(
+def main(
     args: argparse.Namespace,
     kind: str,
-    identities: Iterable[Record],
+    identities: Callable[[argparse.Namespace], Iterable[Record]],
     run: Callable[[argparse.Namespace, Record], Record],
     table: Callable[[list[Record]], str],
-) -> None:
-    """Make the runs that ``args.results`` has no record of, append what they find, and print it."""
-    done = {run_key(record) for record in of_kind(args.results, kind)}
-    for named in identities:
+) -> int:
+    """With ``--table``, print what ``args.results`` holds. Else make the runs that it has no record
+    of, append what they find, and print it."""
+    recorded = of_kind(args.results, kind)
+    if args.table:
+        print(table(recorded))
+        return 0
+    runtime.start(args.gpu_id, args.threads)
+    args.work.mkdir(parents=True, exist_ok=True)
+    done = {run_key(record) for record in recorded}
+    for named in identities(args):
         if run_key(named) not in done:
             record = {"kind": kind, **named, **run(args, named)}
             append(args.results, record)
             print(table([record]), flush=True)
+    return 0
