@@ -168,12 +168,23 @@ def rights(
     return right, prior, of_doc
 
 
+def set_name(record: results.Record) -> str:
+    """The data, and what was set, but for the length of the training."""
+    shown = [
+        f"{name.removeprefix('components.luke_linker.')} {text}"
+        for name, text in record["settings"]["set"]
+        if not name.startswith("initialize.after_init.")
+    ]
+    return ", ".join([record["data"], *shown])
+
+
 def table(records: Sequence[results.Record]) -> str:
     """Accuracy over all folds of a seed: mean and standard deviation of seeds; and the mean
-    difference to luke_linker, with an interval over documents."""
+    difference to luke_linker, with an interval over documents. Runs with other settings (``--set``)
+    are another set."""
     lines = []
-    for name in dict.fromkeys(x["data"] for x in records):
-        of_set = [x for x in records if x["data"] == name]
+    for name in dict.fromkeys(map(set_name, records)):
+        of_set = [x for x in records if set_name(x) == name]
         columns: dict[str, dict[tuple[int, int], Array]] = {}
         docs: dict[int, Array] = {}
         for record in of_set:
