@@ -16,6 +16,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     p.add_argument("--set", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
     p.add_argument("--table", action="store_true", help="print what the results hold")
+    p.add_argument("--by-fold", action="store_true", help="with --table, each fold for itself")
     return runtime.parsed(p, argv)
 
 
@@ -168,9 +170,10 @@ def rights(
     return right, prior, of_doc
 
 
-def set_name(record: results.Record) -> str:
-    """The data, and what was set, but for the length of the training."""
-    shown = [
+def set_name(record: results.Record, by_fold: bool) -> str:
+    """The data, what was set (but for the length of the training) and, if asked for, the fold."""
+    shown = [f"fold {record['settings']['fold']}"] if by_fold else []
+    shown += [
         f"{name.removeprefix('components.luke_linker.')} {text}"
         for name, text in record["settings"]["set"]
         if not name.startswith("initialize.after_init.")
@@ -178,13 +181,14 @@ def set_name(record: results.Record) -> str:
     return ", ".join([record["data"], *shown])
 
 
-def table(records: Sequence[results.Record]) -> str:
+def table(records: Sequence[results.Record], by_fold: bool = False) -> str:
     """Accuracy over all folds of a seed: mean and standard deviation of seeds; and the mean
     difference to luke_linker, with an interval over documents. Runs with other settings (``--set``)
-    are another set."""
+    are another set, and so is each fold if ``by_fold``."""
     lines = []
-    for name in dict.fromkeys(map(set_name, records)):
-        of_set = [x for x in records if set_name(x) == name]
+    names = [set_name(x, by_fold) for x in records]
+    for name in dict.fromkeys(names):
+        of_set = [x for x, other in zip(records, names) if other == name]
         columns: dict[str, dict[tuple[int, int], Array]] = {}
         docs: dict[int, Array] = {}
         for record in of_set:
@@ -229,7 +233,8 @@ def identities(args: argparse.Namespace) -> list[results.Record]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return results.main(parse(argv), KIND, identities, run, table)
+    args = parse(argv)
+    return results.main(args, KIND, identities, run, partial(table, by_fold=args.by_fold))
 
 
 if __name__ == "__main__":

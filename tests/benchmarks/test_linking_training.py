@@ -24,3 +24,14 @@ def test_folds_are_put_together_and_rows_compared():
     assert rows["entity_linker, trained"][1:3] == ["1", "4"]
     assert rows["entity_linker, trained"][6].startswith("+75.0 [")
     assert rows["luke_linker, initialised"][6].startswith("+12.5 [")
+
+
+def test_other_settings_and_if_asked_for_folds_have_their_own_rows():
+    records = [record("luke_linker", fold, 0, [1, 1, 1, fold]) for fold in (0, 1)]
+    rate, length = ["components.luke_linker.model.rate", "2"], ["initialize.after_init.words", "1"]
+    for other, settings in zip(records, ([length], [length, rate])):
+        other["settings"] = {**other["settings"], "set": settings}
+    found = [line.split("|")[1].strip() for line in table(records).split("\n")[2:]]
+    assert list(dict.fromkeys(found)) == ["places", "places, model.rate 2"]
+    by_fold = [line.split("|")[1].strip() for line in table(records, True).split("\n")[2:]]
+    assert list(dict.fromkeys(by_fold)) == ["places, fold 0", "places, fold 1, model.rate 2"]
