@@ -164,7 +164,8 @@ def emerson(folder: Path, work: Path, fold: int = 0, n_folds: int = 1) -> Linked
 
 def italian(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> LinkedSet:
     """Links of one fold of articles; the entities are the link targets of the others, which are
-    their titles, with the texts of the links as aliases. Articles are read from the dump once."""
+    their titles, with the texts of the links as aliases, counted once an article. Articles are read
+    from the dump once."""
     import pyarrow.parquet as pq
 
     from spacy_luke.pretraining.articles import read_dump
@@ -189,7 +190,7 @@ def italian(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> 
             docs.append(linked)
             continue
         train.append(linked)
-        for target, anchor in zip(row["link_targets"], row["link_anchors"]):
+        for target, anchor in set(zip(row["link_targets"], row["link_anchors"])):
             aliases.setdefault(target, Counter())[anchor] += 1
     entities = [
         Entity(title, title, {title: 0.0, **found}, count=float(found.total()))
@@ -201,7 +202,8 @@ def italian(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> 
 
 def hipe(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> LinkedSet:
     """English documents of HIPE, with the errors of character recognition, and Wikidata ids. The
-    entities are those of the other folds, each with its most frequent mention as its name."""
+    entities are those of the other folds, each with its most frequent mention as its name; a
+    document counts once, however often it repeats it."""
     docs = []
     for path in sorted((folder / "hipe2022-ccby").glob("*-en.tsv")):
         options = ConvertOptions(ignore_spacing=True)
@@ -212,8 +214,8 @@ def hipe(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> Lin
     tested, train = folds(docs, fold, n_folds)
     aliases: dict[str, Counter[str]] = {}
     for text, mentions in train:
-        for start, end, id in mentions:
-            aliases.setdefault(id, Counter())[text[start:end]] += 1
+        for id, name in {(id, text[start:end]) for start, end, id in mentions}:
+            aliases.setdefault(id, Counter())[name] += 1
     entities = [
         Entity(id, found.most_common(1)[0][0], found, count=float(found.total()))
         for id, found in sorted(aliases.items())

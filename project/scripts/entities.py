@@ -1,8 +1,9 @@
 """The encyclopedia's articles as entities, for ``spacy luke kb``.
 
 An entity's id and name are the article's title, its description the article's first sentence, its
-type the label of its mentions. Its aliases are the texts of these mentions with their counts, of
-training articles alone: the others are what the links are tested on. Redirects are aliases, too.
+type the label of its mentions. Its aliases are the texts of these mentions, each with the number of
+training articles that have it: the others are what the links are tested on. Redirects are aliases,
+too.
 """
 
 from collections import Counter
@@ -35,12 +36,15 @@ def main(
     aliases = {article["title"]: Counter[str]() for article in articles}
     labels = {article["title"]: Counter[str]() for article in articles}
     for article in articles:
+        names_here = set()
         for mention in article["mentions"]:
             title = mention["article"]
             if title is not None:
                 labels[title][mention["type"]] += 1
-                if article["split"] == "train":
-                    aliases[title][article["text"][mention["start"] : mention["end"]]] += 1
+                names_here.add((title, article["text"][mention["start"] : mention["end"]]))
+        if article["split"] == "train":
+            for title, name in names_here:
+                aliases[title][name] += 1
     for name, title in names.items():
         if title in aliases:
             aliases[title].setdefault(name, 0)

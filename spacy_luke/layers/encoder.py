@@ -186,9 +186,11 @@ def _apply_settings(model: Model, module: Encoder) -> None:
     module.window = settings.window_of(network)
     network.gradient_checkpointing = settings.gradient_checkpointing
     network.attention_dropout = settings.attention_dropout
-    words = network.word_embeddings.words.weight
-    words.requires_grad_(not settings.freeze_word_embeddings)
     _convert_table(network, settings.entity_table)
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad_(settings.rates.scale(name) > 0)  # else a backward pass in vain
+    if settings.freeze_word_embeddings:
+        network.word_embeddings.words.weight.requires_grad_(False)
     rates = shim_of(model).rates = settings.rates
     rates.n_layers = network.config.num_hidden_layers
     rates.max_rate, rates.owner = settings.highest_rate(network.config), settings.name

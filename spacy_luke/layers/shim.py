@@ -23,7 +23,8 @@ from .forking import make_forks_safe
 class LearnRates:
     """Learning rates and weight decay of a module's parameters, relative to the config's optimizer.
 
-    learn_rate_factor: multiplies the learning rate of every parameter.
+    learn_rate_factor: multiplies the learning rate of every parameter. An encoder with 0 is frozen:
+        it is not trained, and needs no backward pass.
     new, new_learn_rate_factor: name prefixes of parameters that are not from the checkpoint, and an
         additional factor for these.
     layer_decay: the factor of layer i of n is ``layer_decay ** (n - i)``, that of embeddings

@@ -1,7 +1,8 @@
 """Training on mentions that the knowledge base's counts contain: each is left out of its own prior.
 
 Where aliases were counted in the texts that a linker learns from (links of a wiki), the prior of a
-mention contains its own answer. A rare meaning that was counted once, there, is then a candidate
+mention contains its own answer. (If each document counts once, however often it repeats a link, one
+less is without the document.) A rare meaning that was counted once, there, is then a candidate
 that only the text speaks for; in other texts it would be no candidate at all. A linker that learns
 from such mentions trusts the prior too little.
 """
@@ -69,30 +70,36 @@ def _gold_counts(query: LinkQuery, classes: Array) -> Iterator[tuple[int, int, s
 
 
 class CountedLinks:
-    """How many of the gold links the counts of aliases contain."""
+    """How many of the gold links the counts of aliases contain, if these are numbers of documents.
+    Numbers of links are not less."""
 
     def __init__(self, tables: Tables):
         self._tables = tables
         self._links: Counter[tuple[str, int]] = Counter()
+        self._docs: Counter[tuple[str, int]] = Counter()
         self._counts: dict[tuple[str, int], float] = {}
 
     def add(self, query: LinkQuery, classes: Array) -> None:
-        """The gold links of some documents. classes: (n, 1 + K) targets."""
-        for _, row, text, count in _gold_counts(query, classes):
+        """The gold links of some whole documents. classes: (n, 1 + K) targets."""
+        of_docs = set()
+        for i, row, text, count in _gold_counts(query, classes):
             link = normalize_name(text, self._tables.lang), row
             self._links[link] += 1
+            of_docs.add((int(query.of_doc[i]), link))
             self._counts[link] = min(count, self._counts.get(link, count))
+        self._docs.update(link for _, link in of_docs)
 
     @property
     def alone(self) -> int:
-        """Links that are the only ones that were counted with their name and entity."""
-        return sum(0 < self._counts[link] <= 1 for link in self._links)
+        """Links whose name and entity were counted once."""
+        return sum(n for link, n in self._links.items() if 0 < self._counts[link] <= 1)
 
     def are_left_out(self, name: str, n_other: int) -> bool:
         """Whether the counts contain them, and at least half of them would still teach something;
         this is logged for a component. n_other: gold links of other entities than candidates, which
         the counts do not contain."""
-        counted = sum(min(n, self._counts[link]) for link, n in self._links.items())
+        shares = {x: min(1.0, self._counts[x] / self._docs[x]) for x in self._links}
+        counted = sum(n * shares[link] for link, n in self._links.items())
         total = self._links.total()
         if not counted or counted < _ENOUGH * (total + n_other):
             return False
@@ -107,8 +114,8 @@ class CountedLinks:
             return False
         LOGGER.info(
             "%s: the counts of aliases contain the links of the training data. So each is left out "
-            "of its own prior in training (setting leave_one_out). %d of %d are the only ones with "
-            "their name and entity, and teach nothing.",
+            "of its own prior in training (setting leave_one_out). %d of %d have a name and entity "
+            "that were counted once, and teach nothing.",
             name,
             self.alone,
             total,

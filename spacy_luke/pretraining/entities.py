@@ -74,11 +74,14 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
 
 
 def read_links(db: Database, sources: Sequence[Manifest]) -> dict[str, int]:
-    """Create ``pages``, ``disambiguations`` and ``links`` (n: how often a text links to a title) of
-    one or several sets of articles. Returns the number of titles that are articles in several sets:
-    all their links count."""
+    """Create ``pages``, ``disambiguations`` and ``links`` (n: how often a text links to a title;
+    n_articles: in how many articles) of one or several sets of articles. Returns the number of
+    titles that are articles in several sets: all their links count."""
     db.execute("CREATE TABLE pages (language VARCHAR, title VARCHAR, kind VARCHAR, target VARCHAR)")
-    db.execute("CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR, n BIGINT)")
+    db.execute(
+        "CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR, n BIGINT, "
+        "n_articles BIGINT)"
+    )
     for manifest in sources:
         language = str(manifest.settings["language"])
         pages = [literal(x) for x in manifest.paths("pages.parquet")]
@@ -90,8 +93,9 @@ def read_links(db: Database, sources: Sequence[Manifest]) -> dict[str, int]:
             )
         if articles:
             db.execute(
-                "INSERT INTO links SELECT ?, title, anchor, count(*) FROM (SELECT "
-                f"unnest(link_targets) AS title, unnest(link_anchors) AS anchor {FROM_PARQUET}) "
+                "INSERT INTO links SELECT ?, link.key[1] AS title, link.key[2] AS anchor, "
+                "sum(link.value), count(*) FROM (SELECT unnest(map_entries(list_histogram("
+                f"list_zip(link_targets, link_anchors)))) AS link {FROM_PARQUET}) "
                 "GROUP BY title, anchor",
                 [language, articles],
             )
@@ -144,7 +148,8 @@ def resolve_links(db: Database) -> dict[str, int]:
     counted."""
     db.execute(
         "CREATE TABLE followed AS SELECT l.language, coalesce(r.target, l.title) AS title, "
-        "l.anchor, l.n, r.target IS NOT NULL AS by_redirect, o.title IS NOT NULL AS in_loop "
+        "l.anchor, l.n, l.n_articles, r.target IS NOT NULL AS by_redirect, "
+        "o.title IS NOT NULL AS in_loop "
         "FROM links l LEFT JOIN redirects r ON l.language = r.language AND l.title = r.title "
         "LEFT JOIN loops o ON l.language = o.language AND l.title = o.title"
     )
@@ -160,7 +165,8 @@ def resolve_links(db: Database) -> dict[str, int]:
     }
     _drop(db, "links")
     db.execute(
-        "CREATE TABLE resolved AS SELECT language, title, anchor, sum(n)::BIGINT AS n "
+        "CREATE TABLE resolved AS SELECT language, title, anchor, sum(n)::BIGINT AS n, "
+        "sum(n_articles)::BIGINT AS n_articles "
         f"FROM followed WHERE NOT in_loop AND NOT {ambiguous} GROUP BY ALL"
     )
     _drop(db, "followed", "disambiguations")

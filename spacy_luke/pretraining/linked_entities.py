@@ -1,5 +1,5 @@
-"""Articles as entities of a knowledge base: redirects and anchors are their aliases, links their
-counts, and first sentences their descriptions."""
+"""Articles as entities of a knowledge base: redirects and anchors are their aliases, articles with
+such links their counts, and first sentences their descriptions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +17,12 @@ from .tables import FROM_PARQUET, literal
 _LEAD = 600
 """Characters of an article in which its first sentence is searched for."""
 
+# An article that repeats a link says it once: so a new article is better predicted, and a linker
+# that learns from these articles can leave each of them out of the counts (pipeline/leave_one_out).
 # An article about "Mercury (planet)" is also called "Mercury".
 _ALIASES = """
 CREATE TABLE aliases AS SELECT title, alias, sum(n) AS n FROM (
-    SELECT title, trim(anchor) AS alias, sum(n) AS n FROM resolved GROUP BY ALL
+    SELECT title, trim(anchor) AS alias, sum(n_articles) AS n FROM resolved GROUP BY ALL
     UNION ALL SELECT target, title, 0 FROM redirects
     UNION ALL SELECT title, title, 0 FROM counted
     UNION ALL SELECT title, regexp_replace(title, ' \\([^()]+\\)$', ''), 0 FROM counted
@@ -68,7 +70,7 @@ def _join(db: Database, manifest: Manifest, findings: Findings) -> None:
     is_dump = manifest.settings.get("source") != "docs"
     pages = f"SELECT title FROM pages WHERE kind = 'article' AND {is_dump}"
     db.execute(
-        "CREATE TABLE counted AS SELECT title, coalesce(sum(r.n), 0)::BIGINT AS n FROM "
+        "CREATE TABLE counted AS SELECT title, coalesce(sum(r.n_articles), 0)::BIGINT AS n FROM "
         f"(({pages}) UNION SELECT title FROM resolved) t LEFT JOIN resolved r USING (title) "
         "GROUP BY title"
     )

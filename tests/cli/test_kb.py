@@ -110,7 +110,23 @@ def test_annotated_documents_have_the_entities_that_they_link_to(tmp_path):
     run("articles", tmp_path / "a.spacy", "--output", tmp_path / "articles", "--lang", "en")
     run("kb", tmp_path / "articles", tmp_path / "kb")
     kb = opened(tmp_path / "kb")
-    assert len(kb) == 1 and kb.entity("Q1").aliases == {"Ada": 2, "Q1": 0}
+    assert len(kb) == 1 and kb.entity("Q1").aliases == {"Ada": 1, "Q1": 0}
+
+
+def test_an_article_that_repeats_a_link_counts_once(tmp_path):
+    """Also if it links by a redirect."""
+    tokyo = ("Tokyo", "Tokyo")
+    rows = [
+        article(
+            1, "Japan", "Tokyo, Tokyo, Tokyo, Edo, Edo.", [*[tokyo] * 3, *[("Edo", "Edo")] * 2]
+        ),
+        article(1, "Asia", "Tokyo.", [tokyo]),
+        article(2, "Tokyo", "Tokyo.", [("Tokyo", "Tokyo (band)")]),
+    ]
+    make_articles(tmp_path / "articles", (rows, [("Edo", "redirect", "Tokyo")]))
+    run("kb", tmp_path / "articles", tmp_path / "kb")
+    city = opened(tmp_path / "kb").entity("Tokyo")
+    assert (city.count, dict(city.aliases)) == (3, {"Tokyo": 2, "Edo": 1})
 
 
 def test_entities_are_added_changed_and_removed(things, tmp_path):

@@ -105,6 +105,19 @@ def test_frozen_words_do_not_train(bert_dir):
     assert network.word_embeddings.positions.weight.grad is not None
 
 
+def test_an_encoder_whose_rates_are_0_has_no_backward_pass(bert_dir):
+    """Whatever is new in it."""
+    settings = {"word_shapes": True, "new_learn_rate_factor": 5.0}
+    model = encoder(bert_dir, learn_rate_factor=0.0, **settings)
+    vectors, backprop = model.begin_update([spacy.blank("en")("Tokyo")])
+    backprop([np.ones_like(v) for v in vectors])
+    parameters = list(module_of(model).parameters())
+    assert parameters and not any(x.requires_grad or x.grad is not None for x in parameters)
+    only_new = encoder(bert_dir, new_learn_rate_factor=0.0, word_shapes=True)
+    trained = {x: p.requires_grad for x, p in module_of(only_new).named_parameters()}
+    assert not trained["network.word_embeddings.shapes.weight"] and sum(trained.values()) > 10
+
+
 def test_entity_awareness_is_the_checkpoints_unless_set(make_checkpoint):
     plain = make_checkpoint("luke", use_entity_aware_attention=False)
     assert module_of(encoder(plain)).network.layers[0].entity_queries is None

@@ -24,6 +24,7 @@ COUNTED = [
     {**RECORDS[2], "aliases": {"Ada Lovelace": 1}},
     {"id": "grace", "name": "Grace", "aliases": {"Ada Lovelace": 1, "Grace": 4}},
 ]
+ONE_MORE_CITY = [{**COUNTED[0], "aliases": {"Tokyo": 4}}, *COUNTED[1:]]
 LINKER = "luke_linker"
 
 
@@ -121,13 +122,34 @@ def test_initialize_sees_whether_the_data_was_counted(bert_dir, tmp_path, caplog
     caplog.set_level(logging.INFO, spacy.util.logger.name)
     nlp = made(bert_dir, tmp_path / "kb")
     assert nlp.get_pipe(LINKER).leave_one_out is True
-    assert "1 of 6 are the only ones with their name and entity" in caplog.text
+    assert "1 of 6 have a name and entity that were counted once" in caplog.text
     nlp.to_disk(tmp_path / "nlp")
     assert spacy.load(tmp_path / "nlp").get_pipe(LINKER).leave_one_out is True
     # Fewer than in the texts; counted elsewhere.
     fewer = [{**COUNTED[0], "aliases": {"Tokyo": 2}}, *COUNTED[1:]]
     assert made(bert_dir, tmp_path / "kb2", fewer).get_pipe(LINKER).leave_one_out is False
     assert made(bert_dir, tmp_path / "kb3", texts=()).get_pipe(LINKER).leave_one_out is False
+
+
+def test_a_document_may_count_once(bert_dir, tmp_path, caplog):
+    """A link that it repeats is in the counts of its document, and leaves them with it."""
+    spacy.util.logger.propagate = True
+    caplog.set_level(logging.INFO, spacy.util.logger.name)
+    repeated = [("Tokyo grew . Tokyo is old . Tokyo", [(0, 1, "city"), (3, 4, "city")])]
+    nlp = made(bert_dir, tmp_path / "kb", texts=[*TEXTS, *repeated], records=ONE_MORE_CITY)
+    pipe = nlp.get_pipe(LINKER)
+    assert pipe.leave_one_out is True
+    query, targets = query_of(nlp, repeated)
+    changed, (classes, _) = leave_out(query, targets)
+    prior = np.exp(changed.features[..., 0])
+    assert classes.any(-1).all() and prior[:, 0] == pytest.approx([3 / 5] * 2)
+    # In a text that is counted nowhere else, neither of them teaches anything.
+    alone = [("Grace grew . Grace is old .", [(0, 1, "grace"), (3, 4, "grace")])]
+    records = [*COUNTED[:3], {**COUNTED[3], "aliases": {"Ada Lovelace": 1, "Grace": 1}}]
+    nlp = made(bert_dir, tmp_path / "kb2", texts=[*TEXTS, *alone], records=records)
+    assert nlp.get_pipe(LINKER).leave_one_out is True
+    assert nlp.get_pipe(LINKER).limits["counted only there"] == 3  # with Ada
+    assert not leave_out(*query_of(nlp, alone))[1][0].any()
 
 
 def test_nothing_is_left_out_if_too_little_would_be_left(bert_dir, tmp_path, caplog):
