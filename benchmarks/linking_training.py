@@ -6,7 +6,8 @@
 Folds of a set are by article: mentions of one are tested, and the others are trained on. In a wiki
 and HIPE they also give the counts of aliases. Both components have the same encoder, candidates (by
 equal aliases), batches, steps and learning rate; the last weights count. ``entity_linker`` compares
-its vector of a sentence with the entities' vectors, which the encoder made before training.
+its vector of a sentence with the entities' vectors, which the encoder made before training, and
+trains the encoder; that of ``luke_linker`` is frozen, as in the config.
 ``luke_linker, initialised`` is not trained; ``initialize`` learned its type biases.
 
 Only *ambiguous* mentions count: with several candidates, the right one among them.
@@ -117,7 +118,7 @@ def config_of(
             "factory": "entity_linker",
             "model": {
                 "@architectures": "spacy.EntityLinker.v2",
-                "tok2vec": block["model"]["encoder"],
+                "tok2vec": {**block["model"]["encoder"], "learn_rate_factor": 1.0},
             },
             "get_candidates": {"@misc": "spacy-luke.alias_candidates.v1", "fuzzy": fuzzy},
             "generate_empty_kb": block["generate_empty_kb"],
