@@ -101,10 +101,11 @@ def test_another_knowledge_base_is_used_at_once(masked_dir, tmp_path):
 def test_a_shared_encoder_and_training(masked_dir, tmp_path):
     listener = {**LISTENER, "name": str(masked_dir)}
     nlp = make_linker(listener, tmp_path, from_vocabulary=3)
-    own = make_linker(masked_dir, tmp_path, from_vocabulary=3, max_vector_age=1)
+    fast = {"learn_rate_factor": 5.0}
+    own = make_linker(masked_dir, tmp_path, from_vocabulary=3, max_vector_age=1, model=fast)
     assert candidates(nlp) == candidates(own)
     texts = [("It sang best .", [(0, 1, "kyoto")]), ("She sang in Kyoto", [(3, 4, "city")])]
-    fit(own, make_examples(own, texts), 100, rate=1e-3)
+    fit(own, make_examples(own, texts), 150, rate=1e-3)
     assert [links(doc) for doc in own.pipe(make_docs(own, texts))] == [["kyoto"], ["city"]]
 
 
