@@ -13,9 +13,8 @@ NAME_SHARE = 1 / 30
 the name's prior is known: the prior says better what a text means than how much the text is like a
 name (benchmarks.linking)."""
 LEARNED_SCALE = 2.0
-"""Of what is learned: at the rates of configs/linker.cfg an update then changes logits by a few
-tenths, and many mentions are needed to outweigh a prior. With 1, places were learned too slowly;
-with 10, links of a wiki got worse."""
+"""Of what is learned: at the rates of configs/linker.cfg an update in the warm-up changes logits by
+a few tenths, so that many mentions are needed to outweigh a prior."""
 
 
 class MentionStates(NamedTuple):

@@ -31,6 +31,8 @@ MakeDoc = Callable[[str], Doc]
 _BLOCK = 1024
 _MAX_CHARACTERS = 2000
 """Of a text; the rest of longer descriptions is not encoded."""
+_LEAST_COSINE = 0.9
+"""Of vectors before and after a few updates. At a temperature of 0.03 it is worth 3 logits."""
 _MOST_CACHED = 50_000
 """Vectors; each has 1.5 KiB at 384 dimensions."""
 
@@ -214,8 +216,10 @@ class EntityVectors:
         cache = self._cache
         is_same = cache.tables is kb.tables and cache.text == self.text
         may_be_old = learning and cache.n_used < self.settings.max_vector_age
+        old: dict[int, Array] = {}
         if not is_same or (cache.weights != weights and not may_be_old):
             current = self._are_current(kb, encoder)
+            old = cache.vectors if is_same and learning else {}
             cache = self._cache = _Cache(kb.tables, self.text, weights, current, {})
         cache.n_used += learning
         stored, made = kb.tables.vectors if cache.current else None, cache.vectors
@@ -229,10 +233,29 @@ class EntityVectors:
         for part in _blocks(np.asarray(missing, dtype=np.int64)):
             vectors = encode_entities(encoder, self.make_doc, kb.tables, part, self.text)
             made.update(zip(part.tolist(), vectors))
+        if old:
+            self._check_change(encoder, old, made)
         result = np.zeros((len(rows), _width(encoder)), dtype=np.float32)
         for i, row in enumerate(rows):
             result[i] = made[row] if row in made or stored is None else stored[row]
         return result
+
+    def _check_change(self, encoder: Model, old: dict[int, Array], new: dict[int, Array]) -> None:
+        """Warn if vectors of entities that training used until now differ much from the present
+        ones: it learns what does not fit these, with which the component predicts."""
+        both = sorted(old.keys() & new.keys())
+        cosine = float(np.mean([old[row] @ new[row] for row in both])) if both else 1.0
+        module = module_of(encoder_node(encoder))
+        if cosine < _LEAST_COSINE and module.reports_first("change of entity vectors"):
+            LOGGER.warning(
+                "The encoder is trained so fast that vectors of entities have changed (mean cosine "
+                "%.2f) since they were made, at most max_vector_age (%d) updates before. What is "
+                "learned from old vectors does not fit the new ones, with which entities are "
+                "linked. Lower max_vector_age or the encoder's learning rate, or freeze it "
+                "(learn_rate_factor = 0). This warning is logged once per encoder.",
+                cosine,
+                self.settings.max_vector_age,
+            )
 
     def _are_current(self, kb: MappedKB, encoder: Model) -> bool:
         if not kb.has_vectors:

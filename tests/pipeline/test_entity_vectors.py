@@ -1,5 +1,7 @@
 """Vectors of a knowledge base are made by an encoder, are its own, and are never mixed."""
 
+import logging
+
 import numpy as np
 import pytest
 import spacy
@@ -18,7 +20,8 @@ from spacy_luke.pipeline.entity_vectors import (
     vectors_hash,
 )
 from tests.kb.conftest import build
-from tests.pipeline.conftest import LISTENER
+from tests.pipeline.conftest import LISTENER, fit
+from tests.pipeline.linker_data import make_examples, make_linker
 
 RECORDS = [
     {"id": "a", "name": "Ada Lovelace", "description": "was born in London"},
@@ -108,3 +111,18 @@ def test_vectors_of_names_are_those_of_names_as_written(nlp, kb):
     added = kb.edited(add=[Entity("d", "London", {"London": 1.0})])
     assert make_name_vectors(nlp, added) == 1
     assert make_name_vectors(nlp, added, half=True) == 4
+
+
+@pytest.mark.parametrize(
+    "encoder, age, n", [({}, 10, 1), ({}, 1, 0), ({"learn_rate_factor": 0.0}, 10, 0)]
+)
+def test_vectors_that_changed_since_training_used_them_are_told(
+    encoder, age, n, bert_dir, tmp_path, caplog
+):
+    """Once. With an age of 1 they are made in every update; a frozen encoder changes nothing."""
+    spacy.util.logger.propagate = True
+    caplog.set_level(logging.WARNING, spacy.util.logger.name)
+    block = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir), **encoder}
+    nlp = make_linker({**block, "max_learn_rate": None}, tmp_path / "kb", max_vector_age=age)
+    fit(nlp, make_examples(nlp), 25, rate=1e-3)
+    assert caplog.text.count("vectors of entities have changed (mean cosine") == n

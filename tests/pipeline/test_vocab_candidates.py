@@ -105,7 +105,7 @@ def test_a_shared_encoder_and_training(masked_dir, tmp_path):
     own = make_linker(masked_dir, tmp_path, from_vocabulary=3, max_vector_age=1, model=fast)
     assert candidates(nlp) == candidates(own)
     texts = [("It sang best .", [(0, 1, "kyoto")]), ("She sang in Kyoto", [(3, 4, "city")])]
-    fit(own, make_examples(own, texts), 150, rate=1e-3)
+    fit(own, make_examples(own, texts), 100, rate=1e-3)
     assert [links(doc) for doc in own.pipe(make_docs(own, texts))] == [["kyoto"], ["city"]]
 
 
