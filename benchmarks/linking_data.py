@@ -164,8 +164,8 @@ def emerson(folder: Path, work: Path, fold: int = 0, n_folds: int = 1) -> Linked
 
 def italian(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> LinkedSet:
     """Links of one fold of articles; the entities are the link targets of the others, which are
-    their titles, with the texts of the links as aliases, counted once an article. Articles are read
-    from the dump once."""
+    their titles, with the texts of the links as aliases, counted once per article. Articles are
+    read from the dump once."""
     import pyarrow.parquet as pq
 
     from spacy_luke.pretraining.articles import read_dump
