@@ -30,6 +30,7 @@ from .markdown import markdown, spread
 
 KIND = "calibration"
 COMPONENT = "luke_ner"
+MIXED = "best F, mixed"
 PRECISIONS = (0.9, 0.95)
 FIGURES = ("ents_p", "ents_r", "ents_f", "ents_calibration_error")
 BY_CHANCE = "ents_calibration_error_by_chance"
@@ -50,7 +51,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def goals() -> dict[str, Goal | None]:
     """What is tuned for, by the names in the results; None: not tuned."""
-    found: dict[str, Goal | None] = {"trained": None, "best F": Goal()}
+    found: dict[str, Goal | None] = {"trained": None, "best F": Goal(), MIXED: Goal()}
     for precision in PRECISIONS:
         found[f"precision {precision:g}"] = Goal(precision=precision)
         found[f"precision {precision:g}, each label"] = Goal(precision=precision, each_label=True)
@@ -72,13 +73,16 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
     found: results.Record = {"device": runtime.device_name(args.gpu_id)}
     for name, goal in goals().items():
         nlp = spacy.load(folder / "model-best")
+        dev, test = (list(Corpus(path)(nlp)) for path in (corpora.dev, corpora.test))
+        if name == MIXED:
+            dev, test = [*dev[::2], *test[::2]], [*dev[1::2], *test[1::2]]
         try:
             if goal is not None:
-                list(tune(nlp, list(Corpus(corpora.dev)(nlp)), goal, [COMPONENT]))
+                list(tune(nlp, dev, goal, [COMPONENT]))
         except ConfigError as err:
             found[name] = {"unreached": str(err)}
             continue
-        scores = nlp.evaluate(list(Corpus(corpora.test)(nlp)))
+        scores = nlp.evaluate(test)
         figures = {x: None if scores[x] is None else 100 * scores[x] for x in (*FIGURES, BY_CHANCE)}
         by_label = {x: 100 * y["p"] for x, y in scores["ents_per_type"].items()}
         found[name] = {**figures, "p_by_label": by_label}

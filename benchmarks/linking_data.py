@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import spacy
+from spacy.tokens import DocBin
 
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.hipe import read_hipe
@@ -20,6 +21,7 @@ from spacy_luke.kb.read_records import read_entities
 
 N_FOLDS = 10
 _N_WORDS = 300_000
+_PROJECT = Path(__file__).parent.parent / "project" / "data"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -223,14 +225,45 @@ def hipe(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> Lin
     return LinkedSet("en", entities, tested, train)
 
 
+def encyclopedia(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> LinkedSet:
+    """The project's own articles, as ``spacy project run kb`` leaves them; all three parts. Names
+    are counted in the other folds, once per article. "NIL" is annotated; it counts in training."""
+    if not (_PROJECT / "entities.jsonl").exists():
+        command = "python -m spacy project run {} ."
+        raise FileNotFoundError(
+            f"{_PROJECT} has no entities.jsonl. {command.format('prepare')} and "
+            f"{command.format('kb')} make it."
+        )
+    nlp = spacy.blank("en")
+    docs = [
+        LinkedDoc(doc.text, [(x.start_char, x.end_char, x.kb_id_) for x in doc.ents])
+        for part in ("train", "dev", "test")
+        for doc in DocBin().from_disk(_PROJECT / f"{part}.spacy").get_docs(nlp.vocab)
+    ]
+    tested, train = folds(docs, fold, n_folds)
+    counted: dict[str, Counter[str]] = {}
+    for text, mentions in train:
+        for id, name in {(id, text[start:end]) for start, end, id in mentions}:
+            counted.setdefault(id, Counter())[name] += 1
+    entities = []
+    for record in _records(_PROJECT / "entities.jsonl"):
+        own = counted.get(record["id"], Counter())
+        # The title and redirects. A name with a count is one of the project's training part.
+        aliases = {name: 0.0 for name, n in record["aliases"].items() if not n}
+        kept = record["id"], record["name"], {**aliases, **own}, record["description"]
+        entities.append(Entity(*kept, record["type"], float(own.total())))
+    return LinkedSet("en", entities, tested, train)
+
+
 LINKED_SETS: dict[str, Callable[..., LinkedSet]] = {
     "geovirus": geovirus,
     "emerson": emerson,
     "italian": italian,
     "hipe": hipe,
+    "encyclopedia": encyclopedia,
 }
-OF_OTHER_FOLDS = ("italian", "hipe")
-"""Sets whose entities are those of the training documents."""
+OF_OTHER_FOLDS = ("italian", "hipe", "encyclopedia")
+"""Sets whose names are counted in the training documents."""
 
 
 def _records(path: Path) -> Iterator[dict]:
