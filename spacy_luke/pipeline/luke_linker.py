@@ -31,7 +31,8 @@ from ..validation import Count, Name, setting
 from .class_loss import Targets
 from .entity_task import EntityTask, given_spans
 from .entity_vectors import EntityVectors, Text
-from .leave_one_out import CountedLinks, leave_out
+from .learned_settings import LearnedSettings
+from .leave_one_out import leave_out
 from .link_candidates import (
     GetCandidates,
     GetCandidatesBatch,
@@ -48,7 +49,7 @@ from .links import (
     spans_to_link,
     write_links,
 )
-from .type_bias import TypeBias, TypeChoices, add_choices, log_biases
+from .type_bias import TypeBias
 from .vocab_candidates import VocabCandidates
 from .without_labels import WithoutLabels
 
@@ -217,8 +218,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         self.get_candidates, self.get_candidates_batch = get_candidates, get_candidates_batch
         self.generate_empty_kb = generate_empty_kb
         self._vectors, self._vocab = EntityVectors(make_doc, self), VocabCandidates()
-        self._learned_bias: dict[str, float] | None = None
-        self._found_leave_out: bool | None = None
+        self._learned = LearnedSettings(self)
         self.kb = self._checked(self._empty_kb())
         require("candidates", "allowed_ids", "types")
 
@@ -383,48 +383,23 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold links that cannot be predicted, and the recall of candidates."""
         counts = dict.fromkeys(("mentions", "NIL", "gold", *self.out_of_reach), 0)
-        key, ids, tables = self.spans_key, self.kb.tables.ids, self.kb.tables
-        # By an earlier initialisation, of other data.
-        if self.type_bias == self._learned_bias:
-            self.type_bias = None
-        if self.leave_one_out == self._found_leave_out:
-            self.leave_one_out = None
-        learns_types = self.type_bias is None and not only_rows(self.model)
-        counted, choices = CountedLinks(tables), {False: TypeChoices(), True: TypeChoices()}
+        key, ids = self.spans_key, self.kb.tables.ids
+        learns = not only_rows(self.model)  # scores have no other terms
+        if learns:
+            self._learned.start()
         for batch in minibatch(examples, 64):
             examples = list(batch)
             query = self._mentions([eg.predicted for eg in examples], learning=False)
             fit = fits(self.model, query)
             discard = self.labels_discard
             count_links(counts, examples, query.by_doc, query.rows, fit, ids, key, discard)
-            targets = self._targets(examples, query)
-            counted.add(query, targets[0])
-            if learns_types:
-                add_choices(choices[False], query, targets)
-                add_choices(choices[True], *leave_out(query, targets))
+            if learns:
+                self._learned.add(query, self._targets(examples, query))
         report_links(self.name, counts)
-        self._choose_leave_out(counted, counts)
-        learned = choices[bool(self.leave_one_out)].biases()
-        if learned:
-            self.type_bias = self._learned_bias = learned
-            log_biases(self.name, learned)
-        return counts
-
-    def _choose_leave_out(self, counted: CountedLinks, counts: dict[str, int]) -> None:
-        """Set ``leave_one_out`` if it is not given, and count the links that it takes."""
-        if only_rows(self.model):
-            return
-        if self.leave_one_out is None:
+        if learns:
             n_other = counts["unknown id"] + counts["no candidate"]
-            self._found_leave_out = counted.are_left_out(self.name, n_other)
-            self.leave_one_out = self._found_leave_out
-        elif self.leave_one_out and not self.kb.tables.has_counts:
-            raise ConfigError(
-                f"{self.name}: leave_one_out is true, but the aliases of the knowledge base have "
-                "probabilities, not counts. Set it to false or null."
-            )
-        if self.leave_one_out:
-            counts["counted only there"] = counted.alone
+            counts["counted only there"] = self._learned.finish(n_other)
+        return counts
 
     # Files
 
