@@ -125,7 +125,7 @@ def _equal(tables: Tables, text: str, name: str, k: int) -> Iterator[FoundEntity
 
 def _meanings(tables: Tables, text: str, name: str, without: int | None = None) -> _Equal | None:
     """What a text means by equal aliases; None if there are none. without: an entity that counts
-    one time fewer."""
+    one time fewer; it, and a spelling that it alone had, may then not exist."""
     key, form = tables.keys.find(name), tables.forms.find(text)
     if key is None:
         return None
@@ -135,9 +135,7 @@ def _meanings(tables: Tables, text: str, name: str, without: int | None = None) 
     entities, priors, forms = of_key.entities, of_key.priors, of_key.forms
     counted, exact = of_key.counted, np.zeros(len(entities), bool)
     own = None if form is None else tables.meanings_of_form(form, without)
-    # A spelling that was counted there alone would not exist.
-    exists = without is None or (own is not None and not np.all(own.weights <= 0))
-    if own is not None and exists:
+    if own is not None and len(own.entities):
         at = np.searchsorted(entities, own.entities)  # both are in the order of the file
         exact[at], forms[at], counted = True, own.forms, np.full(len(exact), own.counted.any())
         # One distribution: the alias as it is written, smoothed with all of its spellings.
@@ -160,13 +158,10 @@ def equal_meanings(tables: Tables, text: str) -> dict[int, tuple[float, float]]:
 
 def priors_without(tables: Tables, text: str, row: int) -> dict[int, float]:
     """The priors of the entities of equal aliases if one mention of the entity ``row`` had not been
-    counted: row -> prior. That entity is left out if no other mention was counted. The weights of
-    aliases must be counts."""
+    counted: row -> prior. That entity is left out if no other mention was counted, unless the text
+    is its name. The weights of aliases must be counts."""
     found = _meanings(tables, text, normalize_name(text, tables.lang), row)
-    if found is None:
-        return {}
-    zipped = zip(found.entities.tolist(), found.priors.tolist(), found.weights.tolist())
-    return {entity: prior for entity, prior, weight in zipped if entity != row or not weight <= 0}
+    return {} if found is None else dict(zip(found.entities.tolist(), found.priors.tolist()))
 
 
 def _similar(tables: Tables, name: str, settings: CandidateSettings, n: int) -> list[FoundEntity]:

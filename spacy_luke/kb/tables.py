@@ -8,6 +8,7 @@ import numpy as np
 from .arrays import Array
 from .entity import Entity
 from .layout import NAME_VECTORS, PRIORS, VECTORS
+from .normalize import normalize_name
 from .store import Store
 from .text_table import TextTable
 from .trigrams import TrigramIndex
@@ -89,21 +90,36 @@ class Tables:
         """Whether the weights of aliases are counts, not probabilities."""
         return not self._priors
 
+    def is_named(self, row: int, text: str, normalized: bool) -> bool:
+        """Whether a text is the name of an entity that would be there without one of its mentions:
+        its own count is not 1 (0 is unknown). Lists of entities have their names as aliases,
+        counted or not. normalized: the text is, and the name is to be."""
+        name = self.names[row]
+        name = normalize_name(name, self.lang) if normalized else name
+        return text == name and self.counts[row] != 1
+
     def meanings_of_form(self, form: int, without: int | None = None) -> Meanings:
-        return self._meanings(np.array([form]), np.array([form + 1]), without)
+        """The entities of a form (n,). without: an entity that counts one time fewer, if it has a
+        count; if none is left, it is not among the meanings, unless the form is its name."""
+        stays = without is not None and self.is_named(without, self.forms[form], False)
+        return self._meanings(np.array([form]), np.array([form + 1]), without, stays)
 
     def meanings_of_key(self, key: int, without: int | None = None) -> Meanings:
-        return self.meanings_of_keys(np.array([key]), without)
+        """The same of all forms of a key; see :meth:`meanings_of_keys`. An entity has a count if
+        all of its forms have one."""
+        stays = without is not None and self.is_named(without, self.keys[key], True)
+        bounds = self.store.arrays["key_forms"][key : key + 2]
+        return self._meanings(bounds[:1], bounds[1:], without, stays)
 
-    def meanings_of_keys(self, keys: Array, without: int | None = None) -> Meanings:
+    def meanings_of_keys(self, keys: Array) -> Meanings:
         """The entities of all forms of each key (n,). An entity has the sum of the weights of the
-        forms that mean it; if one of them has no weight, at least its count. without: an entity
-        that counts one time fewer, if all of its forms have a count."""
+        forms that mean it; if one of them has no weight, at least its count."""
         key_forms = self.store.arrays["key_forms"]
-        return self._meanings(key_forms[keys], key_forms[keys + 1], without)
+        return self._meanings(key_forms[keys], key_forms[keys + 1], None, False)
 
-    def _meanings(self, first: Array, last: Array, without: int | None) -> Meanings:
-        """first, last: (n,) a range of forms per alias."""
+    def _meanings(self, first: Array, last: Array, without: int | None, stays: bool) -> Meanings:
+        """first, last: (n,) a range of forms per alias. stays: whether ``without`` does, without a
+        count."""
         arrays, n = self.store.arrays, len(first)
         aliases, forms = _ranges(first, last)
         of_form, pairs = _ranges(arrays["form_pairs"][forms], arrays["form_pairs"][forms + 1])
@@ -121,6 +137,10 @@ class Tables:
         if without is not None:
             less = (entities == without) & ~unknown
             sums = np.where(less, np.maximum(sums - 1, 0), sums)
+            if not stays:
+                kept = ~less | (sums > 0)
+                columns = (aliases, entities, forms, sums, unknown)
+                aliases, entities, forms, sums, unknown = (x[kept] for x in columns)
         given = np.where(unknown, np.nan, sums)
         sums = np.where(unknown, np.maximum(sums, self.counts[entities]), sums)
         totals = (last - first).astype(float) if self._priors else np.bincount(aliases, sums, n)

@@ -27,11 +27,15 @@ Array = np.ndarray
 _ENOUGH = 0.99
 """Of the gold links, that the counts contain: then they are of the same texts. (In a few, tokens
 and annotation may differ.)"""
+_MOST_ALONE = 0.9
+"""Of the gold links, that may teach nothing. In a wiki more than half have a name and entity that
+one article alone links; names with several meanings are seldom among them."""
 
 
 def leave_out(query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
     """The query and targets of an update with priors as if each mention had not been counted. A
-    mention whose right candidate was counted nowhere else teaches nothing.
+    mention whose right candidate was counted nowhere else teaches nothing, unless it is that
+    entity's name, which is an alias without a count, too.
 
     Mentions with several right candidates stay as they are, and those whose candidates have other
     priors than the counts.
@@ -91,11 +95,13 @@ class CountedLinks:
 
     @property
     def alone(self) -> int:
-        """Links whose name and entity were counted once."""
-        return sum(n for link, n in self._links.items() if 0 < self._counts[link] <= 1)
+        """Links whose name and entity were counted once, if it is not the entity's own name."""
+        once = {link: n for link, n in self._links.items() if 0 < self._counts[link] <= 1}
+        is_named = self._tables.is_named
+        return sum(n for (name, row), n in once.items() if not is_named(row, name, True))
 
     def are_left_out(self, name: str, n_other: int) -> bool:
-        """Whether the counts contain them, and at least half of them would still teach something;
+        """Whether the counts contain them, and not nearly all of them would then teach nothing;
         this is logged for a component. n_other: gold links of other entities than candidates, which
         the counts do not contain."""
         shares = {x: min(1.0, self._counts[x] / self._docs[x]) for x in self._links}
@@ -103,10 +109,11 @@ class CountedLinks:
         total = self._links.total()
         if not counted or counted < _ENOUGH * (total + n_other):
             return False
-        if self.alone > total / 2:
-            LOGGER.info(
+        if self.alone > _MOST_ALONE * total:
+            LOGGER.warning(
                 "%s: the counts of aliases contain the links of the training data, but %d of %d "
-                "would teach nothing without their own count. So they keep it.",
+                "would teach nothing without their own count. So they keep it, and the linker "
+                "learns to trust priors less than it should in other texts.",
                 name,
                 self.alone,
                 total,

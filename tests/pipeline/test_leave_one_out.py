@@ -15,13 +15,14 @@ from spacy_luke.kb.candidates import CandidateSettings, equal_meanings, priors_w
 from spacy_luke.kb.entity import NOT_GIVEN, Entity, Findings
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.pipeline.leave_one_out import leave_out
+from spacy_luke.pipeline.link_candidates import LEAST_PRIOR
 from tests.pipeline.linker_data import RECORDS, TEXTS, links, make_docs, make_examples, make_linker
 
 # Three cities, two bands, one Ada, as in the texts.
 COUNTED = [
     {**RECORDS[0], "aliases": {"Tokyo": 3}},
     {**RECORDS[1], "aliases": {"Tokyo": 2}},
-    {**RECORDS[2], "aliases": {"Ada Lovelace": 1}},
+    {**RECORDS[2], "aliases": {"Ada Lovelace": 1}, "count": 1},
     {"id": "grace", "name": "Grace", "aliases": {"Ada Lovelace": 1, "Grace": 4}},
 ]
 ONE_MORE_CITY = [{**COUNTED[0], "aliases": {"Tokyo": 4}}, *COUNTED[1:]]
@@ -61,6 +62,35 @@ def test_priors_are_those_of_a_knowledge_base_that_did_not_count_the_mention(see
         assert (name in found) == any(
             n for x, n in fewer[name].items() if x.lower()[:2] == alias.lower()[:2]
         )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_entity_keeps_its_name(seed, tmp_path):
+    """As in a list, or a wiki, whose titles are aliases although no link has them as its text. An
+    entity that was counted once, as a whole, would not be in a list of what was counted."""
+    rng = random.Random(seed)
+    spellings = ["Ada", "ADA", "ada", "Bo", "bo."]
+    counts = {x: {y: rng.choice([0, 0, 1, 2]) for y in spellings} for x in spellings}
+
+    def entities(counts):
+        for name, own in counts.items():
+            total = sum(own.values())
+            if total:
+                kept = {x: float(n) for x, n in own.items() if n or x == name}
+                yield Entity(name, name, kept, count=float(total))
+
+    kb = opened(entities(counts), tmp_path / "kb")
+    settings = CandidateSettings(fuzzy="never")
+    for number, (name, alias) in enumerate([(x, y) for x in counts for y in spellings]):
+        if not counts[name][alias]:
+            continue
+        fewer = {x: dict(own) for x, own in counts.items()}
+        fewer[name][alias] -= 1
+        other = opened(entities(fewer), tmp_path / f"kb{number}")
+        (expected,) = other.candidates([alias], settings)
+        found = priors_without(kb.tables, alias, kb.tables.ids.find(name))
+        found = {kb.tables.ids[row]: prior for row, prior in found.items()}
+        assert found == pytest.approx({x.id: x.prior for x in expected})
 
 
 def test_counts_and_priors_of_equal_aliases(tmp_path):
@@ -145,21 +175,39 @@ def test_a_document_may_count_once(bert_dir, tmp_path, caplog):
     assert classes.any(-1).all() and prior[:, 0] == pytest.approx([3 / 5] * 2)
     # In a text that is counted nowhere else, neither of them teaches anything.
     alone = [("Grace grew . Grace is old .", [(0, 1, "grace"), (3, 4, "grace")])]
-    records = [*COUNTED[:3], {**COUNTED[3], "aliases": {"Ada Lovelace": 1, "Grace": 1}}]
+    grace = {**COUNTED[3], "name": "Grace Hopper"}
+    records = [*COUNTED[:3], {**grace, "aliases": {"Ada Lovelace": 1, "Grace": 1}}]
     nlp = made(bert_dir, tmp_path / "kb2", texts=[*TEXTS, *alone], records=records)
     assert nlp.get_pipe(LINKER).leave_one_out is True
     assert nlp.get_pipe(LINKER).limits["counted only there"] == 3  # with Ada
     assert not leave_out(*query_of(nlp, alone))[1][0].any()
 
 
+def test_what_a_name_means_by_itself_is_learned_without_a_count(bert_dir, tmp_path):
+    """Tokyo was counted once as the city, whose name it is: without that, it is a candidate with
+    the least prior. As the band it would be none."""
+    records = [{**COUNTED[0], "aliases": {"Tokyo": 1}}, {**COUNTED[1], "aliases": {"Tokyo": 1}}]
+    nlp = made(bert_dir, tmp_path / "kb", records, texts=TEXTS[:2], leave_one_out=True)
+    assert nlp.get_pipe(LINKER).limits["counted only there"] == 1
+    changed, (classes, known) = leave_out(*query_of(nlp, TEXTS[:2]))
+    assert known.tolist() == [True, False, False]  # the city, no link, the band
+    assert classes[0].tolist() == [0, 1, 0]
+    assert np.exp(changed.features[0, :2, 0]) == pytest.approx([LEAST_PRIOR, 1])
+
+
 def test_nothing_is_left_out_if_too_little_would_be_left(bert_dir, tmp_path, caplog):
     spacy.util.logger.propagate = True
     caplog.set_level(logging.INFO, spacy.util.logger.name)
     texts = [TEXTS[1], TEXTS[2], TEXTS[3]]
-    records = [{**x, "aliases": dict.fromkeys(x["aliases"], 1)} for x in COUNTED]
+    records = [{**x, "aliases": dict.fromkeys(x["aliases"], 1), "count": 1} for x in COUNTED]
     nlp = made(bert_dir, tmp_path / "kb", records, texts=texts)
     assert nlp.get_pipe(LINKER).leave_one_out is False
     assert "3 of 3 would teach nothing" in caplog.text
+    # One that teaches something is enough, as in a wiki, where most things are linked once.
+    records[0] = {**records[0], "aliases": {"Tokyo": 2}, "count": 2}
+    nlp = made(bert_dir, tmp_path / "kb2", records, texts=texts)
+    assert nlp.get_pipe(LINKER).leave_one_out is True
+    assert nlp.get_pipe(LINKER).limits["counted only there"] == 2
 
 
 def test_names_that_nobody_counted_are_not_left_out(bert_dir, tmp_path):
