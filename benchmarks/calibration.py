@@ -94,7 +94,7 @@ def table(records: Sequence[results.Record]) -> str:
     rows = []
     for data in [x for x in DATA_SETS if any(x == record["data"] for record in records)]:
         of_data = [record for record in records if record["data"] == data]
-        for name in goals():
+        for name in [x for x in goals() if any(x in record for record in of_data)]:
             found = [x[name] for x in of_data if "ents_f" in x.get(name, ())]
             shown = {
                 title: spread(x[figure] or 0.0 for x in found) if found else "not reached on dev"
