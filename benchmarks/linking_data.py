@@ -248,8 +248,10 @@ def encyclopedia(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS
     entities = []
     for record in _records(_PROJECT / "entities.jsonl"):
         own = counted.get(record["id"], Counter())
-        # The title and redirects. A name with a count is one of the project's training part.
+        # The title and redirects. (A redirect with a count is left out: this count is that of the
+        # project's training part, and most names that have one are no redirects.)
         aliases = {name: 0.0 for name, n in record["aliases"].items() if not n}
+        aliases[record["name"]] = 0.0
         kept = record["id"], record["name"], {**aliases, **own}, record["description"]
         entities.append(Entity(*kept, record["type"], float(own.total())))
     return LinkedSet("en", entities, tested, train)

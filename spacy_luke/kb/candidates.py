@@ -156,12 +156,14 @@ def equal_meanings(tables: Tables, text: str) -> dict[int, tuple[float, float]]:
     return dict(zip(found.entities.tolist(), counts))
 
 
-def priors_without(tables: Tables, text: str, row: int) -> dict[int, float]:
-    """The priors of the entities of equal aliases if one mention of the entity ``row`` had not been
-    counted: row -> prior. That entity is left out if no other mention was counted, unless the text
-    is its name. The weights of aliases must be counts."""
+def priors_without(tables: Tables, text: str, row: int) -> dict[int, tuple[float, bool]]:
+    """The entities of equal aliases if one mention of the entity ``row`` had not been counted:
+    row -> prior, and whether it was counted or given. That entity is left out if the knowledge base
+    would not have it (:meth:`.Tables.meanings_of_keys`). The weights of aliases must be counts."""
     found = _meanings(tables, text, normalize_name(text, tables.lang), row)
-    return {} if found is None else dict(zip(found.entities.tolist(), found.priors.tolist()))
+    if found is None:
+        return {}
+    return dict(zip(found.entities.tolist(), zip(found.priors.tolist(), found.counted.tolist())))
 
 
 def _similar(tables: Tables, name: str, settings: CandidateSettings, n: int) -> list[FoundEntity]:

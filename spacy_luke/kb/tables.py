@@ -8,7 +8,6 @@ import numpy as np
 from .arrays import Array
 from .entity import Entity
 from .layout import NAME_VECTORS, PRIORS, VECTORS
-from .normalize import normalize_name
 from .store import Store
 from .text_table import TextTable
 from .trigrams import TrigramIndex
@@ -90,36 +89,36 @@ class Tables:
         """Whether the weights of aliases are counts, not probabilities."""
         return not self._priors
 
-    def is_named(self, row: int, text: str, normalized: bool) -> bool:
-        """Whether a text is the name of an entity that would be there without one of its mentions:
-        its own count is not 1 (0 is unknown). Lists of entities have their names as aliases,
-        counted or not. normalized: the text is, and the name is to be."""
-        name = self.names[row]
-        name = normalize_name(name, self.lang) if normalized else name
-        return text == name and self.counts[row] != 1
-
     def meanings_of_form(self, form: int, without: int | None = None) -> Meanings:
-        """The entities of a form (n,). without: an entity that counts one time fewer, if it has a
-        count; if none is left, it is not among the meanings, unless the form is its name."""
-        stays = without is not None and self.is_named(without, self.forms[form], False)
-        return self._meanings(np.array([form]), np.array([form + 1]), without, stays)
+        """The entities of a form (n,). without: see :meth:`meanings_of_keys`."""
+        return self._meanings(np.array([form]), np.array([form + 1]), without)
 
     def meanings_of_key(self, key: int, without: int | None = None) -> Meanings:
-        """The same of all forms of a key; see :meth:`meanings_of_keys`. An entity has a count if
-        all of its forms have one."""
-        stays = without is not None and self.is_named(without, self.keys[key], True)
-        bounds = self.store.arrays["key_forms"][key : key + 2]
-        return self._meanings(bounds[:1], bounds[1:], without, stays)
+        return self.meanings_of_keys(np.array([key]), without)
 
-    def meanings_of_keys(self, keys: Array) -> Meanings:
+    def meanings_of_keys(self, keys: Array, without: int | None = None) -> Meanings:
         """The entities of all forms of each key (n,). An entity has the sum of the weights of the
-        forms that mean it; if one of them has no weight, at least its count."""
+        forms that mean it; if one of them has no weight, at least its count. without: an entity
+        that counts one time fewer, if all of its forms have a count. If none is left, it is not
+        among the meanings, unless it has a form that was never counted, or its name, which lists
+        of entities have as an alias, counted or not. (A redirect that was counted cannot be told
+        from a text that was.)"""
         key_forms = self.store.arrays["key_forms"]
-        return self._meanings(key_forms[keys], key_forms[keys + 1], None, False)
+        return self._meanings(key_forms[keys], key_forms[keys + 1], without)
 
-    def _meanings(self, first: Array, last: Array, without: int | None, stays: bool) -> Meanings:
-        """first, last: (n,) a range of forms per alias. stays: whether ``without`` does, without a
-        count."""
+    def _has_own_form(self, row: int, forms: Array, weights: Array) -> bool:
+        """Whether an entity would have one of its forms (n,), with these weights (n,), without one
+        of its mentions. An entity without description that was counted once may be there only
+        because it was counted: then it has none."""
+        exists = not 0 < self.counts[row] <= 1 or bool(self.descriptions[row])
+        if not exists:
+            return False
+        return bool((weights == 0).any()) or self.names[row].strip() in (
+            self.forms[form] for form in forms.tolist()
+        )
+
+    def _meanings(self, first: Array, last: Array, without: int | None) -> Meanings:
+        """first, last: (n,) a range of forms per alias."""
         arrays, n = self.store.arrays, len(first)
         aliases, forms = _ranges(first, last)
         of_form, pairs = _ranges(arrays["form_pairs"][forms], arrays["form_pairs"][forms + 1])
@@ -127,17 +126,19 @@ class Tables:
         order = np.lexsort((entities, aliases))  # stable: the first form of an entity stays first
         aliases, entities = aliases[order], entities[order]
         weights = arrays["pair_weights"][pairs[order]]
+        pair_entities, pair_forms = entities, forms[order]
         new = np.ones(len(order), bool)
         new[1:] = (aliases[1:] != aliases[:-1]) | (entities[1:] != entities[:-1])
         meanings, unknown = np.cumsum(new) - 1, np.isnan(weights)
-        aliases, entities, forms = aliases[new], entities[new], forms[order][new]
+        aliases, entities, forms = aliases[new], entities[new], pair_forms[new]
         sums = np.bincount(meanings, np.where(unknown, 0.0, weights), len(entities))
         # An entity is not mentioned more often because its name is given in several spellings.
         unknown = np.bincount(meanings, unknown, len(entities)) > 0
         if without is not None:
             less = (entities == without) & ~unknown
             sums = np.where(less, np.maximum(sums - 1, 0), sums)
-            if not stays:
+            own = pair_entities == without
+            if not self._has_own_form(without, pair_forms[own], weights[own]):
                 kept = ~less | (sums > 0)
                 columns = (aliases, entities, forms, sums, unknown)
                 aliases, entities, forms, sums, unknown = (x[kept] for x in columns)

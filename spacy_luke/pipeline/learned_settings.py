@@ -53,20 +53,19 @@ class LearnedSettings:
         n_other: gold links of other entities than candidates. Raises ConfigError if mentions are to
         be left out of priors that are not made of counts.
         """
-        linker = self._component
+        linker, counted = self._component, self._counted
+        choices, choices_left_out = self._choices, self._choices_left_out
+        del self._counted, self._choices, self._choices_left_out  # large, and of no more use
         if linker.leave_one_out is None:
-            self._leave_one_out = self._counted.are_left_out(linker.name, n_other)
+            self._leave_one_out = counted.are_left_out(linker.name, n_other)
             linker.leave_one_out = self._leave_one_out
         elif linker.leave_one_out and not linker.kb.tables.has_counts:
             raise ConfigError(
                 f"{linker.name}: leave_one_out is true, but the aliases of the knowledge base have "
                 "probabilities, not counts. Set it to false or null."
             )
-        choices = self._choices_left_out if linker.leave_one_out else self._choices
-        learned = choices.biases()
+        learned = (choices_left_out if linker.leave_one_out else choices).biases()
         if learned:
             linker.type_bias = self._type_bias = learned
             log_biases(linker.name, learned)
-        n_alone = self._counted.alone if linker.leave_one_out else 0
-        del self._counted, self._choices, self._choices_left_out  # large, and of no more use
-        return n_alone
+        return counted.alone if linker.leave_one_out else 0

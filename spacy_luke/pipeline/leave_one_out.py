@@ -10,7 +10,7 @@ from such mentions trusts the prior too little.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -35,7 +35,7 @@ one article alone links; names with several meanings are seldom among them."""
 def leave_out(query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
     """The query and targets of an update with priors as if each mention had not been counted. A
     mention whose right candidate was counted nowhere else teaches nothing, unless it is that
-    entity's name, which is an alias without a count, too.
+    entity's name (:func:`.priors_without`).
 
     Mentions with several right candidates stay as they are, and those whose candidates have other
     priors than the counts.
@@ -44,7 +44,7 @@ def leave_out(query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
     if not tables.has_counts:
         return query, targets
     classes, known = (x.copy() for x in targets)
-    features = query.features.copy()
+    features, prior_known = query.features.copy(), query.prior_known.copy()
     left = cache(lambda text, row: priors_without(tables, text, row))
     for i, row, text, count in _gold_counts(query, classes):
         if not count:
@@ -54,9 +54,9 @@ def leave_out(query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
             classes[i], known[i] = 0.0, False
             continue
         for k in np.flatnonzero(query.prior_known[i]):
-            prior = priors.get(int(query.rows[i, k]), 0.0)
+            prior, prior_known[i, k] = priors.get(int(query.rows[i, k]), (0.0, True))
             features[i, k, 0] = np.log(max(prior, LEAST_PRIOR))
-    return replace(query, features=features), (classes, known)
+    return replace(query, features=features, prior_known=prior_known), (classes, known)
 
 
 def _gold_counts(query: LinkQuery, classes: Array) -> Iterator[tuple[int, int, str, float]]:
@@ -93,12 +93,15 @@ class CountedLinks:
             self._counts[link] = min(count, self._counts.get(link, count))
         self._docs.update(link for _, link in of_docs)
 
-    @property
+    @cached_property
     def alone(self) -> int:
-        """Links whose name and entity were counted once, if it is not the entity's own name."""
-        once = {link: n for link, n in self._links.items() if 0 < self._counts[link] <= 1}
-        is_named = self._tables.is_named
-        return sum(n for (name, row), n in once.items() if not is_named(row, name, True))
+        """After all were added: links whose entity would not be among the candidates without
+        them."""
+        tables = self._tables
+        once = {x: n for x, n in self._links.items() if 0 < self._counts[x] <= 1}
+        return sum(
+            n for (text, row), n in once.items() if row not in priors_without(tables, text, row)
+        )
 
     def are_left_out(self, name: str, n_other: int) -> bool:
         """Whether the counts contain them, and not nearly all of them would then teach nothing;

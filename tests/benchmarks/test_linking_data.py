@@ -27,7 +27,7 @@ def test_entities_of_the_encyclopedia_are_counted_in_the_other_folds(tmp_path, m
         {"id": name, "name": name, "description": "A person.", "type": "P", "aliases": aliases}
         for name, aliases in (
             ("Ada Voss", {"Ada Voss": 0, "Voss": 1, "Miss Voss": 0}),
-            ("Bo Voss", {"Bo Voss": 0, "Voss": 1}),
+            ("Bo Voss", {"Bo Voss": 2, "Voss": 1}),
         )
     ]
     srsly.write_jsonl(tmp_path / "entities.jsonl", lines)
@@ -36,6 +36,7 @@ def test_entities_of_the_encyclopedia_are_counted_in_the_other_folds(tmp_path, m
 
     assert [doc.text for doc in found.docs] == texts[1::2]
     assert found.docs[1].mentions == [(0, 4, "NIL")]
+    assert [x.count for x in found.entities] == [2, 0]
     aliases = {x.id: x.aliases for x in found.entities}
     assert aliases == {
         "Ada Voss": {"Ada Voss": 0, "Miss Voss": 0, "Voss": 2},

@@ -22,7 +22,7 @@ from tests.pipeline.linker_data import RECORDS, TEXTS, links, make_docs, make_ex
 COUNTED = [
     {**RECORDS[0], "aliases": {"Tokyo": 3}},
     {**RECORDS[1], "aliases": {"Tokyo": 2}},
-    {**RECORDS[2], "aliases": {"Ada Lovelace": 1}, "count": 1},
+    {**RECORDS[2], "aliases": {"Ada Lovelace": 1}, "count": 1, "description": ""},
     {"id": "grace", "name": "Grace", "aliases": {"Ada Lovelace": 1, "Grace": 4}},
 ]
 ONE_MORE_CITY = [{**COUNTED[0], "aliases": {"Tokyo": 4}}, *COUNTED[1:]]
@@ -57,40 +57,47 @@ def test_priors_are_those_of_a_knowledge_base_that_did_not_count_the_mention(see
         other = opened(with_counts(fewer), tmp_path / f"kb{number}")
         (expected,) = other.candidates([alias], settings)
         found = priors_without(kb.tables, alias, kb.tables.ids.find(name))
-        found = {kb.tables.ids[row]: prior for row, prior in found.items()}
+        found = {kb.tables.ids[row]: prior for row, (prior, _) in found.items()}
         assert found == pytest.approx({x.id: x.prior for x in expected})
         assert (name in found) == any(
             n for x, n in fewer[name].items() if x.lower()[:2] == alias.lower()[:2]
         )
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(8))
 def test_an_entity_keeps_its_name(seed, tmp_path):
-    """As in a list, or a wiki, whose titles are aliases although no link has them as its text. An
-    entity that was counted once, as a whole, would not be in a list of what was counted."""
+    """As in a list, or a wiki, whose titles and redirects are aliases although no link has them as
+    its text. Entities that were counted and have no description are there only if they are
+    linked."""
     rng = random.Random(seed)
     spellings = ["Ada", "ADA", "ada", "Bo", "bo."]
     counts = {x: {y: rng.choice([0, 0, 1, 2]) for y in spellings} for x in spellings}
+    described = {x: rng.choice(["", "A person."]) for x in spellings}
+    redirects = {
+        x: {y for y, n in own.items() if not n and rng.random() < 0.3} for x, own in counts.items()
+    }
 
     def entities(counts):
         for name, own in counts.items():
             total = sum(own.values())
-            if total:
-                kept = {x: float(n) for x, n in own.items() if n or x == name}
-                yield Entity(name, name, kept, count=float(total))
+            if total or described[name]:
+                kept = {x: float(n) for x, n in own.items() if n or x in {name, *redirects[name]}}
+                yield Entity(name, name, kept, described[name], count=float(total))
 
     kb = opened(entities(counts), tmp_path / "kb")
-    settings = CandidateSettings(fuzzy="never")
     for number, (name, alias) in enumerate([(x, y) for x in counts for y in spellings]):
         if not counts[name][alias]:
             continue
         fewer = {x: dict(own) for x, own in counts.items()}
         fewer[name][alias] -= 1
         other = opened(entities(fewer), tmp_path / f"kb{number}")
-        (expected,) = other.candidates([alias], settings)
+        (expected,) = other.candidates([alias], CandidateSettings(fuzzy="never"))
         found = priors_without(kb.tables, alias, kb.tables.ids.find(name))
-        found = {kb.tables.ids[row]: prior for row, prior in found.items()}
-        assert found == pytest.approx({x.id: x.prior for x in expected})
+        found = {kb.tables.ids[row]: x for row, x in found.items()}
+        assert {x: prior for x, (prior, _) in found.items()} == pytest.approx(
+            {x.id: x.prior for x in expected}
+        )
+        assert {x: y for x, (_, y) in found.items()} == {x.id: x.counted for x in expected}
 
 
 def test_counts_and_priors_of_equal_aliases(tmp_path):
@@ -109,7 +116,8 @@ def test_what_was_not_counted_is_not_left_out(tmp_path):
         0: (0.0, pytest.approx(1 / 3)),
         1: (2.0, pytest.approx(2 / 3)),
     }
-    assert priors_without(kb.tables, "Ada", 0) == pytest.approx({0: 1 / 3, 1: 2 / 3})
+    found = priors_without(kb.tables, "Ada", 0)
+    assert {x: prior for x, (prior, _) in found.items()} == pytest.approx({0: 1 / 3, 1: 2 / 3})
 
 
 def made(bert_dir, folder, records=COUNTED, **config):
@@ -199,7 +207,9 @@ def test_nothing_is_left_out_if_too_little_would_be_left(bert_dir, tmp_path, cap
     spacy.util.logger.propagate = True
     caplog.set_level(logging.INFO, spacy.util.logger.name)
     texts = [TEXTS[1], TEXTS[2], TEXTS[3]]
-    records = [{**x, "aliases": dict.fromkeys(x["aliases"], 1), "count": 1} for x in COUNTED]
+    # Only what was counted is in the list.
+    of_list = {"count": 1, "description": ""}
+    records = [{**x, "aliases": dict.fromkeys(x["aliases"], 1), **of_list} for x in COUNTED]
     nlp = made(bert_dir, tmp_path / "kb", records, texts=texts)
     assert nlp.get_pipe(LINKER).leave_one_out is False
     assert "3 of 3 would teach nothing" in caplog.text
