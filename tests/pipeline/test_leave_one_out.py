@@ -42,23 +42,30 @@ def with_counts(counts):
     ]
 
 
+def left_out(counts, entities, folder):
+    """For each alias and entity that was counted: both, the counts with one less, what
+    ``priors_without`` finds, and the candidates of a knowledge base of these counts. entities:
+    makes a list of counts."""
+    kb = opened(entities(counts), folder / "kb")
+    for number, (name, alias) in enumerate([(x, y) for x, own in counts.items() for y in own]):
+        if not counts[name][alias]:
+            continue
+        fewer = {x: dict(own) for x, own in counts.items()}
+        fewer[name][alias] -= 1
+        other = opened(entities(fewer), folder / f"kb{number}")
+        (expected,) = other.candidates([alias], CandidateSettings(fuzzy="never"))
+        found = priors_without(kb.tables, alias, kb.tables.ids.find(name))
+        yield name, alias, fewer, {kb.tables.ids[row]: x for row, x in found.items()}, expected
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_priors_are_those_of_a_knowledge_base_that_did_not_count_the_mention(seed, tmp_path):
     rng = random.Random(seed)
     spellings = ["Ada", "ADA", "ada", "Bo", "bo."]
     counts = {f"e{i}": {x: rng.choice([0, 0, 1, 2, 7]) for x in spellings} for i in range(6)}
-    kb = opened(with_counts(counts), tmp_path / "kb")
-    settings = CandidateSettings(fuzzy="never")
-    for number, (name, alias) in enumerate([(x, y) for x in counts for y in spellings]):
-        if not counts[name][alias]:
-            continue
-        fewer = {x: dict(own) for x, own in counts.items()}
-        fewer[name][alias] -= 1
-        other = opened(with_counts(fewer), tmp_path / f"kb{number}")
-        (expected,) = other.candidates([alias], settings)
-        found = priors_without(kb.tables, alias, kb.tables.ids.find(name))
-        found = {kb.tables.ids[row]: prior for row, (prior, _) in found.items()}
-        assert found == pytest.approx({x.id: x.prior for x in expected})
+    for name, alias, fewer, found, expected in left_out(counts, with_counts, tmp_path):
+        priors = {x: prior for x, (prior, _) in found.items()}
+        assert priors == pytest.approx({x.id: x.prior for x in expected})
         assert (name in found) == any(
             n for x, n in fewer[name].items() if x.lower()[:2] == alias.lower()[:2]
         )
@@ -84,16 +91,7 @@ def test_an_entity_keeps_its_name(seed, tmp_path):
                 kept = {x: float(n) for x, n in own.items() if n or x in {name, *redirects[name]}}
                 yield Entity(name, name, kept, described[name], count=float(total))
 
-    kb = opened(entities(counts), tmp_path / "kb")
-    for number, (name, alias) in enumerate([(x, y) for x in counts for y in spellings]):
-        if not counts[name][alias]:
-            continue
-        fewer = {x: dict(own) for x, own in counts.items()}
-        fewer[name][alias] -= 1
-        other = opened(entities(fewer), tmp_path / f"kb{number}")
-        (expected,) = other.candidates([alias], CandidateSettings(fuzzy="never"))
-        found = priors_without(kb.tables, alias, kb.tables.ids.find(name))
-        found = {kb.tables.ids[row]: x for row, x in found.items()}
+    for _, _, _, found, expected in left_out(counts, entities, tmp_path):
         assert {x: prior for x, (prior, _) in found.items()} == pytest.approx(
             {x.id: x.prior for x in expected}
         )
