@@ -78,10 +78,10 @@ def test_an_entity_keeps_its_name(seed, tmp_path):
     linked."""
     rng = random.Random(seed)
     spellings = ["Ada", "ADA", "ada", "Bo", "bo."]
-    counts = {x: {y: rng.choice([0, 0, 1, 2]) for y in spellings} for x in spellings}
+    counts = {x: {y: rng.choice([0, 0, 0, 1, 2]) for y in spellings} for x in spellings}
     described = {x: rng.choice(["", "A person."]) for x in spellings}
     redirects = {
-        x: {y for y, n in own.items() if not n and rng.random() < 0.3} for x, own in counts.items()
+        x: {y for y, n in own.items() if not n and rng.random() < 0.5} for x, own in counts.items()
     }
 
     def entities(counts):
@@ -199,6 +199,19 @@ def test_what_a_name_means_by_itself_is_learned_without_a_count(bert_dir, tmp_pa
     assert known.tolist() == [True, False, False]  # the city, no link, the band
     assert classes[0].tolist() == [0, 1, 0]
     assert np.exp(changed.features[0, :2, 0]) == pytest.approx([LEAST_PRIOR, 1])
+
+
+def test_whether_a_prior_is_known_depends_on_what_is_left(bert_dir, tmp_path):
+    """Without its only count, the spelling has none, as in a knowledge base without the mention."""
+    records = [
+        {"id": "city", "name": "Tokyo", "aliases": {"Tokyo": 1}, "count": 5},
+        {"id": "band", "name": "Tokyo (band)", "aliases": {"TOKYO": 50}},
+    ]
+    texts = [("Tokyo is the capital of Japan .", [(0, 1, "city")])]
+    query, targets = query_of(made(bert_dir, tmp_path / "kb", records, texts=texts), texts)
+    changed, (classes, _) = leave_out(query, targets)
+    assert query.prior_known[0].tolist() == [True, True] and classes.any()
+    assert changed.prior_known[0].tolist() == [False, False]
 
 
 def test_nothing_is_left_out_if_too_little_would_be_left(bert_dir, tmp_path, caplog):
