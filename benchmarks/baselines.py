@@ -26,9 +26,12 @@ from thinc.api import (
 )
 from thinc.types import Floats2d
 
+from .datasets import SPANS_KEY
+
 Array = np.ndarray
 FACTORY = "luke_benchmark_token"
 ARCHITECTURE = "spacy-luke.benchmarks.TokenLinear.v1"
+SPANS_AS_ENTS = "luke_benchmark_spans_as_ents"
 
 
 def _init_weights(ops: Ops, shape: tuple[int, ...]) -> Any:
@@ -172,3 +175,11 @@ def first_tokens(offsets: Array) -> Array:
 
 def _score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     return get_ner_prf(examples)
+
+
+@Language.component(SPANS_AS_ENTS)
+def spans_as_ents(doc: Doc) -> Doc:
+    """Spans that do not overlap become the entities: what a span categoriser found is then scored
+    as the rest."""
+    doc.set_ents(list(doc.spans.get(SPANS_KEY, ())))
+    return doc

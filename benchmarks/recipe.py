@@ -1,4 +1,5 @@
-"""``spacy train configs/ner.cfg`` with paths alone, against one context alone.
+"""``spacy train configs/ner.cfg`` with paths alone, against one context alone, and against other
+components in its place.
 
     python -m benchmarks.recipe --encoder DIR --sizes 100 1000 --results results.jsonl
     python -m benchmarks.recipe --table --results results.jsonl
@@ -6,7 +7,10 @@
 The data is the development part of Few-NERD, without repeated sentences: up to 9,800 sentences to
 train on, 700 for development, the others for test. It is given as sentences, or as documents of 20
 neighbouring ones, and every row is tested on both. All rows make the steps that the callback of the
-config chooses, and the last weights count. Finished runs are skipped when started again.
+config chooses, and the last weights count. ``probe`` asks about all spans; ``token``, ``ner`` and
+``spancat`` are the baselines of ``ner_modes``, trained as the config trains ``luke_ner``: the same
+encoder, contexts, varied case, batches, dropout and schedule. Finished runs are skipped when
+started again.
 """
 
 import argparse
@@ -18,24 +22,28 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from spacy.training import Corpus
 from spacy.util import load_config
+from thinc.api import Config
 
 from . import results, runtime
+from .baselines import SPANS_AS_ENTS
 from .datasets import default_folder, load, read, store
 from .forms import forms, joined, score
 from .markdown import markdown, spread
-from .training import CONFIGS, fit
+from .rows import Settings, component_of, rate_factor
+from .training import CONFIGS, block_of, fit
 
 MOST, DEV = 9800, 700
 KIND = "recipe"
 GIVEN = ("sentences", "documents")
-# Overrides of the config; the shares of contexts are [training.batcher].
-ROWS: dict[str, dict[str, Any]] = {
+# Overrides of [training.batcher], which has the shares of contexts.
+CONTEXTS: dict[str, dict[str, Any]] = {
     "shipped": {},
     "sentences": {"sentence": 1.0, "neighbours": 0.0, "document": 0.0},
     "documents": {"sentence": 0.0, "neighbours": 0.0, "document": 1.0, "join_sentences": False},
 }
+OTHERS = ("probe", "token", "ner", "spancat")
+ROWS = (*CONTEXTS, *OTHERS)
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -45,7 +53,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
     p.add_argument("--sizes", nargs="+", type=int, default=[100, 1000, 3000, MOST])
     p.add_argument("--given", nargs="+", choices=GIVEN, default=list(GIVEN))
-    p.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
+    p.add_argument("--rows", nargs="+", choices=ROWS, default=list(CONTEXTS))
     p.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     p.add_argument("--set", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
     p.add_argument("--forms", action="store_true", help="also test in lower and upper case etc.")
@@ -82,20 +90,34 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
         "paths.dev": str(paths[f"dev-{given}"]),
         "paths.encoder": args.encoder,
         "system.seed": record["seed"],
-        **{f"training.batcher.{name}": value for name, value in ROWS[row].items()},
+        **{f"training.batcher.{x}": value for x, value in CONTEXTS.get(row, {}).items()},
         **{name: json.loads(text) for name, text in settings["set"]},
     }
     config = load_config(CONFIGS / "ner.cfg", overrides=overrides)
     config["corpora"]["dev"]["limit"] = 4  # the last weights count
+    if row in OTHERS:
+        replace_component(config, row, args.encoder)
     nlp, found = fit(config, args.gpu_id)
+    if row == "spancat":
+        nlp.add_pipe(SPANS_AS_ENTS)
     for part in ("dev", "test"):
         for form in GIVEN:
-            scores = nlp.evaluate(list(Corpus(paths[f"{part}-{form}"])(nlp)))
-            found[f"{part}_{form}"] = {x: 100 * scores[f"ents_{x}"] for x in "fpr"}
+            found[f"{part}_{form}"] = score(nlp, load(paths[f"{part}-{form}"]))
     if args.forms:
         test = forms(load(paths[f"test-{given}"]))
         found["forms"] = {form: score(nlp, docs) for form, docs in test.items()}
     return found
+
+
+def replace_component(config: Config, row: str, encoder: str) -> None:
+    """Put a row's component in the place of ``luke_ner``. Fresh weights keep their rate."""
+    block = block_of(config, "luke_ner")
+    if row == "probe":
+        block["model"]["mode"] = row
+    else:
+        block = component_of(row, block, Settings(encoder=encoder))
+    config["components"]["luke_ner"] = block
+    config["training"]["optimizer"]["learn_rate"]["initial_rate"] *= rate_factor(row)
 
 
 def table(records: Sequence[results.Record]) -> str:

@@ -49,18 +49,23 @@ def make_config(row: str, corpora: Corpora, settings: Settings, seed: int, gpu: 
     return training_config(
         base,
         COMPONENT,
-        _component(row, block_of(base, "luke_ner"), settings),
+        component_of(row, block_of(base, "luke_ner"), settings),
         corpora,
         settings,
         seed=seed,
         gpu=gpu,
-        rate=settings.learn_rate * (1.0 if row in MODES else HEAD_FACTOR),
+        rate=settings.learn_rate * rate_factor(row),
         reader="spacy.Corpus.v1" if settings.n_sents == 1 else READER,
         score="ents_f",
     )
 
 
-def _component(row: str, component: dict[str, Any], settings: Settings) -> dict[str, Any]:
+def rate_factor(row: str) -> float:
+    """By what the learning rate of the optimizer is that of the encoder."""
+    return 1.0 if row in MODES else HEAD_FACTOR
+
+
+def component_of(row: str, component: dict[str, Any], settings: Settings) -> dict[str, Any]:
     """A row's component, from the base config's ``luke_ner``."""
     component["suggester"] = {
         "@misc": "spacy-luke.sentence_spans_suggester.v1",

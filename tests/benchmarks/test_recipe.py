@@ -1,12 +1,15 @@
-"""The recipe's benchmark: rows differ by their contexts alone, and are tested on both forms."""
+"""The recipe's benchmark: rows differ by their contexts or their component alone, and are tested on
+both forms."""
 
 import json
 
 import pytest
+from spacy.util import load_config
 
 from benchmarks import recipe
 from benchmarks.datasets import load
 from benchmarks.forms import FORMS
+from benchmarks.training import CONFIGS
 
 
 @pytest.fixture
@@ -20,14 +23,23 @@ def data(tmp_path):
     return folder.parent
 
 
-def test_rows_are_trained_and_tested_on_both_forms(data, bert_dir, tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def arguments(data, bert_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(recipe, "MOST", 40)
     monkeypatch.setattr(recipe, "DEV", 10)
-    arguments = ["--encoder", str(bert_dir), "--data", str(data), "--work", str(tmp_path / "work")]
-    arguments += ["--sizes", "30", "--seeds", "0", "--set", "initialize.after_init.words", "500"]
-    assert recipe.main([*arguments, "--forms"]) == 0
+    given = ["--encoder", str(bert_dir), "--data", str(data), "--work", str(tmp_path / "work")]
+    return [*given, "--sizes", "30", "--seeds", "0", "--set", "initialize.after_init.words", "500"]
+
+
+@pytest.fixture
+def read_records(tmp_path):
     file = tmp_path / "work" / "results.jsonl"
-    records = [json.loads(line) for line in file.read_text("utf8").splitlines()]
+    return lambda: [json.loads(line) for line in file.read_text("utf8").splitlines()]
+
+
+def test_rows_are_trained_and_tested_on_both_forms(arguments, read_records, tmp_path, capsys):
+    assert recipe.main([*arguments, "--forms"]) == 0
+    records = read_records()
     assert len(records) == 6 and {x["steps"] > 0 for x in records} == {True}
     for record in records:
         assert set(record["test_sentences"]) == set(record["test_documents"]) == {"f", "p", "r"}
@@ -40,4 +52,32 @@ def test_rows_are_trained_and_tested_on_both_forms(data, bert_dir, tmp_path, mon
     assert recipe.main([*arguments, "--table"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 8 and "| 30 | sentences | shipped |" in shown[2]
-    assert len(file.read_text("utf8").splitlines()) == 6
+    assert len(read_records()) == 6
+
+
+@pytest.mark.parametrize("row", recipe.OTHERS)
+def test_another_component_learns_by_the_same_recipe(row, arguments, read_records):
+    more = ["--set", "training.optimizer.learn_rate.initial_rate", "0.005"]
+    more += ["--set", "initialize.after_init.words", "9000", "--given", "sentences"]
+    assert recipe.main([*arguments, *more, "--rows", row]) == 0
+    (record,) = read_records()
+    # Of both forms: predicted spans of a span categoriser are entities, too.
+    assert record["row"] == row
+    assert record["test_sentences"]["f"] > 30 and record["test_documents"]["f"] > 30
+
+
+@pytest.mark.parametrize("row", recipe.OTHERS)
+def test_another_component_changes_nothing_else_of_the_config(row, bert_dir):
+    shipped, config = (load_config(CONFIGS / "ner.cfg") for _ in range(2))
+    recipe.replace_component(config, row, str(bert_dir))
+    rate = config["training"]["optimizer"]["learn_rate"]["initial_rate"]
+    model = config["components"]["luke_ner"]["model"]
+    encoder = model.get("encoder") or model["tok2vec"]
+    before = shipped["training"]["optimizer"]["learn_rate"]["initial_rate"]
+    assert rate * encoder["learn_rate_factor"] == pytest.approx(before)  # the encoder's
+    head = model.get("learn_rate_factor", 1.0)
+    assert rate * head == pytest.approx(5 * before)  # that of fresh weights
+    assert encoder["word_shapes"] and encoder["freeze_word_embeddings"]
+    config["training"]["optimizer"]["learn_rate"]["initial_rate"] = before
+    config["components"]["luke_ner"] = shipped["components"]["luke_ner"]
+    assert config == shipped
