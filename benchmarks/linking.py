@@ -32,7 +32,7 @@ from spacy.tokens import Span
 
 from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.candidates import CandidateSettings
-from spacy_luke.kb.entity import Entity, Findings
+from spacy_luke.kb.entity import NIL, Entity, Findings
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.layers.doc_states import GivenEntities, encode_docs
 from spacy_luke.layers.encoder import module_of
@@ -41,7 +41,7 @@ from spacy_luke.pipeline.entity_vectors import make_vectors
 from . import results, runtime
 from .datasets import default_folder
 from .differences import interval
-from .linking_data import LINKED_SETS, OF_OTHER_FOLDS, LinkedDoc, LinkedSet
+from .linking_data import LINKED_SETS, OF_OTHER_FOLDS, LinkedSet
 from .markdown import markdown
 
 VECTORS = ("mention", "sentence", "document", "mask")
@@ -56,7 +56,8 @@ Array = np.ndarray
 
 class Case(NamedTuple):
     """An ambiguous mention. priors: (n,) of its candidates; ids: n of them; cosines: vector ->
-    (n,); right: the number of the right candidate; doc: of its document; link: the linker's."""
+    (n,); right: the number of the right candidate; doc: of its document; link: the linker's;
+    text: of the mention; names: n of the candidates."""
 
     priors: Array
     ids: list[str]
@@ -64,6 +65,8 @@ class Case(NamedTuple):
     right: int
     doc: int
     link: str = ""
+    text: str = ""
+    names: Sequence[str] = ()
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -73,6 +76,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the data sets")
     p.add_argument("--sets", nargs="+", choices=list(LINKED_SETS), default=list(LINKED_SETS))
     p.add_argument("--folds", nargs="+", type=int, default=[0], help="of the wiki and HIPE, 0 to 9")
+    p.add_argument("--show", action="store_true", help="print where linker and prior differ")
     p.add_argument("--table", action="store_true", help="print what the results hold")
     return runtime.parsed(p, argv)
 
@@ -109,9 +113,10 @@ def add_linker(nlp: Language, kb: MappedKB) -> None:
     linker.initialize(nlp=nlp)
 
 
-def cases(nlp: Language, kb: MappedKB, docs: Sequence[LinkedDoc]) -> Iterator[Case]:
+def cases(nlp: Language, kb: MappedKB, data: LinkedSet) -> Iterator[Case]:
     settings = CandidateSettings(fuzzy="never")
-    for number, linked in enumerate(docs):
+    names = {entity.id: entity.name for entity in data.entities}
+    for number, linked in enumerate(data.docs):
         doc = nlp.make_doc(linked.text)
         places = [doc.char_span(a, b, alignment_mode="expand") for a, b, _ in linked.mentions]
         doc.spans[_GROUP] = [span for span in places if span is not None]
@@ -129,8 +134,8 @@ def cases(nlp: Language, kb: MappedKB, docs: Sequence[LinkedDoc]) -> Iterator[Ca
         for i, (span, ids, priors, right) in enumerate(asked):
             entities = np.stack([kb.get_vector(x) for x in ids])
             cosines = {name: entities @ _unit(table[i]) for name, table in vectors.items()}
-            link = links[span.start, span.end]
-            yield Case(priors, ids, cosines, ids.index(right), number, link)
+            shown = links[span.start, span.end], span.text, [names[x] for x in ids]
+            yield Case(priors, ids, cosines, ids.index(right), number, *shown)
 
 
 def mention_vectors(nlp: Language, spans: Sequence[Span]) -> dict[str, Array]:
@@ -175,6 +180,17 @@ def by_type(found: Sequence[Case], data: LinkedSet) -> Array:
     return np.asarray(chosen)
 
 
+def difference(case: Case) -> str:
+    """A mention on which the linker and the prior differ, and its candidates with their priors. Of
+    equal priors the first candidate's counts."""
+    linked = case.ids.index(case.link) if case.link in case.ids else None
+    which = "linker" if linked == case.right else "prior"
+    answer = NIL if linked is None else case.names[linked]
+    candidates = ", ".join(f"{x} ({y:.2f})" for x, y in zip(case.names, case.priors))
+    right = case.names[case.right]
+    return f"{which} right: {case.text} is {right}; linked to {answer}; of {candidates}"
+
+
 def run(args: argparse.Namespace, name: str) -> results.Record:
     found: list[Case] = []
     for fold in args.folds if name in OF_OTHER_FOLDS else [0]:
@@ -184,7 +200,7 @@ def run(args: argparse.Namespace, name: str) -> results.Record:
         kb = open_kb(nlp, data.lang, data.entities, args.work / f"{name}.kb")
         add_linker(nlp, kb)
         # Documents of several folds have numbers of their own.
-        found += [x._replace(doc=x.doc + 100_000 * fold) for x in cases(nlp, kb, data.docs)]
+        found += [x._replace(doc=x.doc + 100_000 * fold) for x in cases(nlp, kb, data)]
     of_doc = np.asarray([case.doc for case in found])
     prior = right_answers(found, (), 0.0)
     linker = np.asarray([case.link == case.ids[case.right] for case in found])
@@ -195,6 +211,9 @@ def run(args: argparse.Namespace, name: str) -> results.Record:
         shown = [[float(x.mean()), *interval(x, of_doc)] for x in gains]
         return [list(names), temperature, float(right.mean()), *shown]
 
+    if args.show:
+        for i in np.flatnonzero(linker != prior):
+            print(difference(found[i]))
     rows = [row([LINKER], 0.0, linker)]
     for names in (*((x,) for x in VECTORS), *SUMS):
         for temperature in (0.0, *TEMPERATURES):
