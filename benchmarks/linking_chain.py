@@ -30,7 +30,7 @@ from . import results, runtime
 from .datasets import default_folder
 from .differences import gain
 from .linking_data import LinkedDoc, LinkedSet
-from .linking_training import N_FOLDS, annotated, config_of, prepare, rights
+from .linking_training import N_FOLDS, ambiguous, config_of, prepare, scored
 from .markdown import markdown, spread
 
 KIND = "linking_chain"
@@ -105,9 +105,7 @@ def run(args: argparse.Namespace, named: results.Record) -> results.Record:
     here.set = [(f"components.luke_linker.model.{x}", json.dumps(y)) for x, y in ROWS[row].items()]
     config = config_of(here, "luke_linker", data.lang, folder, seed)
     nlp = init_nlp(config, use_gpu=args.gpu_id)
-    docs = [annotated(nlp, doc, links=False) for doc in data.docs]
-    right, prior, of_doc = rights(nlp, data, docs, folder)
-    return {"right": right.tolist(), "prior": prior.tolist(), "docs": of_doc.tolist()}
+    return scored(nlp, list(ambiguous(nlp, data, folder, others=True)))
 
 
 def table(records: Sequence[results.Record]) -> str:

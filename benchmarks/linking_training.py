@@ -16,11 +16,11 @@ Only *ambiguous* mentions count: with several candidates, the right one among th
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -130,45 +130,71 @@ def run(args: argparse.Namespace, named: results.Record) -> results.Record:
     row, fold = named["row"], named["settings"]["fold"]
     data, folder = prepare(args, named["data"], fold)
     nlp = init_nlp(config_of(args, row, data.lang, folder, named["seed"]), use_gpu=args.gpu_id)
-    docs = [annotated(nlp, doc, links=False) for doc in data.docs]
+    tested = list(ambiguous(nlp, data, folder))
     found: dict[str, Any] = {}
     if row == "luke_linker":
         linker: Any = nlp.get_pipe("luke_linker")
         learned, linker.type_bias = linker.type_bias, {}
-        found["untrained"] = found["initialised"] = rights(nlp, data, docs, folder)[0].tolist()
+        found["untrained"] = found["initialised"] = rights(nlp, tested)
         if learned:
             linker.type_bias = learned
-            found["initialised"] = rights(nlp, data, docs, folder)[0].tolist()
+            found["initialised"] = rights(nlp, tested)
     trained = train_nlp(nlp, args.gpu_id)
-    right, prior, of_doc = rights(nlp, data, docs, folder)
-    return {
-        **trained,
-        **found,
-        "right": right.tolist(),
-        "prior": prior.tolist(),
-        "docs": of_doc.tolist(),
-    }
+    return {**trained, **found, **scored(nlp, tested)}
 
 
-def rights(
-    nlp: Language, data: LinkedSet, docs: Sequence[Doc], folder: Path
-) -> tuple[Array, Array, Array]:
-    """For each ambiguous mention whether its link is right, whether the most probable candidate
-    is, and the number of its document."""
+class TestedDoc(NamedTuple):
+    """A document with mentions without links. number: of the document; right: (start, end) -> id
+    of the ambiguous ones; prior: for each of these, whether the most probable candidate is
+    right."""
+
+    doc: Doc
+    number: int
+    right: dict[tuple[int, int], str]
+    prior: list[bool]
+
+
+def ambiguous(
+    nlp: Language, data: LinkedSet, folder: Path, others: bool = False
+) -> Iterator[TestedDoc]:
+    """The documents with ambiguous mentions. others: whether the other mentions stay; neither
+    linker looks at them, but with ``full`` attention."""
     kb = MappedKB.open(folder / "kb", nlp.vocab)
     settings = CandidateSettings(fuzzy="never")
-    rows = []
-    predicted = nlp.pipe([doc.copy() for doc in docs])
-    for number, (doc, linked) in enumerate(zip(predicted, data.docs)):
+    for number, linked in enumerate(data.docs):
+        doc = annotated(nlp, linked, links=False)
         gold = {(a, b): kb_id for a, b, kb_id in linked.mentions}
-        found = kb.candidates([ent.text for ent in doc.ents], settings)
-        for ent, candidates in zip(doc.ents, found):
-            right = gold.get((ent.start_char, ent.end_char))
-            ids = [x.id for x in candidates]
-            if len(ids) > 1 and right in ids:
-                rows.append((ent.kb_id_ == right, ids[0] == right, number))
-    right, prior, of_doc = np.asarray(rows).reshape(-1, 3).T
-    return right, prior, of_doc
+        right, prior = {}, []
+        for ent, candidates in zip(doc.ents, kb.candidates([x.text for x in doc.ents], settings)):
+            kb_id, ids = gold.get((ent.start_char, ent.end_char)), [x.id for x in candidates]
+            if len(ids) > 1 and kb_id in ids:
+                right[ent.start, ent.end] = kb_id
+                prior.append(ids[0] == kb_id)
+        if not others:
+            doc.set_ents([x for x in doc.ents if (x.start, x.end) in right])
+        if right:
+            yield TestedDoc(doc, number, right, prior)
+
+
+def rights(nlp: Language, tested: Sequence[TestedDoc]) -> list[bool]:
+    """For each ambiguous mention whether its link is right."""
+    predicted = nlp.pipe([x.doc.copy() for x in tested])
+    return [
+        ent.kb_id_ == of_doc.right[ent.start, ent.end]
+        for doc, of_doc in zip(predicted, tested)
+        for ent in doc.ents
+        if (ent.start, ent.end) in of_doc.right
+    ]
+
+
+def scored(nlp: Language, tested: Sequence[TestedDoc]) -> results.Record:
+    """Of each ambiguous mention: whether its link is right, whether its most probable candidate is,
+    and the number of its document."""
+    return {
+        "right": rights(nlp, tested),
+        "prior": [x for doc in tested for x in doc.prior],
+        "docs": [doc.number for doc in tested for _ in doc.right],
+    }
 
 
 def set_name(record: results.Record, by_fold: bool) -> str:

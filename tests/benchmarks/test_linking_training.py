@@ -1,6 +1,12 @@
-"""The table of trained links: folds are put together, and rows compared on the same mentions."""
+"""Trained links: ambiguous mentions are tested; in the table folds are put together, and rows
+compared on the same mentions."""
 
-from benchmarks.linking_training import table
+import pytest
+
+from benchmarks.linking import add_linker, make_encoder, open_kb
+from benchmarks.linking_data import LinkedDoc, LinkedSet
+from benchmarks.linking_training import ambiguous, scored, table
+from spacy_luke.kb.entity import Entity
 
 
 def record(row, fold, seed, right, **more):
@@ -35,3 +41,41 @@ def test_other_settings_and_if_asked_for_folds_have_their_own_rows():
     assert list(dict.fromkeys(found)) == ["places", "places, model.rate 2"]
     by_fold = [line.split("|")[1].strip() for line in table(records, True).split("\n")[2:]]
     assert list(dict.fromkeys(by_fold)) == ["places, fold 0", "places, fold 1, model.rate 2"]
+
+
+@pytest.fixture
+def places(bert_dir, tmp_path):
+    """A set in which one name has two meanings, its pipeline, and its folder."""
+    entities = [
+        Entity("Q1", "Paris", {"Paris": 3.0}, "the capital of France"),
+        Entity("Q2", "Paris, Texas", {"Paris": 1.0}, "a town in Texas"),
+        Entity("Q3", "France", {"France": 1.0}),
+    ]
+    texts = ["Paris is in France.", "Paris is small.", "France is not."]
+    docs = [
+        LinkedDoc(texts[0], [(0, 5, "Q1"), (12, 18, "Q3")]),
+        LinkedDoc(texts[1], [(0, 5, "Q2")]),
+        LinkedDoc(texts[2], [(0, 6, "Q3")]),
+    ]
+    nlp = make_encoder("en", str(bert_dir))
+    kb = open_kb(nlp, "en", entities, tmp_path / "kb")
+    kb.to_disk(tmp_path / "kb")
+    add_linker(nlp, kb)
+    nlp.get_pipe("luke_linker").spans_key = None
+    return LinkedSet("en", entities, docs, []), nlp, tmp_path
+
+
+def test_ambiguous_mentions_alone_are_tested(places):
+    data, nlp, folder = places
+    tested = list(ambiguous(nlp, data, folder))
+    assert [[ent.text for ent in x.doc.ents] for x in tested] == [["Paris"], ["Paris"]]
+    assert [x.right for x in tested] == [{(0, 1): "Q1"}, {(0, 1): "Q2"}]
+    assert [x.prior for x in tested] == [[True], [False]] and [x.number for x in tested] == [0, 1]
+    with_others = list(ambiguous(nlp, data, folder, others=True))
+    assert [len(x.doc.ents) for x in with_others] == [2, 1]
+    found = scored(nlp, tested)
+    assert found == scored(nlp, with_others)
+    assert (found["prior"], found["docs"]) == ([True, False], [0, 1])
+    chosen = [doc.ents[0].kb_id_ for doc in nlp.pipe(x.doc.copy() for x in tested)]
+    assert found["right"] == [a == b for a, b in zip(chosen, ["Q1", "Q2"])]
+    assert not any(ent.kb_id for x in tested for ent in x.doc.ents)
