@@ -148,9 +148,10 @@ def _check_given(nlp: Language, given: Sequence[Example]) -> None:
 
 
 def _keys(nlp: Language, name: str, examples: Sequence[Example]) -> set[str]:
-    """The names of a component's scores."""
+    """The names of a component's scores. Of all examples: a component warns if none of them has its
+    annotation."""
     pipe: Any = nlp.get_pipe(name)
-    return set(pipe.score(examples[:1])) if hasattr(pipe, "score") else set()
+    return set(pipe.score(examples)) if hasattr(pipe, "score") else set()
 
 
 def print_scores(scores: dict[str, Any], msg: Printer) -> None:

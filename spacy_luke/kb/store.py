@@ -232,8 +232,9 @@ def _meta(layout: Layout, values: dict[str, Any], arrays: dict[str, Any]) -> dic
     return {"format": layout.format, "version": layout.version, **values, "arrays": arrays}
 
 
-def verify(folder: Path, layout: Layout = KNOWLEDGE_BASE) -> None:
+def verify(folder: str | Path, layout: Layout = KNOWLEDGE_BASE) -> None:
     """Compare all files with their hashes. Raises KnowledgeBaseError, with the file."""
+    folder = Path(folder)
     for name, entry in read_meta(folder, layout)["arrays"].items():
         path = folder / f"{name}.npy"
         if not path.is_file() or sha256_of(path) != entry["sha256"]:

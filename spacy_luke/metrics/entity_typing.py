@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -32,9 +33,13 @@ class TypedMention(NamedTuple):
 
 
 @registry.scorers("spacy-luke.luke_entity_typing_scorer.v1")
-def make_luke_entity_typing_scorer() -> Callable[..., dict[str, Any]]:
-    """Accuracy, precision, recall and F of entity types: :func:`typing_score`."""
-    return typing_score
+def make_luke_entity_typing_scorer(prefix: str = "types") -> Callable[..., dict[str, Any]]:
+    """Accuracy, precision, recall and F of entity types: :func:`typing_score`.
+
+    prefix: of the names of the scores, before "_"; another one if a pipeline has several such
+        components.
+    """
+    return partial(typing_score, prefix=prefix)
 
 
 def typing_score(

@@ -1,6 +1,7 @@
 """Scores of ``Span.kb_id_``, the links of mentions to a knowledge base."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -60,9 +61,13 @@ class LinkedMention(NamedTuple):
 
 
 @registry.scorers("spacy-luke.luke_linker_scorer.v1")
-def make_luke_linker_scorer() -> Callable[..., dict[str, Any]]:
-    """Accuracy, precision, recall and F of links: :func:`link_score`."""
-    return link_score
+def make_luke_linker_scorer(prefix: str = "nel") -> Callable[..., dict[str, Any]]:
+    """Accuracy, precision, recall and F of links: :func:`link_score`.
+
+    prefix: of the names of the scores, before "_"; another one if a pipeline has several such
+        components.
+    """
+    return partial(link_score, prefix=prefix)
 
 
 def link_score(

@@ -322,6 +322,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self._initialize_classes(names, **self._head_config(nlp, get_examples))
         self.limits = self._find_limits(nlp, get_examples)
         self._check_reach()
+        self._check_score_names(nlp)
         record(nlp, self.name, self.limits)
 
     def _check_reach(self) -> None:
@@ -334,6 +335,31 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
                 f"{self.name}: nothing can be learned, because all {gold} gold annotations of the "
                 f"training data are out of reach ({reasons}). Compare the settings with the data."
             )
+
+    def _score_names(self) -> set[str]:
+        return set() if self.scorer is None else set(self.scorer([], **self.cfg))
+
+    def _check_score_names(self, nlp: Language | None) -> None:
+        """Log a warning if an earlier component gives scores of other annotations the same names:
+        of these, ``nlp.evaluate`` has the last."""
+        for name, other in [] if nlp is None else nlp.components:
+            if other is self:
+                break
+            if not isinstance(other, ClassifierPipe) or all(
+                self.cfg.get(x) == other.cfg.get(x) for x in ("spans_key", "labels_discard")
+            ):
+                continue
+            shared = sorted(self._score_names() & other._score_names())
+            if shared:
+                LOGGER.warning(
+                    "%s and %s give scores the same names (such as %s): nlp.evaluate and spacy "
+                    "train only have those of %s. Set components.%s.scorer.prefix.",
+                    name,
+                    self.name,
+                    shared[0],
+                    self.name,
+                    self.name,
+                )
 
     def _annotated(self, examples: Iterable[Example]) -> Iterator[Example]:
         """The examples whose references have this component's layer annotated."""

@@ -22,11 +22,16 @@ MAX_WORDS = 8192
 """Words of documents that are scored together, each counted as often as it is read; a longer
 document is scored alone."""
 
-_ADVICE = (
-    "The predicted documents need entities: train with the corpus reader "
-    "spacy-luke.PresetEntsCorpus.v1, which gives them the gold entities, or name the component "
-    "that predicts entities in [training] annotating_components."
-)
+
+def _advice(key: str | None) -> str:
+    """key: the spans group of the entities, or None."""
+    what = "entities" if key is None else f"spans in the group {key!r}"
+    setting = "" if key is None else f" with spans_key = {key!r}"
+    return (
+        f"The predicted documents need {what}: train with the corpus reader "
+        f"spacy-luke.PresetEntsCorpus.v1{setting}, which gives them the gold ones, or name the "
+        "component that predicts them in [training] annotating_components."
+    )
 
 
 def given_spans(by_doc: Sequence[Sequence[Span]]) -> GivenSpans:
@@ -139,7 +144,8 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
     def _before_update(self, query: GivenQueryT, targets: Targets) -> tuple[GivenQueryT, Targets]:
         # A later batch of a few texts may have none.
         if self._is_first_batch and not len(query.spans):
-            LOGGER.warning("%s: the first batch has no entity. %s", self.name, _ADVICE)
+            advice = _advice(self._gold_key)
+            LOGGER.warning("%s: the first batch has no entity. %s", self.name, advice)
         self._is_first_batch = False
         return query, targets
 
@@ -152,12 +158,13 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         )
         # A component that is trained in the same run does not predict entities yet: the limits are
         # counted with gold entities then.
-        gold = not preset or entities_are_learned(nlp, self.name, key)
+        predicted = entities_are_learned(nlp, self.name, key)
+        gold = not preset or predicted
         examples = self._annotated(get_examples())
         limits = self._count_limits(as_in_training(nlp, self.name, examples, gold=gold))
-        annotating = nlp.config["training"]["annotating_components"] if nlp is not None else ()
-        if limits.get("gold") and not preset and not annotating:
-            LOGGER.warning("%s: no document of the data has entities. %s", self.name, _ADVICE)
+        if limits.get("gold") and not preset and not predicted:
+            advice = _advice(key)
+            LOGGER.warning("%s: no document of the data has entities. %s", self.name, advice)
         return limits
 
 

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from spacy.language import Language
@@ -251,8 +251,8 @@ class EntityVectors:
                 "The encoder is trained so fast that vectors of entities have changed (mean cosine "
                 "%.2f) since they were made, at most max_vector_age (%d) updates before. What is "
                 "learned from old vectors does not fit the new ones, with which entities are "
-                "linked. Lower max_vector_age or the encoder's learning rate, or freeze it "
-                "(learn_rate_factor = 0). This warning is logged once per encoder.",
+                "linked. Freeze the encoder (learn_rate_factor = 0), or lower its learning rate or "
+                "max_vector_age. This warning is logged once per encoder.",
                 cosine,
                 self.settings.max_vector_age,
             )
@@ -262,7 +262,19 @@ class EntityVectors:
             return False
         if kb.vectors_hash == vectors_hash(encoder, self.text):
             return True
-        if module_of(encoder_node(encoder)).reports_first("entity vectors"):
+        texts: tuple[Text, ...] = get_args(Text)
+        of_text = [x for x in texts if kb.vectors_hash == vectors_hash(encoder, x)]
+        reports_first = module_of(encoder_node(encoder)).reports_first
+        if of_text and reports_first("text of entity vectors"):
+            LOGGER.warning(
+                "The vectors of the knowledge base were made of another text (%s) than the "
+                "component's entity_text (%s), and are not used: set it, or make them with "
+                "'spacy luke kb --text'. Those that are needed are made again; all of them, if the "
+                "pipeline is saved. This warning is logged once per encoder.",
+                of_text[0],
+                self.text,
+            )
+        elif not of_text and reports_first("entity vectors"):
             LOGGER.info(
                 "The vectors of the knowledge base were made by other weights. Those that are "
                 "needed are made again; all of them, if the pipeline is saved. This is logged once "

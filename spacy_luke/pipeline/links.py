@@ -154,8 +154,19 @@ def count_links(
                 counts["no candidate"] += 1
 
 
-def report_links(name: str, counts: Mapping[str, int]) -> None:
-    """Log what :func:`count_links` counted for a component."""
+def report_links(name: str, counts: Mapping[str, int], n_docs: int, key: str | None) -> None:
+    """Log what :func:`count_links` counted for a component in ``n_docs`` documents. key: the spans
+    group of the mentions, or None."""
+    # A pipeline that is initialised without data gets one document, which spaCy makes.
+    if n_docs > 1 and not counts["mentions"] + counts["gold"] + counts["NIL"]:
+        where = "Doc.ents" if key is None else f"the spans group {key!r}"
+        LOGGER.warning(
+            "%s: none of the %d documents of the data has a mention in %s, so there is nothing to "
+            "learn. spans_key says where mentions are.",
+            name,
+            n_docs,
+            where,
+        )
     lost = [counts[x] for x in ("no mention", "too long", "unknown id", "no candidate")]
     if counts["mentions"] and not counts["gold"] + counts["NIL"]:
         LOGGER.warning(

@@ -184,6 +184,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     classes = ("candidate",)  # beside them "none of the candidates", which has no row
     answer_label = LINK
     out_of_reach = ("no mention", "too long", "unknown id", "no candidate", "counted only there")
+    learned_settings = ("type_bias", "leave_one_out")
 
     labels_discard: list[Name] = setting()
     incl_prior: bool = setting()
@@ -382,6 +383,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold links that cannot be predicted, and the recall of candidates."""
+        n_docs = 0
         counts = dict.fromkeys(("mentions", "NIL", "gold", *self.out_of_reach), 0)
         key, ids = self.spans_key, self.kb.tables.ids
         learns = not only_rows(self.model)  # scores have no other terms
@@ -389,17 +391,23 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             self._learned.start()
         for batch in minibatch(examples, 64):
             examples = list(batch)
+            n_docs += len(examples)
             query = self._mentions([eg.predicted for eg in examples], learning=False)
             fit = fits(self.model, query)
             discard = self.labels_discard
             count_links(counts, examples, query.by_doc, query.rows, fit, ids, key, discard)
             if learns:
                 self._learned.add(query, self._targets(examples, query))
-        report_links(self.name, counts)
+        report_links(self.name, counts, n_docs, key)
         if learns:
             n_other = counts["unknown id"] + counts["no candidate"]
             counts["counted only there"] = self._learned.finish(n_other)
         return counts
+
+    def _check_reach(self) -> None:
+        # "NIL" is not in limits["gold"], and can be learned even if no link can.
+        if only_rows(self.model) or not self.limits.get("NIL"):
+            super()._check_reach()
 
     # Files
 

@@ -1,10 +1,10 @@
 """Components save their encoder in separate files, and only if the pipeline can be loaded."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import isclose
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import srsly
 from spacy.pipeline import TrainablePipe
@@ -25,6 +25,9 @@ CONFIG = "config.cfg"
 class SavesEncoderApart(HasSettings, TrainablePipe):
     """A component that saves its encoder in the folder ``encoder``, from which weights and
     vocabularies are mapped into memory. Serialised to bytes it is one piece, as all components."""
+
+    learned_settings: ClassVar[tuple[str, ...]] = ()
+    """Settings that ``initialize`` learns if they are null."""
 
     vocab: Vocab
     model: Model
@@ -53,7 +56,7 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
             with suppress(FileNotFoundError):  # another process may save to the same place
                 remove_folder(folder)
         if "cfg" not in exclude:
-            save_settings(path, self.cfg)
+            save_settings(path, self.cfg, self.learned_settings)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SavesEncoderApart":
         """Read the component from a directory. Settings that were overridden at loading, that is
@@ -93,18 +96,25 @@ def check_upstream(path: Path, link: UpstreamLink) -> None:
         )
 
 
-def save_settings(path: Path, settings: Mapping[str, object]) -> None:
+def save_settings(
+    path: Path, settings: Mapping[str, object], learned: Collection[str] = ()
+) -> None:
     """Save each setting of a component once: in its block of the config beside it, which spaCy has
     written, or, if the block does not contain it, in the component's file ``cfg``.
 
     So ``cfg`` contains what is learned or tuned, such as labels, and, if a component is saved
     without a pipeline, all settings. A dictionary that differs from the config is there, too: names
-    such as ``per:title`` cannot be keys of a config.
+    such as ``per:title`` cannot be keys of a config. And so are settings in ``learned`` that do:
+    from the config, which may train on other data, they are learned again.
     """
     present = _config_beside(path)
     block = {} if present is None else present["components"][path.name]
     changed = {x: y for x, y in settings.items() if x in block and not _equal(block[x], y)}
-    in_config = {name: value for name, value in changed.items() if not isinstance(value, dict)}
+    in_config = {
+        name: value
+        for name, value in changed.items()
+        if not isinstance(value, dict) and name not in learned
+    }
     own = {x: y for x, y in settings.items() if x not in block or x in changed.keys() - in_config}
     srsly.write_json(path / "cfg", own)
     if in_config:

@@ -57,6 +57,15 @@ def test_end_to_end_scores_are_of_the_pipelines_own_entities(relation):
     assert examples[0].predicted.ents  # not changed
 
 
+def test_a_first_document_without_annotation_is_not_all_documents(relation, caplog):
+    empty = relation.make_doc("Nothing is annotated here.")
+    examples = [Example(empty.copy(), empty), *make_examples(relation, entities=False)]
+    assert evaluate(relation, examples)["gold_rels_f"] == 1.0
+    assert "no gold annotation" not in caplog.text
+    assert evaluate(relation, examples[:1])["gold_rels_f"] is None
+    assert "no gold annotation" in caplog.text
+
+
 def test_a_pipeline_without_entities_is_refused():
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")

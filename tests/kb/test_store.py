@@ -55,7 +55,7 @@ def test_without_links_files_are_copied(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("os.link", refuse)
     MappedKB.open(folder, Vocab()).to_disk(tmp_path / "a")
     assert contents(tmp_path / "a") == contents(folder)
-    verify(tmp_path / "a")
+    verify(str(tmp_path / "a"))
 
 
 def test_another_knowledge_base_in_its_place_is_not_taken_for_it(folder, tmp_path):

@@ -385,4 +385,5 @@ def test_the_scorer_takes_the_settings_of_a_component_and_another_prefix() -> No
     assert scores["gold_nel_micro_f"] == 1 and len(scores) == N_KEYS
     assert all(name.startswith("gold_nel_") for name in scores)
     name = "spacy-luke.luke_linker_scorer.v1"
-    assert spacy.registry.scorers.get(name)() is link_score
+    scorer = spacy.registry.scorers.get(name)(prefix="other")
+    assert scorer([eg]) == link_score([eg], prefix="other")

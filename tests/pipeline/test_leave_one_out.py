@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import spacy
+from spacy.util import load_config
 from spacy.vocab import Vocab
 
 from spacy_luke.errors import ConfigError
@@ -161,6 +162,11 @@ def test_initialize_sees_whether_the_data_was_counted(bert_dir, tmp_path, caplog
     assert "1 of 6 have a name and entity that were counted once" in caplog.text
     nlp.to_disk(tmp_path / "nlp")
     assert spacy.load(tmp_path / "nlp").get_pipe(LINKER).leave_one_out is True
+    # Who trains with its config, on other data, did not say so.
+    block = load_config(tmp_path / "nlp" / "config.cfg")["components"][LINKER]
+    assert block["leave_one_out"] is None
+    given = {"components": {LINKER: {"leave_one_out": False}}}
+    assert spacy.load(tmp_path / "nlp", config=given).get_pipe(LINKER).leave_one_out is False
     # Fewer than in the texts; counted elsewhere.
     fewer = [{**COUNTED[0], "aliases": {"Tokyo": 2}}, *COUNTED[1:]]
     assert made(bert_dir, tmp_path / "kb2", fewer).get_pipe(LINKER).leave_one_out is False

@@ -148,6 +148,11 @@ def test_training_without_entities_is_warned_of_and_changes_nothing(bert_dir, ca
 
 def test_where_a_component_predicts_the_entities_in_training_nothing_is_warned_of(bert_dir, caplog):
     nlp = make(bert_dir)
-    nlp.config["training"]["annotating_components"] = ["luke_ner"]
+    nlp.add_pipe("ner", first=True)
+    nlp.add_pipe("sentencizer", first=True)
+    annotating = nlp.config["training"]["annotating_components"] = ["sentencizer", "ner"]
     nlp.initialize(lambda: make_examples(nlp, entities=False))
     assert "no document of the data has entities" not in caplog.text
+    annotating.remove("ner")  # a sentencizer predicts none
+    nlp.initialize(lambda: make_examples(nlp, entities=False))
+    assert "no document of the data has entities" in caplog.text

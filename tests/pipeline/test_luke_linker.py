@@ -20,8 +20,9 @@ from spacy_luke.layers.text_vectors import text_vectors
 from spacy_luke.layers.token_vectors import encode_pieces
 from spacy_luke.model.candidate_head import NAME_SHARE
 from spacy_luke.pipeline import entity_task
-from spacy_luke.pipeline.entity_vectors import find_encoder, make_name_vectors
+from spacy_luke.pipeline.entity_vectors import find_encoder, make_name_vectors, make_vectors
 from tests.kb.conftest import build
+from tests.pipeline.conftest import fit
 from tests.pipeline.linker_data import (
     RECORDS,
     TEXTS,
@@ -462,6 +463,66 @@ def test_a_mention_that_keeps_its_link_keeps_its_candidates(nlp):
     doc.ents[0]._.candidates = [("mine", 1.0)]
     doc = nlp(doc)
     assert links(doc) == ["mine"] and doc.ents[0]._.candidates == (("mine", 1.0),)
+
+
+def test_nil_can_be_learned_where_no_link_can(nlp, caplog):
+    pipe = nlp.get_pipe("luke_linker")
+    texts = [("Tokyo sang", [(0, 1, "NIL")])] * 3 + [("Kyoto sang", [(0, 1, "unheard")])]
+    examples = make_examples(nlp, texts)
+    pipe.initialize(lambda: examples, nlp=nlp)
+    assert "of 1 gold links 0 have the right entity" in caplog.text
+    first = fit(nlp, examples, 1)["luke_linker"]
+    assert fit(nlp, examples, 60)["luke_linker"] < 0.8 * first
+
+
+def test_data_without_mentions_is_warned_of(bert_dir, tmp_path, caplog):
+    nlp = make_linker(bert_dir, tmp_path / "kb", spans_key="sc", texts=())
+    assert "has a mention" not in caplog.text  # without data it is not trained
+    nlp.initialize(lambda: make_examples(nlp))
+    assert (
+        "none of the 6 documents of the data has a mention in the spans group 'sc'" in caplog.text
+    )
+    caplog.clear()
+    examples = make_examples(nlp)
+    for eg in examples:  # the reader does not give them to the predicted documents
+        eg.reference.spans["sc"] = list(eg.reference.ents)
+    nlp.initialize(lambda: examples)
+    assert "has a mention" not in caplog.text
+    assert "PresetEntsCorpus.v1 with spans_key = 'sc'" in caplog.text
+
+
+def test_two_linkers_with_the_same_names_of_scores_are_warned_of(nlp, caplog):
+    config = {"spans_key": "sc", "model": nlp.get_pipe_config("luke_linker")["model"]}
+    prefix = {"@scorers": "spacy-luke.luke_linker_scorer.v1", "prefix": "group"}
+    for name, scorer in (("same", {}), ("other", {"scorer": prefix})):
+        pipe = nlp.add_pipe("luke_linker", name, config={**config, **scorer})
+        pipe.set_kb(lambda vocab: nlp.get_pipe("luke_linker").kb)
+    nlp.initialize(lambda: make_examples(nlp))
+    assert "luke_linker and same give scores the same names (such as nel_acc)" in caplog.text
+    assert "and other give" not in caplog.text
+    examples = make_examples(nlp)
+    for eg in examples:
+        for doc in (eg.predicted, eg.reference):
+            doc.spans["sc"] = list(doc.ents)[:1]
+    nlp.remove_pipe("same")
+    caplog.clear()
+    nlp.initialize(lambda: examples)
+    assert "the same names" not in caplog.text
+    scores = nlp.evaluate(examples)
+    assert scores["nel_acc"] != scores["group_acc"] and scores["group_micro_f"] is not None
+
+
+def test_vectors_of_another_text_are_not_used_without_a_word(nlp, bert_dir, tmp_path, caplog):
+    make_vectors(nlp, nlp.get_pipe("luke_linker").kb, text="name")
+    linked(nlp)
+    assert (
+        "made of another text (name) than the component's entity_text (description)" in caplog.text
+    )
+    caplog.clear()
+    other = make_linker(bert_dir, tmp_path / "other", entity_text="name")
+    make_vectors(other, other.get_pipe("luke_linker").kb, text="name")
+    linked(other)
+    assert "another text" not in caplog.text
 
 
 def test_the_text_of_entities_can_be_changed(nlp, bert_dir, tmp_path):
