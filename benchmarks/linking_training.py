@@ -130,7 +130,9 @@ def run(args: argparse.Namespace, named: results.Record) -> results.Record:
     row, fold = named["row"], named["settings"]["fold"]
     data, folder = prepare(args, named["data"], fold)
     nlp = init_nlp(config_of(args, row, data.lang, folder, named["seed"]), use_gpu=args.gpu_id)
-    tested = list(ambiguous(nlp, data, folder))
+    model = nlp.get_pipe_config("luke_linker")["model"]
+    sees_others = model.get("attention") == "full"
+    tested = list(ambiguous(nlp, data, folder, others=sees_others))
     found: dict[str, Any] = {}
     if row == "luke_linker":
         linker: Any = nlp.get_pipe("luke_linker")

@@ -96,6 +96,9 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
     config = load_config(CONFIGS / "ner.cfg", overrides=overrides)
     config["corpora"]["dev"]["limit"] = 4  # the last weights count
     if row in OTHERS:
+        own = [name for name, _ in settings["set"] if name.startswith("components.luke_ner.")]
+        if own and row != "probe":
+            raise ValueError(f"--set {own[0]} is for luke_ner, and the row {row} has none.")
         replace_component(config, row, args.encoder)
     nlp, found = fit(config, args.gpu_id)
     if row == "spancat":
@@ -115,7 +118,9 @@ def replace_component(config: Config, row: str, encoder: str) -> None:
     if row == "probe":
         block["model"]["mode"] = row
     else:
+        limit = block["model"]["encoder"]["max_learn_rate"]
         block = component_of(row, block, Settings(encoder=encoder))
+        block["model"]["tok2vec"]["max_learn_rate"] = limit
     config["components"]["luke_ner"] = block
     config["training"]["optimizer"]["learn_rate"]["initial_rate"] *= rate_factor(row)
 

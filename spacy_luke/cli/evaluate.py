@@ -102,18 +102,15 @@ def evaluate(
         with nlp.select_pipes(disable=predicting):
             _check_given(nlp, given)
     scores: dict[str, Any] = {}
-    if predicting or answering:
-        bare = [_bare(eg, gold_sents) for eg in examples]
-        found = nlp.evaluate(bare)
-        if not predicting:  # what other components do without entities says nothing
-            own = {key for name in answering for key in _keys(nlp, name, bare)}
-            found = {key: x for key, x in found.items() if key in own}
-        scores.update(found)
+    if predicting:
+        scores.update(nlp.evaluate([_bare(eg, gold_sents) for eg in examples]))
+    elif answering:  # what other components do without entities says nothing
+        found = nlp.evaluate([_bare(eg, gold_sents) for eg in examples], per_component=True)
+        scores.update(_of(found, answering))
     if consuming:
         with nlp.select_pipes(disable=predicting):
-            keys = {key for name in consuming for key in _keys(nlp, name, given)}
-            gold_scores = nlp.evaluate(given)
-        scores.update({GOLD + key: x for key, x in gold_scores.items() if key in keys})
+            found = nlp.evaluate(given, per_component=True)
+        scores.update({GOLD + key: x for key, x in _of(found, consuming).items()})
     return scores
 
 
@@ -147,11 +144,9 @@ def _check_given(nlp: Language, given: Sequence[Example]) -> None:
         )
 
 
-def _keys(nlp: Language, name: str, examples: Sequence[Example]) -> set[str]:
-    """The names of a component's scores. Of all examples: a component warns if none of them has its
-    annotation."""
-    pipe: Any = nlp.get_pipe(name)
-    return set(pipe.score(examples)) if hasattr(pipe, "score") else set()
+def _of(scores: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The scores of some components. scores: of each; a component may have no scorer."""
+    return {key: value for name in names for key, value in scores.get(name, {}).items()}
 
 
 def print_scores(scores: dict[str, Any], msg: Printer) -> None:

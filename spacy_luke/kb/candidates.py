@@ -36,7 +36,7 @@ class CandidateSettings:
     fuzzy: ``fallback`` searches similar aliases if none is equal; ``always`` also if there are
     fewer than ``k`` candidates by equal aliases; ``never``.
 
-    min_likeness: of similar aliases, from 0 to 1 (equal).
+    min_likeness: of similar aliases, above 0, at most 1 (equal).
 
     shortlist: number of aliases, those that share most trigrams, whose likeness is computed.
     budget: number of entries of the trigram index that are read per mention.

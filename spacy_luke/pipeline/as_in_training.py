@@ -51,6 +51,11 @@ def entities_are_learned(nlp: Language | None, name: str, spans_key: str | None)
     return any(learns and attribute in _writes(nlp, before) for before, learns in annotating)
 
 
+def is_annotated_by_trained(nlp: Language | None, name: str) -> bool:
+    """Whether any annotating component before ``name`` trains, whatever it assigns."""
+    return any(learns for _, learns in _annotating(nlp, name))
+
+
 def _annotating(nlp: Language | None, name: str) -> list[tuple[str, bool]]:
     """The names of the annotating components before ``name``, and whether they are trained."""
     if nlp is None:

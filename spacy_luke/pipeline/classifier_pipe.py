@@ -38,6 +38,8 @@ from .saving import SavesEncoderApart
 
 PUBLISHED_MODES = ("full", "markers")
 """The modes that published classifiers were trained in: of candidate spans, of given spans."""
+_SCORED = ("spans_key", "labels_discard")
+"""Settings that say which annotations are scored."""
 
 
 class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
@@ -336,27 +338,27 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
                 f"training data are out of reach ({reasons}). Compare the settings with the data."
             )
 
-    def _score_names(self) -> set[str]:
-        return set() if self.scorer is None else set(self.scorer([], **self.cfg))
-
     def _check_score_names(self, nlp: Language | None) -> None:
         """Log a warning if an earlier component gives scores of other annotations the same names:
         of these, ``nlp.evaluate`` has the last."""
-        for name, other in [] if nlp is None else nlp.components:
+        before: dict[str, Any] = {} if nlp is None else dict(nlp.pipeline)  # not disabled ones
+        mine = _prefix(self.scorer)
+        if mine is None or before.get(self.name) is not self:
+            return
+        for name, other in before.items():
             if other is self:
-                break
-            if not isinstance(other, ClassifierPipe) or all(
-                self.cfg.get(x) == other.cfg.get(x) for x in ("spans_key", "labels_discard")
+                return
+            if (
+                isinstance(other, ClassifierPipe)
+                and _prefix(other.scorer) == mine
+                and any(self.cfg.get(x) != other.cfg.get(x) for x in _SCORED)
             ):
-                continue
-            shared = sorted(self._score_names() & other._score_names())
-            if shared:
                 LOGGER.warning(
-                    "%s and %s give scores the same names (such as %s): nlp.evaluate and spacy "
-                    "train only have those of %s. Set components.%s.scorer.prefix.",
+                    "%s and %s give scores the same names, %s_...: nlp.evaluate and spacy train "
+                    "only have those of %s. Set components.%s.scorer.prefix.",
                     name,
                     self.name,
-                    shared[0],
+                    mine,
                     self.name,
                     self.name,
                 )
@@ -443,3 +445,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     def _check_loaded(self, exclude: Iterable[str]) -> None:
         if not {"cfg", "model"} & set(exclude):
             self._check_classes()
+
+
+def _prefix(scorer: Callable | None) -> str | None:
+    """The prefix of the names of its scores; None if it has no such setting."""
+    return getattr(scorer, "keywords", {}).get("prefix")

@@ -12,7 +12,7 @@ from ..annotations.mentions import spans_of
 from ..layers.given_spans import ClassScores, GivenSpans
 from ..report import LOGGER
 from ..validation import Name, Probability, setting
-from .as_in_training import as_in_training, entities_are_learned
+from .as_in_training import as_in_training, entities_are_learned, is_annotated_by_trained
 from .class_loss import Targets, binary_loss, single_loss
 from .classifier_pipe import ClassifierPipe
 
@@ -158,11 +158,12 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         )
         # A component that is trained in the same run does not predict entities yet: the limits are
         # counted with gold entities then.
-        predicted = entities_are_learned(nlp, self.name, key)
-        gold = not preset or predicted
+        gold = not preset or entities_are_learned(nlp, self.name, key)
         examples = self._annotated(get_examples())
         limits = self._count_limits(as_in_training(nlp, self.name, examples, gold=gold))
-        if limits.get("gold") and not preset and not predicted:
+        n_gold = limits.get("gold", 0) + limits.get("NIL", 0)
+        # Annotating components that do not train were run, and gave no entities.
+        if n_gold and not preset and not is_annotated_by_trained(nlp, self.name):
             advice = _advice(key)
             LOGGER.warning("%s: no document of the data has entities. %s", self.name, advice)
         return limits

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 
 import numpy as np
 from spacy.language import Language
@@ -260,21 +260,22 @@ class EntityVectors:
     def _are_current(self, kb: MappedKB, encoder: Model) -> bool:
         if not kb.has_vectors:
             return False
-        if kb.vectors_hash == vectors_hash(encoder, self.text):
+        # A hash reads all weights: once.
+        weights, _, made_of = (kb.vectors_hash or "").rpartition(" ")
+        same_weights = weights == encoder_hash(encoder)
+        if same_weights and made_of == self.text:
             return True
-        texts: tuple[Text, ...] = get_args(Text)
-        of_text = [x for x in texts if kb.vectors_hash == vectors_hash(encoder, x)]
         reports_first = module_of(encoder_node(encoder)).reports_first
-        if of_text and reports_first("text of entity vectors"):
+        if same_weights and reports_first("text of entity vectors"):
             LOGGER.warning(
                 "The vectors of the knowledge base were made of another text (%s) than the "
                 "component's entity_text (%s), and are not used: set it, or make them with "
                 "'spacy luke kb --text'. Those that are needed are made again; all of them, if the "
                 "pipeline is saved. This warning is logged once per encoder.",
-                of_text[0],
+                made_of,
                 self.text,
             )
-        elif not of_text and reports_first("entity vectors"):
+        elif not same_weights and reports_first("entity vectors"):
             LOGGER.info(
                 "The vectors of the knowledge base were made by other weights. Those that are "
                 "needed are made again; all of them, if the pipeline is saved. This is logged once "

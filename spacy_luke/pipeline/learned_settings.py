@@ -29,12 +29,18 @@ class LearnedSettings:
         self._type_bias: TypeBias | None = None
         self._leave_one_out: bool | None = None
 
-    def start(self) -> None:
+    def forget(self) -> None:
+        """Set to null what was learned."""
         linker = self._component
         if linker.type_bias == self._type_bias:
             linker.type_bias = None
         if linker.leave_one_out == self._leave_one_out:
             linker.leave_one_out = None
+        self._type_bias = self._leave_one_out = None
+
+    def start(self) -> None:
+        linker = self._component
+        self.forget()
         self._counted = CountedLinks(linker.kb.tables)
         # With the priors of all counts, and with each mention left out of its own.
         self._choices, self._choices_left_out = TypeChoices(), TypeChoices()

@@ -125,7 +125,8 @@ def count_links(
     key: str | None,
     discard: Collection[str],
 ) -> None:
-    """Add to ``counts``: all predicted mentions, gold "NIL", gold links, and those that cannot be
+    """Add to ``counts``: all predicted mentions, gold "NIL" and those of them that teach nothing
+    (they are no mention, too long or without candidates), gold links, and those that cannot be
     learned, by reason.
 
     by_doc: the mentions of each predicted document. rows: (n, K) of their candidates. fit: (n,)
@@ -138,12 +139,14 @@ def count_links(
         row += len(mentions)
         counts["mentions"] += len(mentions)
         for place, names in reference_links(eg, key, discard).items():
+            own = row_of.get(place)
             if names == {NIL}:
                 counts["NIL"] += 1
+                learned = own is not None and fit[own] and (rows[own] >= 0).any()
+                counts["NIL out of reach"] += not learned
                 continue
             counts["gold"] += 1
             known = [found for name in names if (found := ids.find(name)) is not None]
-            own = row_of.get(place)
             if own is None:
                 counts["no mention"] += 1
             elif not fit[own]:

@@ -366,7 +366,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         get_examples: not needed for a linker that is not trained. kb_loader: by default the present
         knowledge base is used.
 
-        Raises ConfigError if it is empty, and if no gold link can be learned.
+        Raises ConfigError if it is empty, and if there are gold links, and none of them nor any
+        "NIL" can be learned.
         """
         if kb_loader is not None:
             self.set_kb(kb_loader)
@@ -384,7 +385,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold links that cannot be predicted, and the recall of candidates."""
         n_docs = 0
-        counts = dict.fromkeys(("mentions", "NIL", "gold", *self.out_of_reach), 0)
+        names = ("mentions", "NIL", "NIL out of reach", "gold", *self.out_of_reach)
+        counts = dict.fromkeys(names, 0)
         key, ids = self.spans_key, self.kb.tables.ids
         learns = not only_rows(self.model)  # scores have no other terms
         if learns:
@@ -405,8 +407,9 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         return counts
 
     def _check_reach(self) -> None:
-        # "NIL" is not in limits["gold"], and can be learned even if no link can.
-        if only_rows(self.model) or not self.limits.get("NIL"):
+        # "NIL" is not in limits["gold"], and may be learned even if no link is.
+        n_nil = self.limits["NIL"] - self.limits["NIL out of reach"]
+        if only_rows(self.model) or not n_nil:
             super()._check_reach()
 
     # Files
@@ -422,6 +425,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "LukeLinker":
         path, exclude = Path(path), tuple(exclude)
+        if "cfg" not in exclude:
+            self._learned.forget()  # the settings at loading count more than those of the file
         super().from_disk(path, exclude=exclude)
         if "kb" not in exclude:
             self.kb = self._checked(self._empty_kb().from_disk(path / "kb"))

@@ -104,8 +104,8 @@ def save_settings(
 
     So ``cfg`` contains what is learned or tuned, such as labels, and, if a component is saved
     without a pipeline, all settings. A dictionary that differs from the config is there, too: names
-    such as ``per:title`` cannot be keys of a config. And so are settings in ``learned`` that do:
-    from the config, which may train on other data, they are learned again.
+    such as ``per:title`` cannot be keys of a config. And so is a setting in ``learned`` that
+    does; the config says null then: a training with it, of other data, learns it again.
     """
     present = _config_beside(path)
     block = {} if present is None else present["components"][path.name]
@@ -117,6 +117,7 @@ def save_settings(
     }
     own = {x: y for x, y in settings.items() if x not in block or x in changed.keys() - in_config}
     srsly.write_json(path / "cfg", own)
+    in_config |= {x: None for x in changed if x in learned and block[x] is not None}
     if in_config:
         config = Config().from_disk(path.parent / CONFIG, interpolate=False)
         config["components"][path.name].update(in_config)
@@ -130,6 +131,7 @@ def overridden_settings(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     in earlier versions."""
     config = _config_beside(path)
     block = config["components"][path.name] if config is not None else {}
+    own = srsly.read_json(path / "cfg") if (path / "cfg").exists() else {}
     overridden = {
         name: value
         for name, value in given.items()
@@ -141,7 +143,7 @@ def overridden_settings(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
             path.name,
             name,
             value,
-            block[name],
+            own.get(name, block[name]),
         )
     return overridden
 

@@ -66,6 +66,12 @@ def test_another_component_learns_by_the_same_recipe(row, arguments, read_record
     assert record["test_sentences"]["f"] > 30 and record["test_documents"]["f"] > 30
 
 
+def test_settings_of_luke_ner_are_refused_for_another_component(arguments):
+    more = ["--set", "components.luke_ner.nil_bias", "1.0", "--given", "sentences"]
+    with pytest.raises(ValueError, match="nil_bias is for luke_ner"):
+        recipe.main([*arguments, *more, "--rows", "token"])
+
+
 @pytest.mark.parametrize("row", recipe.OTHERS)
 def test_another_component_changes_nothing_else_of_the_config(row, bert_dir):
     shipped, config = (load_config(CONFIGS / "ner.cfg") for _ in range(2))
@@ -77,7 +83,11 @@ def test_another_component_changes_nothing_else_of_the_config(row, bert_dir):
     assert rate * encoder["learn_rate_factor"] == pytest.approx(before)  # the encoder's
     head = model.get("learn_rate_factor", 1.0)
     assert rate * head == pytest.approx(5 * before)  # that of fresh weights
-    assert encoder["word_shapes"] and encoder["freeze_word_embeddings"]
+    own = {"learn_rate_factor", "pooling", "name"}  # rates are above; words of token are pieces
+    was = shipped["components"]["luke_ner"]["model"]["encoder"]
+    assert {x: y for x, y in encoder.items() if x not in own} == {
+        x: y for x, y in was.items() if x not in own
+    }
     config["training"]["optimizer"]["learn_rate"]["initial_rate"] = before
     config["components"]["luke_ner"] = shipped["components"]["luke_ner"]
     assert config == shipped

@@ -167,6 +167,9 @@ def test_initialize_sees_whether_the_data_was_counted(bert_dir, tmp_path, caplog
     assert block["leave_one_out"] is None
     given = {"components": {LINKER: {"leave_one_out": False}}}
     assert spacy.load(tmp_path / "nlp", config=given).get_pipe(LINKER).leave_one_out is False
+    caplog.clear()
+    nlp.from_disk(tmp_path / "nlp")  # back to what was saved
+    assert nlp.get_pipe(LINKER).leave_one_out is True and "says" not in caplog.text
     # Fewer than in the texts; counted elsewhere.
     fewer = [{**COUNTED[0], "aliases": {"Tokyo": 2}}, *COUNTED[1:]]
     assert made(bert_dir, tmp_path / "kb2", fewer).get_pipe(LINKER).leave_one_out is False
