@@ -5,11 +5,13 @@ sentences, and as documents of 20 sentences.
     python -m benchmarks.forms --table --results results.jsonl
 
 Pipelines read text and find their own sentence starts; ``--gold-tokens`` gives them the words and
-sentence starts of the data. The option ``--forms`` of ``ner_modes`` and ``recipe`` scores the same
-forms of what they train; ``--table`` prints these results, too.
+sentence starts of the data. ``--set`` overrides a value of their config when they are loaded. The
+option ``--forms`` of ``ner_modes`` and ``recipe`` scores the same forms of what they train;
+``--table`` prints these results, too.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,6 +22,7 @@ from spacy.language import Language
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc
 from spacy.training import Example
+from spacy.util import dot_to_dict
 
 from spacy_luke.corpora.case import change_doc
 from spacy_luke.corpora.parts import cut, join
@@ -40,6 +43,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--test", type=Path, help="annotated documents, .spacy")
     p.add_argument("--limit", type=int, default=0, help="documents of --test; 0: all")
     p.add_argument("--gold-tokens", action="store_true", help="give words and sentence starts")
+    p.add_argument("--set", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
     p.add_argument("--table", action="store_true", help="print what the results hold")
     args = runtime.parsed(p, argv)
     if not args.table and not (args.pipelines and args.test):
@@ -121,14 +125,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     from spacy import load as load_pipeline  # registered names first
 
     test = forms(load(args.test)[: args.limit or None])
+    overrides = dot_to_dict({name: json.loads(value) for name, value in args.set})
     for path in args.pipelines:
-        nlp = load_pipeline(path)
+        nlp = load_pipeline(path, config=overrides)
         record: results.Record = {
             "kind": "forms",
             "data": args.test.stem,
             "row": str(path),
             "seed": 0,
-            "settings": {"limit": args.limit, "gold_tokens": args.gold_tokens},
+            "settings": {
+                "limit": args.limit,
+                "gold_tokens": args.gold_tokens,
+                **({"set": args.set} if args.set else {}),
+            },
             "forms": {form: score(nlp, docs, args.gold_tokens) for form, docs in test.items()},
         }
         results.append(args.results, record)

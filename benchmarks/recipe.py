@@ -135,7 +135,7 @@ def table(records: Sequence[results.Record]) -> str:
         rows.setdefault(key, {"steps": record["steps"], "runs": []})["runs"].append(record)
     order = {name: i for i, name in enumerate((*GIVEN, *ROWS))}
     lines = []
-    for (size, given, row, _), found in sorted(
+    for (size, given, row, changes), found in sorted(
         rows.items(),
         key=lambda item: (item[0][0], order[item[0][1]], order[item[0][2]], item[0][3]),
     ):
@@ -144,7 +144,15 @@ def table(records: Sequence[results.Record]) -> str:
             {
                 "sentences": f"{size:,}",
                 "given as": given,
-                "trained on": row,
+                # But for the length of the training, which the steps tell.
+                "trained on": ", ".join(
+                    [row]
+                    + [
+                        f"{name.removeprefix('components.luke_ner.')} {value}"
+                        for name, value in json.loads(changes)
+                        if not name.startswith("initialize.after_init.")
+                    ]
+                ),
                 "steps": f"{found['steps']:,}",
                 "seeds": str(len(found["runs"])),
                 **{f"F1 on {form}": spread(values) for form, values in test.items()},

@@ -108,6 +108,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
     max_pieces: Count = 16
     max_entities: Count = 128
     filter_size: Count = 128
+    predict_layout: Layout | None = None
 
     def __post_init__(self) -> None:
         if self.layout is None:
@@ -117,15 +118,17 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
     def head_config(self, encoder: Encoder) -> dict[str, Any]:
         return {"filter_size": self.filter_size if self.mode == "two-stage" else 0}
 
-    def place(self, encoder: Model, query: SpanQuery) -> PlacedSpans:
-        layout = self.layout or "document"
+    def place(self, encoder: Model, query: SpanQuery, is_train: bool = True) -> PlacedSpans:
+        own = None if is_train else self.predict_layout
+        layout = own or self.layout or "document"
         return place(encoder, query.docs, query.table, query.of_doc, layout, self.max_pieces)
 
     def fits(self, encoder: Model, query: SpanQuery) -> Array:
         return self.place(encoder, query).fits
 
     def score(self, run: EncoderRun, head: Head, query: SpanQuery) -> SpanScores:
-        placed, known = self.place(run.node, query), _KnownInput(run, head, query)
+        placed = self.place(run.node, query, run.is_train)
+        known = _KnownInput(run, head, query)
         no_scores = SpanScores(_NO_ROWS, run.zeros(0, head.n_classes), _NO_ROWS, run.zeros(0))
         parts = [no_scores]
         if self.mode == "two-stage":

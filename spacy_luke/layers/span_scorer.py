@@ -34,6 +34,7 @@ def SpanScorer_v1(
     filter_size: int = 128,
     learn_rate_factor: float = 1.0,
     activation: Literal["softmax", "logistic"] = "softmax",
+    predict_layout: Literal["document", "sentence", "context"] | None = None,
 ) -> Model[tuple[Sequence[Doc], Ragged], Floats2d]:
     """Score candidate spans, each as an entity input.
 
@@ -54,11 +55,20 @@ def SpanScorer_v1(
     learn_rate_factor: learning rate of head and filter, relative to the config's.
     activation: of the probabilities for stock components: ``softmax`` (with a negative class) for
         ``spancat_singlelabel``, ``logistic`` for ``spancat``. ``luke_ner`` uses logits.
+    predict_layout: the layout at prediction, if it is not that of training; may be changed after
+        training.
     """
     if activation not in ("softmax", "logistic"):
         raise ConfigError(f"SpanScorer.activation is {activation!r}; use 'softmax' or 'logistic'.")
     scorer = SpanScorer(
-        mode, candidates_per_word, filter_threshold, layout, max_pieces, max_entities, filter_size
+        mode,
+        candidates_per_word,
+        filter_threshold,
+        layout,
+        max_pieces,
+        max_entities,
+        filter_size,
+        predict_layout,
     )
     network = task_layer(encoder, scorer, LearnRates(learn_rate_factor))
     return Model(

@@ -71,6 +71,16 @@ def test_a_saved_pipeline_is_scored_on_every_form(docs, pipeline, tmp_path, caps
     assert capsys.readouterr().out == shown and "F1 upper" in shown
 
 
+def test_a_pipeline_is_loaded_with_what_is_set(docs, pipeline, tmp_path, capsys):
+    store(tmp_path / "test.spacy", docs)
+    arguments = ["--pipelines", str(pipeline), "--test", str(tmp_path / "test.spacy")]
+    arguments += ["--results", str(tmp_path / "results.jsonl"), "--set"]
+    assert forms.main([*arguments, "components.entity_ruler.ent_id_sep", '"-"']) == 0
+    assert "components.entity_ruler.ent_id_sep" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="unknown_setting"):
+        forms.main([*arguments, "components.entity_ruler.unknown_setting", "1"])
+
+
 def test_rows_with_other_settings_are_other_lines():
     record = {"kind": "recipe", "data": "few-nerd", "row": "shipped", "seed": 0}
     scores = dict.fromkeys(forms.FORMS, ONE)

@@ -38,6 +38,7 @@ def make_examples(nlp: Language, data: Sequence[tuple[str, list]] = ANNOTATED) -
 MODEL_SETTINGS = (
     "mode",
     "layout",
+    "predict_layout",
     "max_pieces",
     "max_entities",
     "candidates_per_word",

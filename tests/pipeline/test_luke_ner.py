@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
 from spacy_luke.errors import ConfigError
@@ -325,3 +325,33 @@ def test_labels_that_mean_no_entity_are_refused_at_initialisation_too(ner, label
     nlp.config["initialize"]["components"]["luke_ner"] = {"labels": ["LOC", label]}
     with pytest.raises(ConfigError, match="cannot be a label"):
         nlp.initialize()
+
+
+@pytest.mark.parametrize("mode", ["two-stage", "probe"])
+def test_texts_may_be_read_sentence_by_sentence_at_prediction_alone(mode, ner):
+    text = "Ada Lovelace was born in London . Tokyo is the capital of Japan ."
+    words, starts = text.split(" "), [0, 7]
+
+    def make_docs(nlp):
+        marks = [i in starts for i in range(len(words))]
+        whole = Doc(nlp.vocab, words=words, sent_starts=marks)
+        return whole, [whole[:7].as_doc(), whole[7:].as_doc()]
+
+    def logits(nlp, docs):
+        _, scores = nlp.get_pipe("luke_ner").predict(docs)
+        return scores.logits
+
+    found, losses = {}, {}
+    for layout in (None, "sentence"):
+        nlp = ner(mode=mode, predict_layout=layout, filter_threshold=0.0)
+        nlp.initialize(lambda nlp=nlp: make_examples(nlp))
+        whole, sentences = make_docs(nlp)
+        found[layout] = logits(nlp, [whole]), logits(nlp, sentences)
+        reference = whole.copy()
+        reference.set_ents([Span(reference, 0, 2, "PER")])
+        pipe = nlp.get_pipe("luke_ner")
+        losses[layout] = pipe.update([Example(whole, reference)], sgd=None)["luke_ner"]
+    whole, parts = found["sentence"]
+    assert np.abs(whole - parts).max() < 1e-5
+    assert np.abs(found[None][0] - whole).max() > 1e-3  # in a document the other one is seen
+    assert losses[None] == pytest.approx(losses["sentence"])  # training is in documents
