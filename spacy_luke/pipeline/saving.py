@@ -105,7 +105,8 @@ def save_settings(
     So ``cfg`` contains what is learned or tuned, such as labels, and, if a component is saved
     without a pipeline, all settings. A dictionary that differs from the config is there, too: names
     such as ``per:title`` cannot be keys of a config. And so is a setting in ``learned`` that
-    does; the config says null then: a training with it, of other data, learns it again.
+    does; a number or truth value in the config becomes null: a training with it, of other data,
+    learns it again.
     """
     present = _config_beside(path)
     block = {} if present is None else present["components"][path.name]
@@ -117,7 +118,9 @@ def save_settings(
     }
     own = {x: y for x, y in settings.items() if x not in block or x in changed.keys() - in_config}
     srsly.write_json(path / "cfg", own)
-    in_config |= {x: None for x in changed if x in learned and block[x] is not None}
+    # A dictionary stays: at loading, one can only be overridden where the config has a section.
+    kept = (dict, type(None))
+    in_config |= {x: None for x in changed if x in learned and not isinstance(block[x], kept)}
     if in_config:
         config = Config().from_disk(path.parent / CONFIG, interpolate=False)
         config["components"][path.name].update(in_config)

@@ -383,3 +383,15 @@ def test_scores_by_rows_alone_have_no_prior_to_leave_out_of(make_checkpoint, tmp
         nlp = made(masked_dir, tmp_path / f"kb{leaves}", model=model, leave_one_out=leaves)
         n.append(n_learned(nlp, monkeypatch))
     assert n[0] == n[1] > 0
+
+
+def test_an_earlier_config_that_says_what_was_learned_says_null_after_another_training(
+    bert_dir, tmp_path
+):
+    nlp = made(bert_dir, tmp_path / "kb", leave_one_out=True)
+    nlp.get_pipe(LINKER).leave_one_out = None  # as a file of an earlier version, trained again
+    nlp.initialize(lambda: make_examples(nlp, TEXTS * 2))
+    nlp.to_disk(tmp_path / "nlp")
+    block = load_config(tmp_path / "nlp" / "config.cfg")["components"][LINKER]
+    assert block["leave_one_out"] is None
+    assert spacy.load(tmp_path / "nlp").get_pipe(LINKER).leave_one_out is False
