@@ -118,13 +118,13 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
     def head_config(self, encoder: Encoder) -> dict[str, Any]:
         return {"filter_size": self.filter_size if self.mode == "two-stage" else 0}
 
-    def place(self, encoder: Model, query: SpanQuery, is_train: bool = True) -> PlacedSpans:
+    def place(self, encoder: Model, query: SpanQuery, is_train: bool) -> PlacedSpans:
         own = None if is_train else self.predict_layout
         layout = own or self.layout or "document"
         return place(encoder, query.docs, query.table, query.of_doc, layout, self.max_pieces)
 
     def fits(self, encoder: Model, query: SpanQuery) -> Array:
-        return self.place(encoder, query).fits
+        return self.place(encoder, query, is_train=False).fits
 
     def score(self, run: EncoderRun, head: Head, query: SpanQuery) -> SpanScores:
         placed = self.place(run.node, query, run.is_train)

@@ -35,11 +35,10 @@ from .class_loss import Targets
 from .confidence import Confidence
 from .model_card import record
 from .saving import SavesEncoderApart
+from .score_names import warn_of_equal_score_names
 
 PUBLISHED_MODES = ("full", "markers")
 """The modes that published classifiers were trained in: of candidate spans, of given spans."""
-_SCORED = ("spans_key", "labels_discard")
-"""Settings that say which annotations are scored."""
 
 
 class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
@@ -324,7 +323,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self._initialize_classes(names, **self._head_config(nlp, get_examples))
         self.limits = self._find_limits(nlp, get_examples)
         self._check_reach()
-        self._check_score_names(nlp)
+        warn_of_equal_score_names(nlp, self)
         record(nlp, self.name, self.limits)
 
     def _check_reach(self) -> None:
@@ -337,31 +336,6 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
                 f"{self.name}: nothing can be learned, because all {gold} gold annotations of the "
                 f"training data are out of reach ({reasons}). Compare the settings with the data."
             )
-
-    def _check_score_names(self, nlp: Language | None) -> None:
-        """Log a warning if an earlier component gives scores of other annotations the same names:
-        of these, ``nlp.evaluate`` has the last."""
-        before: dict[str, Any] = {} if nlp is None else dict(nlp.pipeline)  # not disabled ones
-        mine = _prefix(self.scorer)
-        if mine is None or before.get(self.name) is not self:
-            return
-        for name, other in before.items():
-            if other is self:
-                return
-            if (
-                isinstance(other, ClassifierPipe)
-                and _prefix(other.scorer) == mine
-                and any(self.cfg.get(x) != other.cfg.get(x) for x in _SCORED)
-            ):
-                LOGGER.warning(
-                    "%s and %s give scores the same names, %s_...: nlp.evaluate and spacy train "
-                    "only have those of %s. Set components.%s.scorer.prefix.",
-                    name,
-                    self.name,
-                    mine,
-                    self.name,
-                    self.name,
-                )
 
     def _annotated(self, examples: Iterable[Example]) -> Iterator[Example]:
         """The examples whose references have this component's layer annotated."""
@@ -445,8 +419,3 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     def _check_loaded(self, exclude: Iterable[str]) -> None:
         if not {"cfg", "model"} & set(exclude):
             self._check_classes()
-
-
-def _prefix(scorer: Callable | None) -> str | None:
-    """The prefix of the names of its scores; None if it has no such setting."""
-    return getattr(scorer, "keywords", {}).get("prefix")

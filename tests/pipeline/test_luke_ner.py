@@ -7,6 +7,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
+from thinc.types import Ragged
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.layers.span_network import SpanQuery
@@ -355,3 +356,16 @@ def test_texts_may_be_read_sentence_by_sentence_at_prediction_alone(mode, ner):
     assert np.abs(whole - parts).max() < 1e-5
     assert np.abs(found[None][0] - whole).max() > 1e-3  # in a document the other one is seen
     assert losses[None] == pytest.approx(losses["sentence"])  # training is in documents
+
+
+def test_spans_that_a_prediction_by_sentence_cannot_contain_do_not_fit(ner):
+    for layout, expected in ((None, [True, True]), ("sentence", [True, False])):
+        nlp = ner(predict_layout=layout)
+        nlp.initialize(lambda nlp=nlp: make_examples(nlp))
+        doc = Doc(
+            nlp.vocab,
+            words=["Ada", "sang", ".", "London", "sang", "."],
+            sent_starts=[1, 0, 0, 1, 0, 0],
+        )
+        spans = Ragged(np.asarray([[0, 1], [2, 4]], dtype="i"), np.asarray([2], dtype="i"))
+        assert fits(nlp.get_pipe("luke_ner").model, SpanQuery([doc], spans)).tolist() == expected
