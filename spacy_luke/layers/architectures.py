@@ -62,8 +62,9 @@ def LukeEncoder_v1(
     entity_table: the entity embeddings (most of a model with many entities) are ``trained``; or not
         trained but ``stored``, so that a loaded pipeline reads from its files only the rows it
         needs; or stored in ``half`` precision. May be changed when a pipeline is loaded.
-    max_learn_rate: limit of the learning rate of this encoder and of the layers on it. A higher
-        rate of the config's optimizer is reduced to it, and logged. ``auto``: see
+    max_learn_rate: limit of the learning rate of this encoder, which is the optimizer's times
+        ``learn_rate_factor``. A higher rate of the optimizer is reduced, also for the layers on the
+        encoder, and logged. ``auto``: see
         :meth:`spacy_luke.layers.encoder.EncoderSettings.highest_rate`; null: no limit.
     learn_rate_factor, new_learn_rate_factor, layer_decay, decay_everything: see
         :class:`spacy_luke.layers.shim.LearnRates`; "new" are word shapes and entity labels.

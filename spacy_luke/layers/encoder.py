@@ -193,7 +193,10 @@ def _apply_settings(model: Model, module: Encoder) -> None:
         network.word_embeddings.words.weight.requires_grad_(False)
     rates = shim_of(model).rates = settings.rates
     rates.n_layers = network.config.num_hidden_layers
-    rates.max_rate, rates.owner = settings.highest_rate(network.config), settings.name
+    highest = settings.highest_rate(network.config)
+    # The optimizer's rate is compared with the limit before it is multiplied by this factor.
+    factor = rates.learn_rate_factor or 1.0
+    rates.max_rate, rates.owner = None if highest is None else highest / factor, settings.name
     model.set_dim("nO", network.config.hidden_size, force=True)
     shim_of(model).prepared = True
 

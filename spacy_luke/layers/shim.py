@@ -30,8 +30,8 @@ class LearnRates:
     layer_decay: the factor of layer i of n is ``layer_decay ** (n - i)``, that of embeddings
         ``layer_decay ** (n + 1)``; 1.0 means no decay.
     decay_everything: also apply weight decay (L2) to biases and LayerNorm.
-    max_rate: the maximum learning rate, before all factors; None: no limit. Optimizers without
-        moments (SGD) use rates of another magnitude, and have no limit.
+    max_rate: the maximum learning rate of the optimizer, before all factors; None: no limit.
+        Optimizers without moments (SGD) use rates of another magnitude, and have no limit.
     owner: the encoder's name, for the warning about the limit; empty: no warning.
     """
 

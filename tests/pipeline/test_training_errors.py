@@ -93,6 +93,15 @@ def test_a_rate_that_is_too_high_for_an_encoder_is_limited_for_it_and_its_layers
     assert "0.001 is used" in message
     assert np.allclose(limited, moved(0.001), rtol=0.01)
     assert all(x > 0.02 for x in moved(0.02, max_learn_rate=None))
+    # The limit is of the encoder's own rate: with a factor, the optimizer's may be higher.
+    caplog.clear()
+    encoder, layers = moved(0.005, max_learn_rate=0.001, learn_rate_factor=0.2)
+    assert 0.0005 < encoder < 0.004 and 0.005 < layers < 0.02
+    assert not any("learning rate" in x for x in caplog.messages)
+    assert moved(0.01, max_learn_rate=0.001, learn_rate_factor=0.2) == pytest.approx(
+        (encoder, layers), rel=0.01
+    )
+    assert any("0.005 is used" in x for x in caplog.messages)
 
 
 def test_the_limit_goes_by_the_size_of_the_network():
