@@ -1,9 +1,11 @@
 """One table of NER's rows on all sets, from what ``ner_modes`` found.
 
     python -m benchmarks.ner_table benchmarks/results/ner.jsonl --train-limit 1000
+    python -m benchmarks.ner_table benchmarks/results/ner.jsonl --overview
 
 Runs with all training documents, or with the first so many; of a row's settings those that
-``benchmarks.chosen`` chooses. The last column is the paired bootstrap over documents.
+``benchmarks.chosen`` chooses. The last column is the paired bootstrap over documents. The overview
+has a line per set and size, with the test F1 of all rows.
 """
 
 import argparse
@@ -21,7 +23,7 @@ from .datasets import DATA_SETS
 from .markdown import markdown, spread
 from .rows import ROWS
 
-OURS = "two-stage"
+OURS, BASELINE = "two-stage", "token"
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -29,17 +31,14 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("results", nargs="+", type=Path)
     p.add_argument("--train-limit", type=int, default=0, help="training documents; 0: all")
     p.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
+    p.add_argument("--overview", action="store_true", help="all sizes, F1 alone")
     p.add_argument("--samples", type=int, default=10_000, help="of the bootstrap")
     return p.parse_args(argv)
 
 
 def lines(data: str, rows: Rows, wanted: Sequence[str], samples: int) -> Iterator[dict[str, Any]]:
     for row in [x for x in wanted if x in rows]:
-        runs, gain = rows[row], "-"
-        n_docs = runs[0]["n_docs"]
-        if row != OURS and len(runs) == len(rows.get(OURS, ())):
-            pair = (counts(runs, n_docs), counts(rows[OURS], n_docs))
-            gain = str(paired_bootstrap(*pair, samples))
+        runs = rows[row]
         flat = pd.json_normalize(list(runs), max_level=1)
         yield {
             "set": data,
@@ -49,26 +48,58 @@ def lines(data: str, rows: Rows, wanted: Sequence[str], samples: int) -> Iterato
             "without bias": spread(flat["test_raw.f"]),
             "test P / R": f"{flat['test.p'].mean():.1f} / {flat['test.r'].mean():.1f}",
             "dev F1": spread(flat["dev.f"]),
+            # How many entities are among the spans that a row scores.
+            "recall of candidates": (
+                "-" if row in ("token", "ner") else f"{flat['recall_test'].mean():.1f}"
+            ),
             "train CPU s": f"{flat['train_cpu_seconds'].mean():,.0f}",
-            f"{OURS} is higher by": gain,
+            f"{OURS} is higher by": gain(rows, row, samples),
         }
+
+
+def gain(rows: Rows, row: str, samples: int) -> str:
+    """Of two-stage over another row, where both have as many seeds."""
+    if row == OURS or len(rows.get(row, ())) != len(rows.get(OURS, ())):
+        return "-"
+    n_docs = rows[row][0]["n_docs"]
+    pair = (counts(rows[row], n_docs), counts(rows[OURS], n_docs))
+    return str(paired_bootstrap(*pair, samples))
+
+
+def overview(
+    found: dict[int, dict[str, Rows]], wanted: Sequence[str], samples: int
+) -> Iterator[dict[str, str]]:
+    """found: training documents, 0 for all -> data set -> row -> runs."""
+    for size in sorted(found, key=lambda x: x or sys.maxsize):
+        for data, rows in found[size].items():
+            scores = {
+                row: spread(run["test"]["f"] for run in rows[row]) if row in rows else ""
+                for row in wanted
+            }
+            first = {"sentences": f"{size:,}" if size else "all", "set": data}
+            last = {f"{OURS} - {BASELINE}": gain(rows, BASELINE, samples) if OURS in rows else ""}
+            yield {**first, **scores, **last}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
-    records = results.read(args.results)
-    kept = [
-        x
-        for x in records
-        if x["kind"] == "run" and x["settings"].get("train_limit", 0) == args.train_limit
-    ]
-    found = chosen_runs(kept)
-    table = [
-        line
-        for data in DATA_SETS
-        if data in found
-        for line in lines(data, found[data], args.rows, args.samples)
-    ]
+    by_size: dict[int, list[results.Record]] = {}
+    for record in results.read(args.results):
+        if record["kind"] == "run":
+            by_size.setdefault(record["settings"].get("train_limit", 0), []).append(record)
+    found: dict[int, dict[str, Rows]] = {}
+    for size, records in by_size.items():
+        runs = chosen_runs(records)
+        found[size] = {data: runs[data] for data in DATA_SETS if data in runs}
+    if args.overview:
+        table = list(overview(found, args.rows, args.samples))
+    else:
+        sets = found.get(args.train_limit, {})
+        table = [
+            line
+            for data, rows in sets.items()
+            for line in lines(data, rows, args.rows, args.samples)
+        ]
     print(markdown(pd.DataFrame(table)))
     return 0
 

@@ -156,15 +156,17 @@ def open_temporary(write: Callable[[Path], object]) -> Store:
 
 
 def check_replaceable(folder: Path, layout: Layout = KNOWLEDGE_BASE) -> None:
-    """Raise KnowledgeBaseError if there is anything else in a folder than what its layout may
-    contain: writing replaces the folder."""
-    names = [x.name for x in folder.iterdir()] if folder.is_dir() else []
+    """Raise KnowledgeBaseError if a folder is not empty, and lacks the file ``layout.meta`` or has
+    anything else than what its layout may contain: writing replaces the folder."""
+    names = sorted(x.name for x in folder.iterdir()) if folder.is_dir() else []
     own = (layout.meta, *layout.own)
     others = [x for x in names if not x.endswith(".npy") and x not in own]
+    if names and layout.meta not in names:
+        others = others or names  # arrays of something else
     if others or (folder.exists() and not folder.is_dir()):
         raise KnowledgeBaseError(
             f"{folder} exists and is not a {layout.what}"
-            + (f": it contains {sorted(others)[0]}" if others else "")
+            + (f": it contains {others[0]}" if others else "")
             + ". Choose another folder."
         )
 

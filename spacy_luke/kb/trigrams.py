@@ -36,7 +36,8 @@ class TrigramIndex:
             and at least one is read; the others are expected to occur equally often.
         """
         wanted, _ = trigrams([text])
-        slots = np.searchsorted(self._codes, wanted)
+        # One that is not indexed has the slot of the next, which may be wanted itself.
+        slots = np.unique(np.searchsorted(self._codes, wanted))
         slots = slots[slots < len(self._codes)]
         slots = slots[np.isin(self._codes[slots], wanted)]
         if not len(slots):

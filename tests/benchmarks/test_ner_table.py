@@ -15,6 +15,7 @@ def record(row, seed, right, data="ai", **settings):
         "kind": "run", "data": data, "row": row, "seed": seed, "n_docs": 2, "labels": ["A"],
         "settings": {"learn_rate": 2e-4, **settings}, "train_cpu_seconds": 1234.0,
         "dev": scores, "test": scores, "test_raw": scores,
+        "recall_test": 97.5,
         "gold": GOLD, "predicted": GOLD[:right],
     }  # fmt: skip
 
@@ -49,3 +50,13 @@ def test_other_sizes_are_apart(path, capsys):
     (token,) = shown(capsys, path, "--train-limit", 100)
     assert token.startswith("| ai | token | 1 | 75.0 |")
     assert len(shown(capsys, path, "--rows", "ner")) == 1
+
+
+def test_the_overview_has_a_line_per_set_and_size(path, capsys):
+    small, wnut, ai = shown(capsys, path, "--overview", "--samples", 200)
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in (small, wnut, ai)]
+    assert [x[:3] for x in cells] == [
+        ["100", "ai", "75.0"], ["all", "wnut17", "50.0"], ["all", "ai", "50.0 ± 0.0"]
+    ]  # fmt: skip
+    assert [x[-2:] for x in cells[:2]] == [["", ""], ["", ""]]
+    assert cells[2][-2:] == ["100.0 ± 0.0", "+33.3 [+0.0, +50.0]"]

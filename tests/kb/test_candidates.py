@@ -141,6 +141,15 @@ def test_one_text_is_not_taken_for_a_list_of_letters(kb):
         kb.candidates("Paris")
 
 
+def test_a_trigram_that_is_not_indexed_does_not_count_for_the_next(tmp_path):
+    """Shared with "ebdcee": "dce" by the first, "bdc" by the second, which is longer. "ebd" is not
+    indexed; its place is that of a trigram that both the second and the mention have."""
+    build(tmp_path / "kb", [{"id": x, "name": x} for x in ("dcec", "bdcddc")])
+    kb = MappedKB.open(tmp_path / "kb", Vocab())
+    settings = CandidateSettings(shortlist=1, min_likeness=0.5)
+    assert [x for x, _ in found(kb, "ebdcee", settings)] == ["dcec"]
+
+
 def test_one_entity_with_all_of_the_most_similar_aliases_does_not_hide_others(tmp_path):
     many = [f"the house of mr {letter}{other}" for letter in "abcdefghij" for other in "klmnopqrst"]
     records = [{"id": 1, "name": many[0], "aliases": many}, {"id": 2, "name": "house of x"}]

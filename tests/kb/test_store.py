@@ -83,6 +83,15 @@ def test_nothing_but_a_knowledge_base_is_replaced(kb, tmp_path, kind):
     assert len(list(tmp_path.rglob("notes.txt"))) == (kind == "folder")
 
 
+def test_arrays_of_something_else_are_not_replaced(kb, tmp_path):
+    np.save(tmp_path / "embeddings.npy", np.ones(3))
+    with pytest.raises(KnowledgeBaseError, match=r"knowledge base: it contains embeddings\.npy"):
+        kb.to_disk(tmp_path)
+    with pytest.raises(KnowledgeBaseError, match="is not a knowledge base"):
+        build(tmp_path, [])
+    assert contents(tmp_path).keys() == {"embeddings.npy"}
+
+
 def test_bytes_have_everything(kb, tmp_path):
     again = MappedKB(Vocab()).from_bytes(kb.to_bytes())
     assert again.entity("Q1") == kb.entity("Q1") and found(again, "Paris") == found(kb, "Paris")
