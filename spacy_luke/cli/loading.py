@@ -175,10 +175,11 @@ def answers_questions(nlp: Language) -> list[str]:
 
 def preset_gold(examples: Iterable[Example], nlp: Language) -> None:
     """Copy gold entities, and gold spans of consumed groups, to predicted documents. Their links
-    are copied only if a component needs them, because it merges entities. Logs a warning for those
-    that do not align with tokens."""
+    are copied only if a component needs them, because it merges entities, and none would keep them
+    as its own answers. Logs a warning for those that do not align with tokens."""
     groups, counts = sorted(consumed_groups(nlp)), PresetCounts()
     links = any(_merges_entities(nlp, name) for name in nlp.pipe_names)
+    links = links and not any(_keeps_links(nlp, name) for name in nlp.pipe_names)
     for example in examples:
         counts.docs += 1
         preset_entities(example, counts, links)
@@ -191,6 +192,12 @@ def _merges_entities(nlp: Language, name: str) -> bool:
     """Whether a component takes mentions with one ``kb_id_`` as one entity."""
     completes = "doc._.completions" in nlp.get_pipe_meta(name).assigns
     return completes or bool(_settings(nlp.get_pipe(name)).get("merge_entities"))
+
+
+def _keeps_links(nlp: Language, name: str) -> bool:
+    """Whether a linker leaves the links that mentions have."""
+    links = "token.ent_kb_id" in nlp.get_pipe_meta(name).assigns
+    return links and not _settings(nlp.get_pipe(name)).get("overwrite", True)
 
 
 def _settings(pipe: Any) -> dict[str, Any]:

@@ -25,6 +25,8 @@ LEAST_PRIOR = 1e-3
 LIKENESS_POWER = 30.0
 """A candidate by a similar alias loses as if its prior were multiplied with this power of the
 likeness: 0.9 costs as much as a prior of 0.04."""
+_ROUNDING = 1e-3
+"""By what a sum of probabilities may exceed 1."""
 TYPE_BONUS = 2.0
 """What agreement of types adds to a logit."""
 
@@ -76,7 +78,8 @@ def find_candidates(
                     f"{len(part)}. It must return those of every mention, which may be none."
                 )
             found += of_part
-    by_row = [_by_row(kb, candidates) for candidates in found]
+    strangers: list[str] = []
+    by_row = [_by_row(kb, candidates, strangers) for candidates in found]
     unequal = [
         i for i, own in enumerate(by_row) if not any(x.likeness == 1.0 for x in own.values())
     ]
@@ -94,17 +97,29 @@ def find_candidates(
             len(unknown),
             unknown[0],
         )
+    if strangers:
+        LOGGER.warning(
+            "The function that gets candidates returned %d that are not in the knowledge base (the "
+            "first: %r). They are left out.",
+            len(strangers),
+            strangers[0],
+        )
     return results
 
 
-def _by_row(kb: MappedKB, found: Iterable[Candidate]) -> dict[int, LinkCandidate]:
+def _by_row(
+    kb: MappedKB, found: Iterable[Candidate], strangers: list[str]
+) -> dict[int, LinkCandidate]:
+    """The ids of candidates that do not exist are added to ``strangers``."""
     candidates: dict[int, LinkCandidate] = {}
     for candidate in found:
         row = kb.tables.ids.find(candidate.entity_)
-        if row is not None and row not in candidates:
+        if row is None:
+            strangers.append(candidate.entity_)
+        elif row not in candidates:
             # Candidates of other generators have a prior alone.
             prior = getattr(candidate, "prior", candidate.prior_prob)
-            if not np.isfinite(prior):
+            if not 0 <= prior <= 1 + _ROUNDING:
                 raise InputError(
                     f"The prior of the candidate {candidate.entity_!r} is {prior}. The function "
                     "that gets candidates must give a probability."

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..kb.text_table import TextTable
-from ..ties import likeliest
+from ..ties import levels, likeliest
 from .confidence import Confidence
 
 Array = np.ndarray
@@ -27,9 +27,11 @@ def ranked(
     of_label = np.zeros(logits.shape, dtype=np.int64)
     scores = confidence.scores(of_label, exp / exp.sum(-1, keepdims=True))
     accepted, best = confidence.accepts(of_label, scores), likeliest(logits)
+    of_mention = np.repeat(np.arange(len(rows)), rows.shape[1])
+    order_of = levels(logits[:, 1:].ravel(), of_mention).reshape(rows.shape)
     for i, own in enumerate(rows):
-        # Equal scores in the order of candidates, but the best (see ties.py) first.
-        order = np.argsort(-scores[i, 1 : 1 + np.count_nonzero(own >= 0)], kind="stable")
+        # Equal ones (see ties.py) in the order of candidates, the best first.
+        order = np.argsort(-order_of[i, : np.count_nonzero(own >= 0)], kind="stable")
         if best[i]:
             order = np.append(best[i] - 1, order[order != best[i] - 1])
         candidates = [(ids[int(own[j])], float(scores[i, 1 + j])) for j in order.tolist()]

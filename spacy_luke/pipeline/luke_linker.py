@@ -20,7 +20,7 @@ from thinc.api import Config, Model
 from ..annotations.attributes import require
 from ..annotations.candidates import set_candidates
 from ..errors import ConfigError
-from ..kb.entity import NIL
+from ..kb.entity import NIL, Entity
 from ..kb.knowledge_base import MappedKB
 from ..layers.candidate_scorer import CandidateQuery, CandidateScorer, load_row_logits, only_rows
 from ..layers.given_spans import ClassScores
@@ -228,6 +228,11 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     def set_kb(self, kb_loader: KBLoader) -> None:
         """Use another knowledge base; nothing is trained again."""
         self.kb = self._checked(kb_loader(self.vocab))
+
+    def edit_kb(self, add: Iterable[Entity] = (), remove: Iterable[str] = ()) -> None:
+        """Add, change (if their id exists) or remove entities; nothing is trained again. See
+        :meth:`spacy_luke.kb.knowledge_base.MappedKB.edited`."""
+        self.kb = self.kb.edited(add, remove)
 
     def _checked(self, kb: KnowledgeBase) -> MappedKB:
         if not isinstance(kb, MappedKB):

@@ -38,14 +38,17 @@ class Trial:
         """Decode with the present settings. predictions: those of the trial by default."""
         docs = [doc for batch in self.batches for doc in batch]
         before = [doc.to_array(_ENTITY_ATTRIBUTES) for doc in docs]
+        groups = [{key: group.copy() for key, group in doc.spans.items()} for doc in docs]
         try:
             for batch, prediction in zip(self.batches, predictions or self.predictions):
                 self.pipe.set_annotations(batch, prediction)
             answers = self.pipe.answers(self.examples)
         finally:
-            # The entities of one trial would change the results of the next.
-            for doc, values in zip(docs, before):
+            # The entities, spans and links of one trial would change the results of the next.
+            for doc, values, spans in zip(docs, before, groups):
                 doc.from_array(_ENTITY_ATTRIBUTES, values)  # type: ignore[arg-type]
+                doc.spans.clear()
+                doc.spans.update(spans)
         # Other labels are those of other components, or implied (ancestors of types).
         labels = set(self.pipe.answer_labels)
         return Answers(

@@ -10,7 +10,7 @@ from spacy.kb import InMemoryLookupKB
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_luke.errors import ConfigError, InputError
-from spacy_luke.kb.entity import Entity
+from spacy_luke.kb.entity import NOT_GIVEN, Entity
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.layers.encoder_run import EncoderRun
 from spacy_luke.layers.task_layer import encoder_below
@@ -18,7 +18,10 @@ from spacy_luke.layers.text_vectors import text_vectors
 from spacy_luke.layers.token_vectors import encode_pieces
 from spacy_luke.model.candidate_head import NAME_SHARE
 from spacy_luke.pipeline import entity_task
+from spacy_luke.pipeline.confidence import Confidence
 from spacy_luke.pipeline.entity_vectors import find_encoder, make_name_vectors, make_vectors
+from spacy_luke.pipeline.link_scores import ranked
+from spacy_luke.pipeline.trial import Trial
 from tests.kb.conftest import build
 from tests.pipeline.linker_data import (
     RECORDS,
@@ -195,12 +198,27 @@ def test_agreement_of_types_counts(nlp):
             [[SimpleNamespace(entity_="ada", prior_prob=float("nan"))], []],
             "The prior of the candidate 'ada' is nan",
         ),
+        (
+            [[SimpleNamespace(entity_="ada", prior_prob=2.0)], []],
+            "The prior of the candidate 'ada' is 2.0",
+        ),
     ],
 )
 def test_what_a_function_returns_is_checked(nlp, found, message):
     nlp.get_pipe("luke_linker").get_candidates_batch = lambda kb, mentions: found
     with pytest.raises(InputError, match=message):
         nlp(make_docs(nlp, TEXTS[:1])[0])
+
+
+def test_candidates_that_the_knowledge_base_lacks_are_counted(nlp, caplog):
+    def candidates(kb, mention):
+        return [SimpleNamespace(entity_=x, prior_prob=0.5) for x in ("unheard", "ada")]
+
+    nlp.get_pipe("luke_linker").get_candidates = candidates
+    doc = nlp(make_docs(nlp, TEXTS[:1])[0])
+    assert [x for x, _ in doc.ents[0]._.candidates] == ["ada"]
+    (message,) = [x for x in caplog.messages if "unheard" in x]
+    assert "returned 2 that are not in the knowledge base (the first: 'unheard')" in message
 
 
 def test_vectors_are_made_by_the_encoder_of_the_linker(nlp, luke_dir):
@@ -320,6 +338,18 @@ def test_another_knowledge_base_needs_no_training(nlp, tmp_path):
     assert [links(doc) for doc in linked(nlp)] == before
 
 
+def test_entities_are_changed_by_one_call(nlp):
+    before = [links(doc) for doc in linked(nlp)]
+    pipe = nlp.get_pipe("luke_linker")
+    old = pipe.kb
+    pipe.edit_kb(add=[Entity("new", "Japan", {"Japan": NOT_GIVEN})], remove=["city", "band"])
+    doc = nlp(make_docs(nlp, TEXTS[:1])[0])
+    tokyo, japan = (dict(ent._.candidates) for ent in doc.ents)
+    assert not tokyo.keys() & {"city", "band"} and list(japan) == ["new"]
+    pipe.set_kb(lambda vocab: old)
+    assert [links(doc) for doc in linked(nlp)] == before
+
+
 def test_names_that_are_written_differently_are_found_by_their_vectors(nlp):
     pipe = nlp.get_pipe("luke_linker")
     text = ("the capital of France sang", [(1, 4, "")])
@@ -429,3 +459,29 @@ def test_the_text_of_entities_can_be_changed(nlp, bert_dir, tmp_path):
     after = [x._.candidates for x in linked(nlp)[0].ents]
     other = make_linker(bert_dir, tmp_path / "other", entity_text="name")
     assert after == [x._.candidates for x in linked(other)[0].ents] != before
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_trials_of_settings_are_independent(bert_dir, tmp_path, overwrite):
+    """Of a spans group, too: the links of one trial would stay in the next."""
+    nlp = make_linker(bert_dir, tmp_path / "kb", spans_key="sc", overwrite=overwrite)
+    examples = make_examples(nlp)
+    for doc in (doc for eg in examples for doc in (eg.x, eg.y)):
+        doc.spans["sc"] = list(doc.ents)
+    trial = Trial(nlp, "luke_linker", examples)
+    found = []
+    for bias in (-1000.0, 1000.0, -1000.0):
+        trial.set(nil_bias=bias)
+        found.append([(x.label, x.right) for x in trial.answers().found])
+    assert found[0] == found[2] == [] and len(found[1]) > 3
+
+
+def test_equal_candidates_are_in_their_order_whatever_rounding_changes():
+    """Of those behind the best, too, and if the best is "NIL"."""
+    ids = ["a", "b", "c", "d"]
+    rows = np.array([[0, 1, 2, 3], [0, 1, 2, -1]])
+    logits = np.array([[0.0, 1.0, 0.5, 0.5 + 1e-6, 2.0], [9.0, 1.0, 1.0 + 1e-6, 1.0, -np.inf]])
+    confidence = Confidence([""], 0.0, {}, None)
+    first, second = ranked(logits, rows, ids, confidence, 0.0)
+    assert first[0] and [x for x, _ in first[1]] == ["d", "a", "b", "c"]
+    assert not second[0] and [x for x, _ in second[1]] == ["a", "b", "c"]

@@ -4,6 +4,7 @@ import pytest
 from spacy.training import Example
 
 from spacy_luke.cli.evaluate import evaluate
+from spacy_luke.cli.loading import preset_gold
 from spacy_luke.cli.pages.links import ShownCandidate, show_links
 from spacy_luke.cli.pages.page import make_page
 from spacy_luke.cli.pages.render import render
@@ -77,3 +78,18 @@ def test_commands_do_not_give_gold_links_to_the_linker(bert_dir, tmp_path):
     nlp.get_pipe("luke_linker").cfg.update(nil_bias=-1000.0, overwrite=False)
     scores = evaluate(nlp, plain_examples(nlp))
     assert scores["gold_nel_micro_f"] == 0.0 and scores["gold_nel_nil_r"] == 1.0
+
+
+def test_gold_links_for_merged_entities_are_not_answers_of_a_linker_that_keeps_links(
+    bert_dir, tmp_path
+):
+    nlp = linker(bert_dir, tmp_path)
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    scorer = {"@architectures": "spacy-luke.PairScorer.v1", "mode": "probe", "encoder": encoder}
+    nlp.add_pipe("luke_relation", config={"model": scorer, "merge_entities": True})
+    pipe = nlp.get_pipe("luke_linker")
+    for overwrite, links in ((True, True), (False, False)):
+        pipe.cfg["overwrite"] = overwrite
+        examples = plain_examples(nlp)
+        preset_gold(examples, nlp)
+        assert any(ent.kb_id_ for eg in examples for ent in eg.predicted.ents) is links
