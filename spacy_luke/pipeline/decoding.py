@@ -30,6 +30,9 @@ def decode(
     largest logits if none of their tokens is taken (the published procedure); ties go to the
     earlier, then to the shorter span. blocked: (n_tokens,) tokens no entity may cover, in flat
     mode.
+
+    A least score is applied last: a span that does not reach it still takes its tokens. So a higher
+    one only removes entities, and those that are written are among those that it was chosen on.
     """
     logits = np.array(logits, dtype=np.float64)
     if not len(logits) or logits.shape[1] < 2:
@@ -41,7 +44,7 @@ def decode(
     peak = logits.max(-1, keepdims=True)
     probability = np.exp(top - peak[:, 0]) / np.exp(logits - peak).sum(-1)
     scores = confidence.scores(best, probability)
-    rows = np.flatnonzero((top > logits[:, -1] + TOLERANCE) & confidence.accepts(best, scores))
+    rows = np.flatnonzero(top > logits[:, -1] + TOLERANCE)
     if flat:
         order = rows[np.lexsort((ends[rows], starts[rows], -levels(top[rows], of_doc[rows])))]
         rows = order[select_disjoint(starts[order], ends[order], blocked)]
@@ -49,6 +52,7 @@ def decode(
     if len(rows):  # a suggester may propose a span twice
         repeated = (np.diff(starts[rows]) == 0) & (np.diff(ends[rows]) == 0)
         rows = rows[np.concatenate([[True], ~repeated])]
+    rows = rows[confidence.accepts(best[rows], scores[rows])]
     return rows, best[rows], scores[rows]
 
 

@@ -15,6 +15,8 @@ Array = np.ndarray
 _PRIOR = 10.0
 """Answers that are right as often as their scores say, added to those that were counted: the
 precision of a few answers is mostly chance."""
+_MARGIN = 0.02
+"""The same answer may have a slightly lower score in another batch."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def choose_thresholds(
 
     answers: with calibrated scores, all that have at least the score ``least``. labels: of the
     component. No threshold is below ``least``, because nothing is known of what it would accept.
+    For a wanted precision, none is much below both that and the lowest score.
     """
     if not goal.each_label:
         value = _choose(answers.found, answers.n_gold.total(), goal, least)
@@ -96,12 +99,19 @@ def _choose(answers: Sequence[Answer], n_gold: int, goal: Goal, least: float) ->
     else:
         f = np.where(separates, 2 * right / (n + max(n_gold, 1)), -1.0)
         best = np.flatnonzero(f == f.max(initial=0.0))[-1:]
-    return _below(scores, int(best[0]), least) if len(best) else None
+    if not len(best):
+        return None
+    last = int(best[0])
+    lowest = least
+    if goal.precision is not None:
+        # Of scores below the lowest, only those that promise the wanted precision would keep it.
+        lowest = max(least, min(scores[-1], goal.precision) - _MARGIN)
+    return _below(scores, last, lowest)
 
 
-def _below(scores: Array, last: int, least: float) -> float:
+def _below(scores: Array, last: int, lowest: float) -> float:
     """A threshold between the last accepted score and the next. Where all are accepted, the next
-    may be just below ``least``; 0 if that is 0."""
-    following = scores[last + 1] if last + 1 < len(scores) else least
+    may be just below ``lowest``; 0 if that is 0."""
+    following = scores[last + 1] if last + 1 < len(scores) else lowest
     # As many digits as JSON keeps, so that a saved pipeline gives the same answers.
     return round(float((scores[last] + following) / 2), 8) if following else 0.0

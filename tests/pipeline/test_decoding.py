@@ -72,6 +72,26 @@ def test_threshold_is_on_the_probability_of_the_label():
     assert len(decode(logits, *bounds, 0.0, least(expected + 0.01), flat=True)[1]) == 0
 
 
+@given(st.integers(0, 2**32 - 1), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_higher_thresholds_only_remove_spans(seed, flat):
+    """What is written with a threshold is among what it was chosen on."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 2, (30, 3))
+    starts = rng.integers(0, 12, 30)
+    candidates = logits, starts, starts + rng.integers(1, 5, 30), np.zeros(30, dtype=np.int64), 0.0
+    rows, classes, scores = decode(*candidates, ANY, flat)
+    for thresholds in ({"A": 0.8}, {"B": None}, {"A": 0.6, "B": 0.9}):
+        kept = decode(*candidates, Confidence(["A", "B"], 0.0, thresholds, None), flat)
+        limits = [thresholds.get(x, 0.0) for x in ("A", "B")]
+        expected = [
+            row
+            for row, label, score in zip(rows, classes, scores)
+            if limits[label] is not None and score >= limits[label]
+        ]
+        assert kept[0].tolist() == expected
+
+
 def test_no_candidates_give_no_spans():
     nothing = np.zeros(0, dtype=np.int64)
     assert len(decode(np.zeros((0, 3)), nothing, nothing, nothing, 0.0, ANY, flat=True)[1]) == 0

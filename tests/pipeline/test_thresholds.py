@@ -48,9 +48,9 @@ def test_a_wanted_precision_has_the_most_recall_and_a_wanted_recall_the_most_pre
 def test_no_threshold_accepts_what_was_not_seen():
     """Answers below the least score were left out, and most are wrong."""
     sure = answers([("A", 0.99, True)] * 20, {"A": 20, "B": 20})
-    for goal in (Goal(), Goal(precision=0.9), Goal(recall=0.5)):
+    for goal, lowest in ((Goal(), 0.01), (Goal(precision=0.9), 0.88), (Goal(recall=0.5), 0.01)):
         chosen = choose(sure, goal, least=0.01)
-        assert chosen.threshold == pytest.approx(0.5)
+        assert chosen.threshold == pytest.approx((0.99 + lowest) / 2)
     chosen = choose(sure, Goal(recall=0.9, each_label=True), least=0.01)
     assert chosen.by_label == {"A": pytest.approx(0.5), "B": 0.01}  # B: all that was seen
     assert chosen.unreached == ["B"] and chosen.threshold == 0.01
@@ -61,7 +61,17 @@ def test_few_right_answers_do_not_promise_a_precision_that_their_scores_deny():
     lucky = answers([("A", 0.5, True)] * 3, {"A": 3})
     assert choose(lucky, Goal(precision=0.9)) is None
     sure = answers([("A", 0.95, True)] * 3, {"A": 3})
-    assert choose(sure, Goal(precision=0.9)).threshold == 0.0
+    assert choose(sure, Goal(precision=0.9)).threshold == pytest.approx(0.915)
+
+
+def test_scores_below_the_lowest_that_was_seen_do_not_count_as_precise():
+    for rare, threshold in ((0.97, 0.95), (0.95, 0.94)):
+        found = answers([("A", rare, True)] * 2 + [("B", 0.4, False)] * 9, {"A": 2, "B": 9})
+        chosen = choose(found, Goal(precision=0.95, each_label=True))
+        assert chosen.by_label == {"A": pytest.approx(threshold), "B": None}
+    # Where low scores turned out to be right, they are accepted.
+    low = answers([("A", 0.98, True)] * 900 + [("A", 0.4, True)] * 9, {"A": 909})
+    assert choose(low, Goal(precision=0.9)).threshold == pytest.approx(0.39)
 
 
 def test_equal_scores_are_not_separated():
@@ -84,7 +94,7 @@ def test_every_label_has_its_own_threshold_and_labels_that_cannot_reach_it_are_n
 def test_labels_without_answers_are_not_forgotten():
     found = answers([("A", 0.9, True)] * 50, {"A": 50, "B": 5})
     chosen = choose(found, Goal(precision=0.9, each_label=True), ["A", "B", "C"])
-    assert chosen.by_label == {"A": 0.0, "B": None, "C": None}
+    assert chosen.by_label == {"A": pytest.approx(0.89), "B": None, "C": None}
     assert chosen.unreached == ["B", "C"]
     chosen = choose(found, Goal(recall=0.9, each_label=True), ["A", "B", "C"])
     assert chosen.by_label == {"A": 0.0, "B": 0.0, "C": 0.0} and chosen.unreached == ["B"]
