@@ -6,7 +6,7 @@ the size of the corpus. This callback counts the batches of one epoch and sets t
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,23 +17,32 @@ from wasabi import msg
 
 from ..errors import ConfigError, CorpusError
 
+_MOST_EPOCHS = 1000
+"""Of a training that the words of its corpus would make longer."""
+_FEW_STEPS = 100
+"""Fewer hardly teach anything."""
+_COUNTED, _MOST_DRAWS = 200, 20
+"""Batches that are counted, and passes over the corpus for that: a batcher may draw."""
+
 
 @dataclass(frozen=True)
 class Epoch:
-    """Documents, batches and words of one pass over the training corpus."""
+    """Documents, batches and words of one pass over the training corpus, batches in the mean."""
 
     docs: int
-    batches: int
+    batches: float
     words: int
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps of the training, of its warm-up, and between evaluations. reason: shown to the user."""
+    """Steps of the training, of its warm-up, and between evaluations. last: the last step that can
+    be evaluated. reason: shown to the user."""
 
     steps: int
     warmup_steps: int
     eval_frequency: int
+    last: int
     reason: str
 
 
@@ -43,20 +52,23 @@ def make_plan_training(
 ) -> Callable[[Language], Language]:
     """For ``[initialize.after_init]``: choose the steps of a training by the size of its corpus.
 
-    A training reads at least ``words`` words and makes at least ``epochs`` passes, so a small
-    corpus is read many times and a large corpus a few times. The batches of ``[training.batcher]``
-    are counted, so the result accounts for the batch size.
+    A training reads at least ``words`` words (but the corpus at most 1,000 times) and makes at
+    least ``epochs`` passes, so a small corpus is read many times and a large corpus a few times.
+    The batches of ``[training.batcher]`` are counted, in several passes if they are few, because a
+    batcher may draw; so the result accounts for the batch size.
 
     Only settings that are 0 are set: ``max_steps`` (not if ``max_epochs`` is set, which then
-    decides), ``eval_frequency``, and ``total_steps`` and ``warmup_steps`` of
-    ``optimizer.learn_rate``. The choice is printed, and saved in the pipeline's ``config.cfg``.
+    decides; ``total_steps``, if that is set), ``eval_frequency``, and ``total_steps`` and
+    ``warmup_steps`` of ``optimizer.learn_rate``. The choice is printed, and saved in the pipeline's
+    ``config.cfg``. What cannot work with it is warned of: an evaluation after the last step, a
+    warm-up that does not end, and a training of a few steps.
 
     words, epochs: least number of words, and of passes over the corpus.
     warmup: share of the steps in which the learning rate rises. Not used if ``total_steps`` is set.
     evaluations: number of evaluations in the training.
 
-    Raises ConfigError for invalid values, and if the corpus is streamed (``max_epochs = -1``) and
-    ``max_steps`` is not set; CorpusError if the corpus has no batches.
+    Raises ConfigError for invalid values, also of ``[training]``, and if the corpus is streamed
+    (``max_epochs = -1``) and ``max_steps`` is not set; CorpusError if the corpus has no batches.
     """
     if not (words >= 0 and epochs >= 0 and words + epochs > 0):
         raise ConfigError(
@@ -70,11 +82,16 @@ def make_plan_training(
 
     def plan_training(nlp: Language) -> Language:
         training = nlp.config["training"]
+        for name in ("max_steps", "eval_frequency"):
+            if training[name] < 0:
+                raise ConfigError(f"[training] {name} is {training[name]}; it cannot be negative.")
         if not open_settings(training):
             return nlp
         plan = make_plan(nlp, words, epochs, warmup, evaluations)
         chosen = fill_in(training, plan)
         msg.info(f"Training plan: {plan.reason}. Chosen: {chosen}.")
+        for warning in unsuited(training, plan):
+            msg.warn(f"Training plan: {warning}")
         return nlp
 
     return plan_training
@@ -85,8 +102,7 @@ def open_settings(training: dict[str, Any]) -> list[str]:
     names = [name for name in ("max_steps", "eval_frequency") if not training[name]]
     if training["max_epochs"] > 0 and "max_steps" in names:
         names.remove("max_steps")
-    schedule = training["optimizer"].get("learn_rate")
-    if isinstance(schedule, dict) and schedule.get("total_steps") == 0:
+    if _schedule(training).get("total_steps") == 0:
         names.append("total_steps")
     return names
 
@@ -105,25 +121,54 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
         steps, reason = max_steps, f"{max_steps:,} steps, as set"
     else:
         epoch = count_epoch(nlp)
-        epoch_end = max_epochs * epoch.batches if max_epochs else math.inf
+        epoch_end = round(max_epochs * epoch.batches) if max_epochs else math.inf
+        total_steps = _schedule(training).get("total_steps")
         if max_steps and max_steps <= epoch_end:
             steps, rule = max_steps, "as set"
         elif max_epochs:
-            steps, rule = max_epochs * epoch.batches, f"max_epochs is {max_epochs}"
+            steps, rule = int(epoch_end), f"max_epochs is {max_epochs}"
             last = steps - 1  # spaCy counts steps from 0
+        elif total_steps:
+            steps, rule = total_steps, "total_steps of the learning rate"
         else:
-            least = math.ceil(max(epochs, words / epoch.words) * epoch.batches)
+            passes = max(epochs, min(words / epoch.words, _MOST_EPOCHS))
+            least = math.ceil(passes * epoch.batches)
             every = math.ceil(least / evaluations)
             steps = every * math.ceil(least / every)  # a multiple: the last step is evaluated
             rule = f"at least {words:,} words and {epochs:g} epochs"
         passes = steps / epoch.batches
         n_epochs = f"{passes:,.0f}" if passes >= 10 else f"{passes:.2g}"
         reason = (
-            f"{epoch.docs:,} documents of {epoch.words:,} words are {epoch.batches:,} batches per "
-            f"epoch. {steps:,} steps, {n_epochs} epochs ({rule})"
+            f"{epoch.docs:,} documents of {epoch.words:,} words are {epoch.batches:,.0f} batches "
+            f"per epoch. {steps:,} steps, {n_epochs} epochs ({rule})"
         )
-    every = frequency(last or steps, evaluations)
-    return Plan(steps, round(warmup * steps), every, reason)
+    last = last or steps
+    return Plan(steps, round(warmup * steps), frequency(last, evaluations), last, reason)
+
+
+def unsuited(training: dict[str, Any], plan: Plan) -> Iterator[str]:
+    """What cannot work, with the settings of ``[training]`` as they are now."""
+    if plan.steps < _FEW_STEPS:
+        yield (
+            f"{plan.steps} steps teach little. Use smaller batches, or more words or epochs. "
+            "(Documents without sentence starts are not cut: see [training.batcher].)"
+        )
+    if training["eval_frequency"] > plan.last:
+        yield (
+            f"eval_frequency is {training['eval_frequency']}, and the last step {plan.last}: only "
+            "the untrained pipeline is evaluated, and saved as the best."
+        )
+    if (_schedule(training).get("warmup_steps") or 0) >= plan.steps > 1:
+        yield (
+            f"warmup_steps is {_schedule(training)['warmup_steps']}, and the training has "
+            f"{plan.steps} steps: the learning rate never reaches initial_rate."
+        )
+
+
+def _schedule(training: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the learning rate; none if it is a constant."""
+    schedule = training["optimizer"].get("learn_rate")
+    return schedule if isinstance(schedule, dict) else {}
 
 
 def frequency(last: int, evaluations: int) -> int:
@@ -138,7 +183,7 @@ def frequency(last: int, evaluations: int) -> int:
 
 
 def count_epoch(nlp: Language) -> Epoch:
-    """Read the training corpus once, and count the batches that the config's batcher makes."""
+    """Read the training corpus, and count the batches that the config's batcher makes of it."""
     config = nlp.config.interpolate()
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     try:
@@ -150,10 +195,13 @@ def count_epoch(nlp: Language) -> Epoch:
             f"{err} To initialise outside of spacy train without a corpus, set "
             "initialize.after_init to null."
         ) from err
-    batches = [sum(len(eg.predicted) for eg in batch) for batch in settings["batcher"](examples)]
-    if not sum(batches):
-        raise CorpusError("The training corpus ([corpora.train]) has no words.")
-    return Epoch(len(examples), len(batches), sum(batches))
+    n_batches = n_words = n_draws = 0
+    while n_batches < _COUNTED and n_draws < _MOST_DRAWS:
+        sizes = [sum(len(eg.predicted) for eg in batch) for batch in settings["batcher"](examples)]
+        if not sum(sizes):
+            raise CorpusError("The training corpus ([corpora.train]) has no words.")
+        n_batches, n_words, n_draws = n_batches + len(sizes), n_words + sum(sizes), n_draws + 1
+    return Epoch(len(examples), n_batches / n_draws, round(n_words / n_draws))
 
 
 def fill_in(training: dict[str, Any], plan: Plan) -> str:

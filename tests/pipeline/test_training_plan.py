@@ -99,11 +99,46 @@ def test_what_the_config_sets_stays(planned):
         "training.optimizer.learn_rate.warmup_steps": 3,
     }
     training, _ = planned(10, schedule)
-    assert chosen(training) == (64, 100, 3, 8)
+    assert chosen(training) == (100, 100, 3, 10)
     everything = {**schedule, "training.max_epochs": 2, "training.eval_frequency": 5}
     training, printed = planned(10, everything)
     assert chosen(training) == (0, 100, 3, 5)
     assert not printed
+
+
+def test_batches_that_are_drawn_are_counted_in_the_mean(planned):
+    """Of 100 sentences of 10 words in batches of 50 words, one epoch has from 20 to 40 batches."""
+    batcher = {
+        "@batchers": "spacy-luke.mix_contexts.v1", "max_words": 40,
+        "batcher": {"@batchers": "spacy.batch_by_words.v1", "size": 50, "tolerance": 0.2,
+                    "discard_oversize": False, "get_length": None},
+    }  # fmt: skip
+    steps = []
+    for seed in range(6):
+        changes = {"training.batcher": batcher, "training.seed": seed}
+        training, _ = planned(100, {**changes, "initialize.after_init.words": 20_000}, n_words=10)
+        steps.append(training["max_steps"])
+    assert len(set(steps)) > 1 and max(steps) < 1.12 * min(steps)
+
+
+def test_a_tiny_corpus_is_not_seen_forever(planned):
+    training, printed = planned(1, {"initialize.after_init.words": 350_000})
+    assert training["max_steps"] == 1000 and "1,000 epochs" in printed
+
+
+def test_what_cannot_work_is_warned_of(planned):
+    enough = {"initialize.after_init.words": 10_000}
+    _, printed = planned(10, enough)
+    assert "⚠" not in printed
+    _, printed = planned(10, {**enough, "training.eval_frequency": 5000})
+    assert "eval_frequency is 5000, and the last step 600: only the untrained" in printed
+    _, printed = planned(10, {**enough, "training.optimizer.learn_rate.warmup_steps": 600})
+    assert "warmup_steps is 600, and the training has 600 steps" in printed
+    _, printed = planned(1, {"initialize.after_init.words": 100}, n_words=5000)
+    assert "3 steps teach little" in printed
+    for name in ("max_steps", "eval_frequency"):
+        with pytest.raises(ConfigError, match=f"{name} is -1; it cannot be negative"):
+            planned(10, {f"training.{name}": -1})
 
 
 def test_epochs_that_are_set_decide(planned):
