@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from spacy.pipeline import Sentencizer
-from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import minibatch, registry
 
@@ -30,6 +29,7 @@ _NEIGHBOURS = (2, 5)  # minimum and maximum sentences per run
 _MIN_JOINED = 0.25  # minimum length of documents joined from sentences, as a share of max_words
 
 
+_QUESTIONS, _CATEGORIES = "questions and queries", "categories (Doc.cats)"
 _BUFFER = 10_000
 """Documents that are cut, joined and shuffled together."""
 
@@ -63,7 +63,8 @@ def mix_contexts(
     Sentence boundaries come from the reference, else from the predicted document, else from spaCy's
     rule-based sentencizer. No cut is made within an entity or a span of a group, nor between tokens
     that do not align. A relation across examples is not trained in that epoch, and neither are the
-    questions and queries about a document that is cut or joined, which are counted and logged once.
+    questions, queries and categories (``Doc.cats``) of a document that is cut or joined, which are
+    counted and logged once.
 
     Raises ConfigError if a share is negative, all are 0, or ``max_words`` is below 1.
     """
@@ -84,24 +85,32 @@ class ContextMixer:
         self.shares = list(shares)
         self.max_words = max_words
         self.join_sentences = join_sentences
-        self._reported = False
+        self._reported: set[str] = set()
 
     def __call__(self, examples: Iterable[Example]) -> Iterator[list[Example]]:
         """One epoch's batches. Memory is bounded also if the corpus is streamed without end."""
         for buffered in minibatch(examples, _BUFFER):
             mixed = list(self.mix(buffered))
-            self._report_questions(buffered, mixed)
+            self._report(_QUESTIONS, _n_asked, buffered, mixed)
+            self._report(_CATEGORIES, _has_categories, buffered, mixed)
             random.shuffle(mixed)  # so that parts of one document are not in one batch
             yield from self.batcher(mixed)
 
-    def _report_questions(self, before: Sequence[Example], after: Sequence[Example]) -> None:
-        n_before, n_after = (sum(_n_asked(eg.predicted) for eg in x) for x in (before, after))
-        if n_after < n_before and not self._reported:
-            self._reported = True
+    def _report(
+        self,
+        what: str,
+        count: Callable[[Example], int],
+        before: Sequence[Example],
+        after: Sequence[Example],
+    ) -> None:
+        """Log once how much of what is about whole documents is not trained."""
+        n_before, n_after = (sum(map(count, examples)) for examples in (before, after))
+        if n_after < n_before and what not in self._reported:
+            self._reported.add(what)
             LOGGER.warning(
-                "mix_contexts cut or joined documents, and questions and queries are about whole "
-                "documents: the first %d documents have %d of them, and %d are not trained in this "
-                "epoch.",
+                "mix_contexts cut or joined documents, and %s are about whole documents: the first "
+                "%d documents have %d of them, and %d are not trained in this epoch.",
+                what,
                 len(before),
                 n_before,
                 n_before - n_after,
@@ -225,6 +234,10 @@ def join_examples(examples: Sequence[Example]) -> Example:
     return Example(join([eg.predicted for eg in examples]), join([eg.reference for eg in examples]))
 
 
-def _n_asked(doc: Doc) -> int:
+def _n_asked(eg: Example) -> int:
     """The number of questions and queries about a document."""
-    return n_questions(doc) + len(query_texts(doc))
+    return n_questions(eg.predicted) + len(query_texts(eg.predicted))
+
+
+def _has_categories(eg: Example) -> int:
+    return bool(eg.reference.cats)

@@ -260,6 +260,20 @@ def test_questions_of_documents_that_are_cut_are_counted_once(caplog):
     assert "the first 3 documents have 6 of them, and 4 are not trained" in message
 
 
+def test_categories_of_documents_that_are_cut_or_joined_are_counted_once(caplog):
+    examples = corpus(3, 1, 2)
+    batcher = mix_contexts(by_words, **ONLY["sentence"])
+    list(batcher(examples))
+    assert not caplog.messages
+    for eg in examples:
+        eg.reference.cats = {"A": 1.0}
+    for _ in range(2):
+        list(batcher(examples))
+    (message,) = caplog.messages
+    assert "categories (Doc.cats) are about whole documents" in message
+    assert "the first 3 documents have 3 of them, and 2 are not trained" in message
+
+
 def test_whole_documents_keep_their_questions(caplog):
     examples = corpus(3, 2)
     for eg in examples:
