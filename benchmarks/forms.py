@@ -54,16 +54,12 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def forms(docs: Sequence[Doc]) -> dict[str, list[Doc]]:
     """The documents in every form. Sentences need annotated sentence starts."""
     sentences = [part for doc in docs for part in cut(doc, [x.start for x in doc.sents])[0]]
-    documents = joined(sentences)
-    for part in (*sentences, *documents):
-        # Cutting and joining lose it. Words without a text are given as words in all forms.
-        part.has_unknown_spaces = any(doc.has_unknown_spaces for doc in docs)
     return {
         "as given": list(docs),
         "lower": [change_doc(doc, "lower") for doc in docs],
         "upper": [change_doc(doc, "upper") for doc in docs],
         "sentences": sentences,
-        "documents": documents,
+        "documents": joined(sentences),
     }
 
 

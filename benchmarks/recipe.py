@@ -7,10 +7,12 @@ components in its place.
 The data is the development part of Few-NERD, without repeated sentences: up to 9,800 sentences to
 train on, 700 for development, the others for test. It is given as sentences, or as documents of 20
 neighbouring ones, and every row is tested on both. All rows make the steps that the callback of the
-config chooses, and the last weights count. ``probe`` asks about all spans; ``token``, ``ner`` and
-``spancat`` are the baselines of ``ner_modes``, trained as the config trains ``luke_ner``: the same
-encoder, contexts, varied case, batches, dropout and schedule. Finished runs are skipped when
-started again.
+config chooses, and the last weights count. Predictions of ``luke_ner`` read each sentence alone, as
+the config says (``predict_layout``), but those of the row ``documents``, which never saw one; those
+of the baselines, which have no such setting, read documents as they are. ``probe`` asks about all
+spans; ``token``, ``ner`` and ``spancat`` are the baselines of ``ner_modes``, trained as the config
+trains ``luke_ner``: the same encoder, contexts, varied case, batches, dropout and schedule.
+Finished runs are skipped when started again.
 """
 
 import argparse
@@ -36,12 +38,23 @@ from .training import CONFIGS, block_of, fit
 MOST, DEV = 9800, 700
 KIND = "recipe"
 GIVEN = ("sentences", "documents")
-# Overrides of [training.batcher], which has the shares of contexts.
+BATCHER = "training.batcher."
 CONTEXTS: dict[str, dict[str, Any]] = {
     "shipped": {},
-    "sentences": {"sentence": 1.0, "neighbours": 0.0, "document": 0.0},
-    "documents": {"sentence": 0.0, "neighbours": 0.0, "document": 1.0, "join_sentences": False},
+    "sentences": {
+        f"{BATCHER}sentence": 1.0,
+        f"{BATCHER}neighbours": 0.0,
+        f"{BATCHER}document": 0.0,
+    },
+    "documents": {
+        f"{BATCHER}sentence": 0.0,
+        f"{BATCHER}neighbours": 0.0,
+        f"{BATCHER}document": 1.0,
+        f"{BATCHER}join_sentences": False,
+        "components.luke_ner.model.predict_layout": None,
+    },
 }
+"""Overrides of the config."""
 OTHERS = ("probe", "token", "ner", "spancat")
 ROWS = (*CONTEXTS, *OTHERS)
 
@@ -90,7 +103,7 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
         "paths.dev": str(paths[f"dev-{given}"]),
         "paths.encoder": args.encoder,
         "system.seed": record["seed"],
-        **{f"training.batcher.{x}": value for x, value in CONTEXTS.get(row, {}).items()},
+        **CONTEXTS.get(row, {}),
         **{name: json.loads(text) for name, text in settings["set"]},
     }
     config = load_config(CONFIGS / "ner.cfg", overrides=overrides)

@@ -72,6 +72,7 @@ class _Columns:
         part = Doc(doc.vocab, words=words, spaces=spaces)
         part.from_array(self.names, fixed)
         part.tensor = doc.tensor[start:end]
+        part.has_unknown_spaces = doc.has_unknown_spaces
         for name in ("noun_chunks_iterator", "user_hooks", "user_span_hooks", "user_token_hooks"):
             setattr(part, name, getattr(doc, name))
         return part
@@ -114,6 +115,7 @@ def join(docs: Sequence[Doc]) -> Doc:
                 data["._.", name, start + shift, None if end is None else end + shift] = kept
         first_token += len(doc)
         starts += [shift + start for start in joined_starts(doc) or [0]] if len(doc) else []
+    joined.has_unknown_spaces = any(doc.has_unknown_spaces for doc in docs)
     copy_annotated(docs[0], joined)
     data[JOINED] = starts
     return joined

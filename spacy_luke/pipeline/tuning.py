@@ -16,10 +16,12 @@ from spacy.util import registry, resolve_dot_names
 
 from ..calibration import (
     LEAST_ANSWERS,
+    Bin,
     calibration_error,
     error_by_chance,
     fit_calibration,
     held_out_error,
+    reliability,
 )
 from ..errors import ConfigError, CorpusError
 from ..metrics.answers import Answers
@@ -38,16 +40,19 @@ those that could be written."""
 
 @dataclass(frozen=True)
 class Figures:
-    """Precision, recall, F and calibration error, from 0 to 1, on the development data."""
+    """Precision, recall, F, calibration error (from 0 to 1) and reliability curve, on the
+    development data."""
 
     p: float
     r: float
     f: float
     calibration_error: float | None
+    reliability: list[Bin]
 
     @classmethod
     def of(cls, answers: Answers) -> "Figures":
-        return cls(*answers.prf(), calibration_error(answers.scores, answers.right))
+        found = answers.scores, answers.right
+        return cls(*answers.prf(), calibration_error(*found), reliability(*found))
 
 
 @dataclass

@@ -85,6 +85,9 @@ def test_what_is_chosen_is_shown_reported_and_kept(run, trained, tmp_path):
         chosen["settings"]["nil_bias"] == bias == nlp.config["components"]["luke_ner"]["nil_bias"]
     )
     assert f"nil_bias {bias:.4g}" in output
+    assert chosen["before"]["reliability"] == []
+    (*_, (low, n, score, right)) = chosen["after"]["reliability"]
+    assert n > 0 and low <= score <= low + 0.1 and right == 1.0
     assert nlp.evaluate(data(trained))["ents_f"] == 1.0
     before = spacy.load(trained / "model")
     assert before.get_pipe("luke_ner").nil_bias == -20.0

@@ -141,3 +141,12 @@ def test_questions_stay_with_whole_documents():
     for part in (*parts, join([doc, doc])):
         assert part._.questions == () and not has_answers(part)
     assert len(doc._.answers) == 2
+
+
+def test_words_without_a_text_stay_so():
+    """spaCy's corpus reader then gives the words, and not a text of them, to the pipeline."""
+    words, text = (Doc(NLP.vocab, words=["a", "b"], spaces=x) for x in (None, [True, False]))
+    for doc in (words, text):
+        doc.has_unknown_spaces = doc is words
+        assert [x.has_unknown_spaces for x in cut(doc, [0, 1])[0]] == [doc is words] * 2
+        assert join([doc, text]).has_unknown_spaces == (doc is words)
