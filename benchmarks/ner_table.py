@@ -100,6 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for data, rows in sets.items()
             for line in lines(data, rows, args.rows, args.samples)
         ]
+    if not table:
+        raise SystemExit(f"There are no runs with --train-limit {args.train_limit}.")
     print(markdown(pd.DataFrame(table)))
     return 0
 

@@ -92,7 +92,7 @@ class ContextMixer:
         for buffered in minibatch(examples, _BUFFER):
             mixed = list(self.mix(buffered))
             self._report(_QUESTIONS, _n_asked, buffered, mixed)
-            self._report(_CATEGORIES, _has_categories, buffered, mixed)
+            self._report(_CATEGORIES, _n_categories, buffered, mixed)
             random.shuffle(mixed)  # so that parts of one document are not in one batch
             yield from self.batcher(mixed)
 
@@ -239,5 +239,5 @@ def _n_asked(eg: Example) -> int:
     return n_questions(eg.predicted) + len(query_texts(eg.predicted))
 
 
-def _has_categories(eg: Example) -> int:
-    return bool(eg.reference.cats)
+def _n_categories(eg: Example) -> int:
+    return len(eg.reference.cats)

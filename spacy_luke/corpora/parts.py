@@ -115,7 +115,7 @@ def join(docs: Sequence[Doc]) -> Doc:
                 data["._.", name, start + shift, None if end is None else end + shift] = kept
         first_token += len(doc)
         starts += [shift + start for start in joined_starts(doc) or [0]] if len(doc) else []
-    joined.has_unknown_spaces = any(doc.has_unknown_spaces for doc in docs)
+    joined.has_unknown_spaces = all(doc.has_unknown_spaces for doc in docs)
     copy_annotated(docs[0], joined)
     data[JOINED] = starts
     return joined

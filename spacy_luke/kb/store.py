@@ -26,8 +26,9 @@ from .arrays import (
 )
 from .layout import KNOWLEDGE_BASE, Layout, check_arrays
 
-_GAP = 0.02
-"""Seconds; above the time in which a folder that is replaced has no name."""
+_GAP, _GAPS = 0.02, 10
+"""Seconds; above the time in which a folder that is replaced has no name, on a machine that is
+idle; and how often that is waited for on one that is not."""
 
 
 class Store:
@@ -62,8 +63,10 @@ class Store:
             try:
                 return cls._open(folder, layout)
             except KnowledgeBaseError:
-                if not opened:
+                for _ in range(0 if opened else _GAPS):
                     time.sleep(_GAP)
+                    if identity(folder):
+                        break
                 if identity(folder) == opened:
                     raise
                 # Another process has replaced it while it was read.
@@ -156,19 +159,29 @@ def open_temporary(write: Callable[[Path], object]) -> Store:
 
 
 def check_replaceable(folder: Path, layout: Layout = KNOWLEDGE_BASE) -> None:
-    """Raise KnowledgeBaseError if a folder is not empty, and lacks the file ``layout.meta`` or has
-    anything else than what its layout may contain: writing replaces the folder."""
+    """Raise KnowledgeBaseError if there is anything else in a folder than what its layout may
+    contain, or arrays without a file ``layout.meta`` of ours: writing replaces the folder."""
     names = sorted(x.name for x in folder.iterdir()) if folder.is_dir() else []
-    own = (layout.meta, *layout.own)
-    others = [x for x in names if not x.endswith(".npy") and x not in own]
-    if names and layout.meta not in names:
-        others = others or names  # arrays of something else
+    arrays = [x for x in names if x.endswith(".npy")]
+    others = [x for x in names if x not in (layout.meta, *layout.own, *arrays)]
+    if not others and not _is_ours(folder / layout.meta, layout):
+        others = arrays
     if others or (folder.exists() and not folder.is_dir()):
         raise KnowledgeBaseError(
             f"{folder} exists and is not a {layout.what}"
             + (f": it contains {others[0]}" if others else "")
             + ". Choose another folder."
         )
+
+
+def _is_ours(path: Path, layout: Layout) -> bool:
+    """Whether a file is the ``layout.meta`` of such a folder, which may be damaged."""
+    if not path.is_file():
+        return False
+    try:
+        return read_object(path).get("format") == layout.format
+    except LukeError:
+        return True
 
 
 def read_meta(folder: Path, layout: Layout = KNOWLEDGE_BASE) -> dict[str, Any]:

@@ -54,6 +54,7 @@ def find_candidates(
     batch_size: int,
     nearest: Nearest,
     predicted: Predicted | None = None,
+    strangers: set[str] | None = None,
 ) -> list[list[LinkCandidate]]:
     """The candidates of each mention, the best by prior and likeness first.
 
@@ -64,7 +65,10 @@ def find_candidates(
     mention.
     nearest: gives more candidates, by vectors of names, for the texts of mentions that are not
     equal to an alias. predicted: gives more, by row, that an encoder predicts for mentions.
+    strangers: gets the ids of candidates that are not in the knowledge base, which are left out;
+    the first of them is logged.
     """
+    strangers = set() if strangers is None else strangers
     found: list[Iterable[Candidate]] = []
     if one is not None:
         found = [one(kb, mention) for mention in mentions]
@@ -78,7 +82,7 @@ def find_candidates(
                     f"{len(part)}. It must return those of every mention, which may be none."
                 )
             found += of_part
-    strangers: list[str] = []
+    known_strangers = len(strangers)
     by_row = [_by_row(kb, candidates, strangers) for candidates in found]
     unequal = [
         i for i, own in enumerate(by_row) if not any(x.likeness == 1.0 for x in own.values())
@@ -97,25 +101,24 @@ def find_candidates(
             len(unknown),
             unknown[0],
         )
-    if strangers:
+    if strangers and not known_strangers:
         LOGGER.warning(
-            "The function that gets candidates returned %d that are not in the knowledge base (the "
-            "first: %r). They are left out.",
-            len(strangers),
-            strangers[0],
+            "The function that gets candidates returned %r, which is not in the knowledge base. "
+            "Such candidates are left out. This warning is logged once.",
+            min(strangers),
         )
     return results
 
 
 def _by_row(
-    kb: MappedKB, found: Iterable[Candidate], strangers: list[str]
+    kb: MappedKB, found: Iterable[Candidate], strangers: set[str]
 ) -> dict[int, LinkCandidate]:
     """The ids of candidates that do not exist are added to ``strangers``."""
     candidates: dict[int, LinkCandidate] = {}
     for candidate in found:
         row = kb.tables.ids.find(candidate.entity_)
         if row is None:
-            strangers.append(candidate.entity_)
+            strangers.add(candidate.entity_)
         elif row not in candidates:
             # Candidates of other generators have a prior alone.
             prior = getattr(candidate, "prior", candidate.prior_prob)

@@ -20,7 +20,7 @@ from thinc.api import Config, Model
 from ..annotations.attributes import require
 from ..annotations.candidates import set_candidates
 from ..errors import ConfigError
-from ..kb.entity import NIL, Entity
+from ..kb.entity import NIL, Entity, Findings
 from ..kb.knowledge_base import MappedKB
 from ..layers.candidate_scorer import CandidateQuery, CandidateScorer, load_row_logits, only_rows
 from ..layers.given_spans import ClassScores
@@ -220,6 +220,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         self.generate_empty_kb = generate_empty_kb
         self._vectors, self._vocab = EntityVectors(make_doc, self), VocabCandidates()
         self._learned = LearnedSettings(self)
+        self._strangers: set[str] = set()  # candidates that the knowledge base lacks
         self.kb = self._checked(self._empty_kb())
         require("candidates", "allowed_ids", "types")
 
@@ -229,10 +230,13 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         """Use another knowledge base; nothing is trained again."""
         self.kb = self._checked(kb_loader(self.vocab))
 
-    def edit_kb(self, add: Iterable[Entity] = (), remove: Iterable[str] = ()) -> None:
-        """Add, change (if their id exists) or remove entities; nothing is trained again. See
+    def edit_kb(self, add: Iterable[Entity] = (), remove: Iterable[str] = ()) -> Findings:
+        """Add, change (if their id exists) or remove entities; nothing is trained again. Returns
+        what was changed and left out. See
         :meth:`spacy_luke.kb.knowledge_base.MappedKB.edited`."""
-        self.kb = self.kb.edited(add, remove)
+        findings = Findings()
+        self.kb = self.kb.edited(add, remove, findings=findings)
+        return findings
 
     def _checked(self, kb: KnowledgeBase) -> MappedKB:
         if not isinstance(kb, MappedKB):
@@ -278,6 +282,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
                 kb, encoder_below(self.model), texts, self.nearest, learning
             ),
             partial(self._predicted, k=self.from_vocabulary) if self.from_vocabulary else None,
+            self._strangers,
         )
         rows, features, prior_known = candidate_arrays(
             kb, mentions, labels, candidates, self.incl_prior, self.type_bias or {}

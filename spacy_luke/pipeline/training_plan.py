@@ -82,15 +82,18 @@ def make_plan_training(
 
     def plan_training(nlp: Language) -> Language:
         training = nlp.config["training"]
+        set_before = nlp.config.interpolate()["training"]
         for name in ("max_steps", "eval_frequency"):
-            if training[name] < 0:
-                raise ConfigError(f"[training] {name} is {training[name]}; it cannot be negative.")
+            if set_before[name] < 0:
+                raise ConfigError(
+                    f"[training] {name} is {set_before[name]}; it must be at least 0."
+                )
         if not open_settings(training):
             return nlp
         plan = make_plan(nlp, words, epochs, warmup, evaluations)
         chosen = fill_in(training, plan)
         msg.info(f"Training plan: {plan.reason}. Chosen: {chosen}.")
-        for warning in unsuited(training, plan):
+        for warning in unsuited(nlp.config.interpolate()["training"], plan):
             msg.warn(f"Training plan: {warning}")
         return nlp
 
@@ -136,6 +139,8 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
             every = math.ceil(least / evaluations)
             steps = every * math.ceil(least / every)  # a multiple: the last step is evaluated
             rule = f"at least {words:,} words and {epochs:g} epochs"
+            if words / epoch.words > _MOST_EPOCHS > epochs:
+                rule = f"at most {_MOST_EPOCHS:,} epochs for {words:,} words"
         passes = steps / epoch.batches
         n_epochs = f"{passes:,.0f}" if passes >= 10 else f"{passes:.2g}"
         reason = (
@@ -150,8 +155,8 @@ def unsuited(training: dict[str, Any], plan: Plan) -> Iterator[str]:
     """What cannot work, with the settings of ``[training]`` as they are now."""
     if plan.steps < _FEW_STEPS:
         yield (
-            f"{plan.steps} steps teach little. Use smaller batches, or more words or epochs. "
-            "(Documents without sentence starts are not cut: see [training.batcher].)"
+            f"{plan.steps} steps teach little; smaller batches make more. (Long documents without "
+            "sentence starts are not cut.)"
         )
     if training["eval_frequency"] > plan.last:
         yield (

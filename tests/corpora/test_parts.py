@@ -149,4 +149,5 @@ def test_words_without_a_text_stay_so():
     for doc in (words, text):
         doc.has_unknown_spaces = doc is words
         assert [x.has_unknown_spaces for x in cut(doc, [0, 1])[0]] == [doc is words] * 2
-        assert join([doc, text]).has_unknown_spaces == (doc is words)
+        assert join([doc, doc]).has_unknown_spaces == (doc is words)
+    assert not join([words, text]).has_unknown_spaces

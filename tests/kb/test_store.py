@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from spacy.kb import InMemoryLookupKB
 from spacy.vocab import Vocab
 
 from spacy_luke.errors import KnowledgeBaseError
@@ -89,7 +90,21 @@ def test_arrays_of_something_else_are_not_replaced(kb, tmp_path):
         kb.to_disk(tmp_path)
     with pytest.raises(KnowledgeBaseError, match="is not a knowledge base"):
         build(tmp_path, [])
-    assert contents(tmp_path).keys() == {"embeddings.npy"}
+    (tmp_path / "kb.json").write_text('{"mine": 1}')
+    with pytest.raises(KnowledgeBaseError, match="is not a knowledge base"):
+        kb.to_disk(tmp_path)
+    assert {x.name for x in tmp_path.iterdir()} == {"embeddings.npy", "kb.json"}
+
+
+def test_a_knowledge_base_of_spacy_and_a_damaged_one_are_replaced(kb, tmp_path):
+    """A pipeline that got another knowledge base is saved where it was."""
+    other = InMemoryLookupKB(Vocab(), entity_vector_length=3)
+    other.to_disk(tmp_path / "kb")
+    for _ in range(2):
+        kb.to_disk(tmp_path / "kb")
+        assert not (tmp_path / "kb" / "contents").exists()
+        assert MappedKB.open(tmp_path / "kb", Vocab()).entity("Q1") == kb.entity("Q1")
+        (tmp_path / "kb" / "kb.json").write_text("{")
 
 
 def test_bytes_have_everything(kb, tmp_path):

@@ -123,7 +123,7 @@ def test_batches_that_are_drawn_are_counted_in_the_mean(planned):
 
 def test_a_tiny_corpus_is_not_seen_forever(planned):
     training, printed = planned(1, {"initialize.after_init.words": 350_000})
-    assert training["max_steps"] == 1000 and "1,000 epochs" in printed
+    assert training["max_steps"] == 1000 and "at most 1,000 epochs for 350,000 words" in printed
 
 
 def test_what_cannot_work_is_warned_of(planned):
@@ -137,8 +137,18 @@ def test_what_cannot_work_is_warned_of(planned):
     _, printed = planned(1, {"initialize.after_init.words": 100}, n_words=5000)
     assert "3 steps teach little" in printed
     for name in ("max_steps", "eval_frequency"):
-        with pytest.raises(ConfigError, match=f"{name} is -1; it cannot be negative"):
+        with pytest.raises(ConfigError, match=f"{name} is -1; it must be at least 0"):
             planned(10, {f"training.{name}": -1})
+
+
+def test_settings_may_be_variables(planned):
+    changes = {"initialize.after_init.words": 150}
+    variable = "${initialize.after_init.words}"
+    training, _ = planned(10, {**changes, "training.max_steps": variable})
+    assert chosen(training) == (variable, 150, 15, 15)
+    warmup = {"training.optimizer.learn_rate.warmup_steps": variable, "training.max_steps": 120}
+    _, printed = planned(10, {**changes, **warmup})
+    assert "warmup_steps is 150, and the training has 120 steps" in printed
 
 
 def test_epochs_that_are_set_decide(planned):
