@@ -89,10 +89,10 @@ def test_training_resolves_and_is_planned(nlp, tmp_path):
     corpora = resolve_dot_names(config, [settings["train_corpus"], settings["dev_corpus"]])
     assert all(callable(corpus) for corpus in corpora)
     schedule = config["training"]["optimizer"]["learn_rate"]
-    # 500 words are one or two batches: with 350,000 words there are 700 epochs of them, and at most
+    # 500 words are two batches or so: with 350,000 words there are 700 epochs of them, and at most
     # 1,000.
     epochs = min(1000, nlp.config["initialize"]["after_init"]["words"] / 500)
-    assert epochs >= 700 and epochs <= settings["max_steps"] <= 2 * epochs
+    assert epochs >= 700 and epochs <= settings["max_steps"] <= 3 * epochs
     assert settings["max_steps"] == schedule["total_steps"]
     assert schedule["warmup_steps"] == round(schedule["total_steps"] / 10)
     assert settings["eval_frequency"] == -(-settings["max_steps"] // 8)
