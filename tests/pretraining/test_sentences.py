@@ -3,7 +3,6 @@
 import time
 
 import pytest
-import spacy
 
 from benchmarks.sentences import FILES, Paragraph, read_paragraphs
 from spacy_luke.pretraining.sentences import sentence_starts
@@ -104,20 +103,6 @@ def test_an_unknown_language_and_the_code_of_a_wiki():
 )  # fmt: skip
 def test_forms_of_a_language(language, text, expected):
     assert sentences(text, language) == expected
-
-
-def test_rules_take_a_small_part_of_the_time_of_tokens():
-    texts = [ENGLISH] * 300
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
-    list(nlp.pipe(texts[:2]))
-    start = time.process_time()
-    list(nlp.pipe(texts))
-    by_tokens = time.process_time() - start
-    start = time.process_time()
-    for text in texts:
-        sentence_starts(text, "en")
-    assert (time.process_time() - start) * 3 < by_tokens
 
 
 def test_time_is_linear_in_the_text():
