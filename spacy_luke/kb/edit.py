@@ -28,8 +28,8 @@ def edit_kb(
     """Write the changed knowledge base to a folder, which it replaces when it is complete.
 
     add: an entity with an existing id replaces it, in its place; others follow at the end. The
-    result is the same as that of building from a file with these changes, and takes as long, but
-    that meanings which were left out (``max_meanings``) are not known any more.
+    result is the same as that of building from a file with these changes, and takes as long. But
+    meanings that were left out (``max_meanings``) do not come back.
 
     max_meanings: as of ``build_kb``; defaults to that of the knowledge base.
 

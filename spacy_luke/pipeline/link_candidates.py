@@ -66,7 +66,7 @@ def find_candidates(
     nearest: gives more candidates, by vectors of names, for the texts of mentions that are not
     equal to an alias. predicted: gives more, by row, that an encoder predicts for mentions.
     strangers: gets the ids of candidates that are not in the knowledge base, which are left out;
-    the first of them is logged.
+    one of them is logged, if the set was empty.
     """
     strangers = set() if strangers is None else strangers
     found: list[Iterable[Candidate]] = []

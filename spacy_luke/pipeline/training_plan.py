@@ -6,7 +6,7 @@ the size of the corpus. This callback counts the batches of one epoch and sets t
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,17 +81,15 @@ def make_plan_training(
         raise ConfigError(f"plan_training.evaluations is {evaluations}; it must be at least 1.")
 
     def plan_training(nlp: Language) -> Language:
-        training = nlp.config["training"]
-        set_before = nlp.config.interpolate()["training"]
+        training = nlp.config.interpolate()["training"]
         for name in ("max_steps", "eval_frequency"):
-            if set_before[name] < 0:
-                raise ConfigError(
-                    f"[training] {name} is {set_before[name]}; it must be at least 0."
-                )
-        if not open_settings(training):
+            if training[name] < 0:
+                raise ConfigError(f"[training] {name} is {training[name]}; it must be at least 0.")
+        names = open_settings(training)
+        if not names:
             return nlp
         plan = make_plan(nlp, words, epochs, warmup, evaluations)
-        chosen = fill_in(training, plan)
+        chosen = fill_in(nlp.config["training"], names, plan)
         msg.info(f"Training plan: {plan.reason}. Chosen: {chosen}.")
         for warning in unsuited(nlp.config.interpolate()["training"], plan):
             msg.warn(f"Training plan: {warning}")
@@ -209,9 +207,8 @@ def count_epoch(nlp: Language) -> Epoch:
     return Epoch(len(examples), n_batches / n_draws, round(n_words / n_draws))
 
 
-def fill_in(training: dict[str, Any], plan: Plan) -> str:
-    """Set the settings of ``[training]`` that are 0, and return them as text."""
-    open_names = open_settings(training)
+def fill_in(training: dict[str, Any], open_names: Sequence[str], plan: Plan) -> str:
+    """Set settings of ``[training]``, and return them as text."""
     chosen: dict[str, int] = {}
     if "max_steps" in open_names:
         chosen["max_steps"] = training["max_steps"] = plan.steps

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import statistics
 from functools import reduce
 from operator import getitem
 from pathlib import Path
@@ -12,6 +13,7 @@ from spacy.cli._util import parse_config_overrides
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaTraining
 from spacy.tokens import Doc, DocBin
 from spacy.util import load_config, load_model_from_config, registry, resolve_dot_names
+from thinc.api import fix_random_seed
 
 FOLDER = Path(__file__).parents[2] / "configs"
 PIPELINES = {
@@ -83,16 +85,19 @@ def test_training_resolves_and_is_planned(nlp, tmp_path):
         DocBin(docs=[Doc(vocab, words=["word"] * 10)] * 50).to_disk(path)
         nlp.config["corpora"][part]["path"] = str(path)
     callbacks = registry.resolve(nlp.config["initialize"], schema=ConfigSchemaInit)
+    fix_random_seed(0)
     callbacks["after_init"](nlp)
     config = nlp.config.interpolate()
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     corpora = resolve_dot_names(config, [settings["train_corpus"], settings["dev_corpus"]])
     assert all(callable(corpus) for corpus in corpora)
     schedule = config["training"]["optimizer"]["learn_rate"]
-    # 500 words are two batches or so: with 350,000 words there are 700 epochs of them, and at most
-    # 1,000.
+    # With 350,000 words there are 700 epochs of 500, and at most 1,000. Batches are drawn.
     epochs = min(1000, nlp.config["initialize"]["after_init"]["words"] / 500)
-    assert epochs >= 700 and epochs <= settings["max_steps"] <= 3 * epochs
+    examples = list(corpora[0](nlp))
+    batches = [len(list(settings["batcher"](examples))) for _ in range(100)]
+    assert epochs >= 700 and 1 <= min(batches) <= max(batches) <= 4
+    assert settings["max_steps"] == pytest.approx(epochs * statistics.fmean(batches), rel=0.1)
     assert settings["max_steps"] == schedule["total_steps"]
     assert schedule["warmup_steps"] == round(schedule["total_steps"] / 10)
     assert settings["eval_frequency"] == -(-settings["max_steps"] // 8)

@@ -55,6 +55,10 @@ def make_docs(nlp: Language, texts: Sequence[Text] = TEXTS, label: str = "X") ->
     return [make_doc(nlp, text, False, label) for text in texts]
 
 
+def linked(nlp: Language, texts: Sequence[Text] = TEXTS, **settings: Any) -> list[Doc]:
+    return list(nlp.pipe(make_docs(nlp, texts), **settings))
+
+
 def make_examples(nlp: Language, texts: Sequence[Text] = TEXTS) -> list[Example]:
     return [Example(make_doc(nlp, x, False), make_doc(nlp, x, True)) for x in texts]
 

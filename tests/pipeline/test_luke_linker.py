@@ -1,7 +1,6 @@
 """luke_linker: what it writes, how it scores, and what it does with unusual mentions."""
 
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import spacy
 from spacy.kb import InMemoryLookupKB
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_luke.errors import ConfigError, InputError
+from spacy_luke.errors import ConfigError
 from spacy_luke.kb.entity import NOT_GIVEN, Entity
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.layers.encoder_run import EncoderRun
@@ -18,14 +17,12 @@ from spacy_luke.layers.text_vectors import text_vectors
 from spacy_luke.layers.token_vectors import encode_pieces
 from spacy_luke.model.candidate_head import NAME_SHARE
 from spacy_luke.pipeline import entity_task
-from spacy_luke.pipeline.confidence import Confidence
-from spacy_luke.pipeline.entity_vectors import find_encoder, make_name_vectors, make_vectors
-from spacy_luke.pipeline.link_scores import ranked
-from spacy_luke.pipeline.trial import Trial
+from spacy_luke.pipeline.entity_vectors import find_encoder, make_vectors
 from tests.kb.conftest import build
 from tests.pipeline.linker_data import (
     RECORDS,
     TEXTS,
+    linked,
     links,
     make_docs,
     make_examples,
@@ -36,11 +33,6 @@ from tests.pipeline.linker_data import (
 @pytest.fixture
 def nlp(bert_dir, tmp_path):
     return make_linker(bert_dir, tmp_path / "kb")
-
-
-def linked(nlp, texts=TEXTS, **settings):
-    docs = make_docs(nlp, texts)
-    return list(nlp.pipe(docs, **settings))
 
 
 def test_mentions_are_linked_and_have_scored_candidates(nlp):
@@ -190,65 +182,11 @@ def test_agreement_of_types_counts(nlp):
     assert dict(nlp(doc).ents[0]._.candidates)["band"] == pytest.approx(scores[2]["band"])
 
 
-@pytest.mark.parametrize(
-    ("found", "message"),
-    [
-        ([], "candidates of 0 mentions for 2"),
-        (
-            [[SimpleNamespace(entity_="ada", prior_prob=float("nan"))], []],
-            "The prior of the candidate 'ada' is nan",
-        ),
-        (
-            [[SimpleNamespace(entity_="ada", prior_prob=2.0)], []],
-            "The prior of the candidate 'ada' is 2.0",
-        ),
-    ],
-)
-def test_what_a_function_returns_is_checked(nlp, found, message):
-    nlp.get_pipe("luke_linker").get_candidates_batch = lambda kb, mentions: found
-    with pytest.raises(InputError, match=message):
-        nlp(make_docs(nlp, TEXTS[:1])[0])
-
-
-def test_candidates_that_the_knowledge_base_lacks_are_logged_once(nlp, caplog):
-    def candidates(kb, mention):
-        return [SimpleNamespace(entity_=x, prior_prob=0.5) for x in ("unheard", "ada")]
-
-    nlp.get_pipe("luke_linker").get_candidates = candidates
-    for _ in range(2):
-        doc = nlp(make_docs(nlp, TEXTS[:1])[0])
-        assert [x for x, _ in doc.ents[0]._.candidates] == ["ada"]
-    (message,) = [x for x in caplog.messages if "unheard" in x]
-    assert "returned 'unheard', which is not in the knowledge base" in message
-
-
 def test_vectors_are_made_by_the_encoder_of_the_linker(nlp, luke_dir):
     encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(luke_dir)}
     nlp.add_pipe("luke", config={"model": encoder}, first=True)
     own = encoder_below(nlp.get_pipe("luke_linker").model)
     assert find_encoder(nlp) is own and find_encoder(nlp, "luke") is not own
-
-
-def test_a_list_of_allowed_ids_replaces_aliases(nlp, caplog):
-    doc = make_docs(nlp, TEXTS[:1])[0]
-    doc.ents[0]._.allowed_ids = ["band"]
-    doc.ents[1]._.allowed_ids = ["kyoto", "city", "unheard"]
-    nlp.get_pipe("luke_linker").nil_bias = 1000.0
-    doc = nlp(doc)
-    assert doc.ents[0]._.candidates[0][0] == "band" and len(doc.ents[0]._.candidates) == 1
-    assert {x for x, _ in doc.ents[1]._.candidates} == {"kyoto", "city"}  # Japan: no alias
-    assert "1 Span._.allowed_ids are not in the knowledge base" in caplog.text
-    assert "'unheard'" in caplog.text
-    # Whatever they are called, and whatever else is called like the mention.
-    scores = dict(doc.ents[1]._.candidates)
-    doc.ents[1]._.allowed_ids = ["city", "kyoto"]
-    assert dict(nlp(doc).ents[1]._.candidates) == pytest.approx(scores)
-    features = nlp.get_pipe("luke_linker").predict([doc])[0].features
-    assert not features[1, :2, 1].any()
-    doc.ents[0]._.allowed_ids = []
-    assert links(nlp(doc))[0] == "NIL"
-    doc.ents[0]._.allowed_ids = None
-    assert len(nlp(doc).ents[0]._.candidates) == 2
 
 
 def test_a_spans_group_is_replaced_as_a_whole(bert_dir, tmp_path):
@@ -265,21 +203,6 @@ def test_a_spans_group_is_replaced_as_a_whole(bert_dir, tmp_path):
     assert group[0]._.candidates[0][0] == "ada"
     empty = nlp(nlp.make_doc("Ada"))
     assert "sc" not in empty.spans
-
-
-def test_generators_of_spacy_can_be_used(bert_dir, tmp_path):
-    generator = {"@misc": "spacy.CandidateGenerator.v1"}
-    nlp = make_linker(bert_dir, tmp_path / "kb", get_candidates=generator)
-    default = make_linker(bert_dir, tmp_path / "kb")
-    assert list(map(links, linked(nlp))) == list(map(links, linked(default)))
-
-
-@pytest.mark.parametrize("prior, known", [(0.4, True), (0.0, False)])
-def test_a_prior_of_another_generator_is_known_if_there_is_one(nlp, prior, known):
-    pipe = nlp.get_pipe("luke_linker")
-    pipe.get_candidates = lambda kb, mention: [SimpleNamespace(entity_="city", prior_prob=prior)]
-    query, _ = pipe.predict(make_docs(nlp, TEXTS[:1]))
-    assert query.prior_known[0].tolist() == [known]
 
 
 def test_unusual_mentions(nlp, caplog):
@@ -351,23 +274,6 @@ def test_entities_are_changed_by_one_call(nlp):
     assert not tokyo.keys() & {"city", "band"} and list(japan) == ["new"]
     pipe.set_kb(lambda vocab: old)
     assert [links(doc) for doc in linked(nlp)] == before
-
-
-def test_names_that_are_written_differently_are_found_by_their_vectors(nlp):
-    pipe = nlp.get_pipe("luke_linker")
-    text = ("the capital of France sang", [(1, 4, "")])
-    assert linked(nlp, [text])[0].ents[0]._.candidates == ()
-    make_name_vectors(nlp, pipe.kb, component="luke_linker")
-    doc = linked(nlp, [text])[0]
-    assert {x for x, _ in doc.ents[0]._.candidates} == {"city", "band", "ada", "kyoto"}
-    pipe.nearest = 1
-    nearest = linked(nlp, [text])[0].ents[0]._.candidates
-    assert len(nearest) == 1
-    # Mentions that equal an alias have its entities alone.
-    assert len(linked(nlp, [("Tokyo sang", [(0, 1, "")])])[0].ents[0]._.candidates) == 2
-    allowed = make_docs(nlp, [text])[0]
-    allowed.ents[0]._.allowed_ids = ["ada"]
-    assert [x for x, _ in nlp(allowed).ents[0]._.candidates] == ["ada"]
 
 
 @pytest.mark.parametrize("ids", [["mine", ""], ["", "mine"]])
@@ -462,29 +368,3 @@ def test_the_text_of_entities_can_be_changed(nlp, bert_dir, tmp_path):
     after = [x._.candidates for x in linked(nlp)[0].ents]
     other = make_linker(bert_dir, tmp_path / "other", entity_text="name")
     assert after == [x._.candidates for x in linked(other)[0].ents] != before
-
-
-@pytest.mark.parametrize("overwrite", [True, False])
-def test_trials_of_settings_are_independent(bert_dir, tmp_path, overwrite):
-    """Of a spans group, too: the links of one trial would stay in the next."""
-    nlp = make_linker(bert_dir, tmp_path / "kb", spans_key="sc", overwrite=overwrite)
-    examples = make_examples(nlp)
-    for doc in (doc for eg in examples for doc in (eg.x, eg.y)):
-        doc.spans["sc"] = list(doc.ents)
-    trial = Trial(nlp, "luke_linker", examples)
-    found = []
-    for bias in (-1000.0, 1000.0, -1000.0):
-        trial.set(nil_bias=bias)
-        found.append([(x.label, x.right) for x in trial.answers().found])
-    assert found[0] == found[2] == [] and len(found[1]) > 3
-
-
-def test_equal_candidates_are_in_their_order_whatever_rounding_changes():
-    """Of those behind the best, too, and if the best is "NIL"."""
-    ids = ["a", "b", "c", "d"]
-    rows = np.array([[0, 1, 2, 3], [0, 1, 2, -1]])
-    logits = np.array([[0.0, 1.0, 0.5, 0.5 + 1e-6, 2.0], [9.0, 1.0, 1.0 + 1e-6, 1.0, -np.inf]])
-    confidence = Confidence([""], 0.0, {}, None)
-    first, second = ranked(logits, rows, ids, confidence, 0.0)
-    assert first[0] and [x for x, _ in first[1]] == ["d", "a", "b", "c"]
-    assert not second[0] and [x for x, _ in second[1]] == ["a", "b", "c"]

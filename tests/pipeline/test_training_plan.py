@@ -1,5 +1,8 @@
 """The steps of a training follow the size of its corpus; what a config sets stays."""
 
+from itertools import count
+
+import catalogue
 import pytest
 import spacy
 from spacy.schemas import ConfigSchemaTraining
@@ -107,18 +110,22 @@ def test_what_the_config_sets_stays(planned):
 
 
 def test_batches_that_are_drawn_are_counted_in_the_mean(planned):
-    """Of 100 sentences of 10 words in batches of 50 words, one epoch has from 20 to 40 batches."""
-    batcher = {
-        "@batchers": "spacy-luke.mix_contexts.v1", "max_words": 40,
-        "batcher": {"@batchers": "spacy.batch_by_words.v1", "size": 50, "tolerance": 0.2,
-                    "discard_oversize": False, "get_length": None},
-    }  # fmt: skip
-    steps = []
-    for seed in range(6):
-        changes = {"training.batcher": batcher, "training.seed": seed}
-        training, _ = planned(100, {**changes, "initialize.after_init.words": 20_000}, n_words=10)
-        steps.append(training["max_steps"])
-    assert len(set(steps)) > 1 and max(steps) < 1.12 * min(steps)
+    """Passes of 1, 3, 1, 3, ... batches: 40 steps for 20 passes, not 20 or 60."""
+    passes = count()
+
+    @registry.batchers("drawn.v1")
+    def make_drawn():
+        def drawn(examples):
+            examples = list(examples)
+            return [examples] if next(passes) % 2 == 0 else [examples[i::3] for i in range(3)]
+
+        return drawn
+
+    try:
+        training, printed = planned(10, {"training.batcher": {"@batchers": "drawn.v1"}})
+    finally:
+        catalogue.REGISTRY.pop(("spacy", "batchers", "drawn.v1"))
+    assert training["max_steps"] == 40 and "are 2 batches per epoch" in printed
 
 
 def test_a_tiny_corpus_is_not_seen_forever(planned):
@@ -146,6 +153,8 @@ def test_settings_may_be_variables(planned):
     variable = "${initialize.after_init.words}"
     training, _ = planned(10, {**changes, "training.max_steps": variable})
     assert chosen(training) == (variable, 150, 15, 15)
+    training, _ = planned(10, {**changes, "training.max_epochs": variable})
+    assert chosen(training)[1:3] == (450, 45) and training["max_epochs"] == variable
     warmup = {"training.optimizer.learn_rate.warmup_steps": variable, "training.max_steps": 120}
     _, printed = planned(10, {**changes, **warmup})
     assert "warmup_steps is 150, and the training has 120 steps" in printed
