@@ -154,7 +154,7 @@ def _check_vectors(meta: Mapping[str, Any], arrays: Mapping[str, Array], source:
 KNOWLEDGE_BASE = Layout(
     what="knowledge base",
     format="spacy-luke knowledge base",
-    version=2,
+    version=3,
     meta=META,
     dtypes=DTYPES,
     check=_check_fit,

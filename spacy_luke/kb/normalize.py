@@ -1,6 +1,7 @@
 """Names in a form that does not depend on case, diacritics or punctuation."""
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import groupby
 from unicodedata import category, normalize
@@ -30,16 +31,17 @@ def normalize_name(text: str, lang: str = "") -> str:
     normalised: ``St. John's``, ``ST JOHNS`` and ``St John\u2019s`` are equal. Names that consist of
     punctuation keep it.
 
-    lang: for ``en``, the possessive ('s, s') and regular plurals are removed from every word
-        (``Parkinson's diseases`` becomes ``parkinson disease``).
+    lang: in the languages of :data:`_WITHOUT_ENDING`, the possessive ('s, s') is removed from every
+        word; for ``en``, regular plurals, too (``Parkinson's diseases`` becomes ``parkinson
+        disease``), and for the others the genitive -s (``Berlins`` becomes ``berlin``).
     """
-    plain = fold_name(text)
-    if lang == "en":
+    plain, without_ending = fold_name(text), _WITHOUT_ENDING.get(lang)
+    if without_ending:
         plain = _POSSESSIVE.sub("", plain)
     plain = normalize("NFC", "".join(map(_kept, _JOINING.sub("", plain))))
     words = plain.split()
-    if lang == "en":
-        words = [_singular(word) for word in words]
+    if without_ending:
+        words = [without_ending(word) for word in words]
     return " ".join(words) or " ".join(normalize("NFKC", text).casefold().split())
 
 
@@ -54,10 +56,11 @@ def normalize_tokens(
     alone. Example: of ``("Spider", "-", "Man")`` it is ``spider man``, with (0, 6), (0, 0) and
     (7, 10).
     """
+    without_ending = _WITHOUT_ENDING.get(lang)
     letters: list[_Letter] = []
     for token, text in enumerate(texts):
         letters += [(x, token) for x in fold_name(text)]
-    if lang == "en":
+    if without_ending:
         letters = _without(_POSSESSIVE, letters)
     kept = [(_kept(x), token) for x, token in _without(_JOINING, letters)]
     form: list[_Letter] = []
@@ -65,9 +68,9 @@ def normalize_tokens(
         if is_space:
             continue
         word = list(run)
-        if lang == "en":
-            singular = _singular("".join(x for x, _ in word))
-            word = [(x, token) for x, (_, token) in zip(singular, word)]
+        if without_ending:
+            shorter = without_ending("".join(x for x, _ in word))
+            word = [(x, token) for x, (_, token) in zip(shorter, word)]
         form += [(" ", -1), *word] if form else word
     places: dict[int, tuple[int, int]] = {}
     for i, (_, token) in enumerate(form):
@@ -113,3 +116,16 @@ def _singular(word: str) -> str:
     if word.endswith(("sses", "shes", "ches", "xes", "zes")) or _VIRUSES.search(word):
         return word[:-2]
     return word[:-1]
+
+
+def _without_genitive(word: str) -> str:
+    """Remove the -s of a Germanic genitive (Berlins, Chinas, Sveriges). Short words, and those in
+    -is, -os, -us, -ss, -xs and -zs, mostly have none (Hans, Paris, Carlos, Markus)."""
+    return word[:-1] if len(word) > 4 and word[-1] == "s" and word[-2] not in "iousxz" else word
+
+
+_WITHOUT_ENDING: dict[str, Callable[[str], str]] = {
+    "en": _singular,
+    **dict.fromkeys(("da", "de", "lb", "nb", "nn", "no", "sv"), _without_genitive),
+}
+"""Languages whose possessives are removed -> what removes an ending of a word."""

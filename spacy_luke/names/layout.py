@@ -36,7 +36,7 @@ def _check_fit(meta: Mapping[str, Any], arrays: Mapping[str, Array], source: str
 NAMES = Layout(
     what="list of names",
     format="spacy-luke list of names",
-    version=1,
+    version=2,
     meta=META,
     dtypes={
         "forms": np.uint8,

@@ -71,6 +71,28 @@ def test_words_that_only_look_like_plurals_keep_their_end():
     assert normalize_name("tumours") == "tumours"
 
 
+@pytest.mark.parametrize(
+    "lang, one, other",
+    [
+        ("de", "Berlins", "Berlin"),
+        ("de", "Chinas", "China"),
+        ("de", "Andrea's", "Andrea"),
+        ("sv", "fröken Aalbergs", "Fröken Aalberg"),
+        ("sv", "Sveriges", "Sverige"),
+        ("da", "Københavns", "København"),
+        ("nb", "Norges", "Norge"),
+    ],
+)
+def test_germanic_genitives_are_equal_in_these_languages_alone(lang, one, other):
+    assert normalize_name(one, lang) == normalize_name(other, lang)
+    assert normalize_name(one, "it") != normalize_name(other, "it")
+
+
+def test_names_that_only_look_like_genitives_keep_their_end():
+    names = ["Hans", "Paris", "Carlos", "Markus", "Strauss"]
+    assert [normalize_name(x, "de") for x in names] == [x.lower() for x in names]
+
+
 def test_a_name_of_punctuation_keeps_it():
     assert normalize_name(" ... ") == "..." and normalize_name("!!!") == "!!!"
 

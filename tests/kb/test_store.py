@@ -238,7 +238,7 @@ def test_damaged_bytes_are_refused(kb):
 def test_bytes_of_another_version_are_refused(kb):
     data = kb.to_bytes()
     newer = replace(KNOWLEDGE_BASE, version=99)
-    with pytest.raises(KnowledgeBaseError, match=r"version is 2; .* the knowledge base again"):
+    with pytest.raises(KnowledgeBaseError, match=r"version is 3; .* the knowledge base again"):
         Store.from_bytes(data, newer)
 
 

@@ -111,7 +111,7 @@ def test_damaged_files_are_named(tmp_path):
     meta = tmp_path / "a" / "names.json"
     text = meta.read_text("utf8")
     for old, new, message in (
-        ('"version": 1', '"version": 9', "version is 9"),
+        ('"version": 2', '"version": 9', "version is 9"),
         ('"longest"', '"other"', "longest is missing"),
         ('"labels"', '"other"', "lang or labels is missing"),
         ("list of names", "thing", "format is"),
