@@ -28,8 +28,9 @@ def import_cli(
     """Make a pipeline from a published LUKE.
 
     A span, pair or entity classifier becomes luke_ner, luke_relation or luke_entity_typing with its
-    labels, and a disambiguation model luke_linker with a knowledge base of its entities. Any other
-    checkpoint becomes a luke component, which keeps its heads.
+    labels; a model that answers questions luke_qa, a cloze model luke_cloze, and a disambiguation
+    model luke_linker with a knowledge base of its entities. All other checkpoints become luke,
+    which keeps their heads.
 
     A preset reproduces the published result of a fine-tuned checkpoint on its corpus. Omit it for
     other text.

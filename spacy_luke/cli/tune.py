@@ -53,10 +53,11 @@ def tune_cli(
     gpu_id: GpuOption = -1,
     force: ForceOption = False,
 ) -> None:
-    """Choose settings of luke_ner, luke_relation, luke_entity_typing and luke_linker on development
-    data, and save them in the pipeline. No weight is changed.
+    """Choose settings of luke_ner, luke_relation, luke_entity_typing, luke_linker, luke_qa and
+    luke_cloze on development data, and save them in the pipeline. No weight is changed.
 
-    Chosen are the NIL bias and, in two-stage mode, the number of candidates; a calibration, after
+    Chosen are the biases of "no entity" and of known names and, in two-stage mode, the number of
+    candidates; a calibration, after
     which an answer with score 0.8 is right in about 8 of 10 cases; and the least score of an
     answer: by F, or for a wanted precision or recall. Components that read entities are tuned with
     those that the pipeline predicts, or with gold entities if it predicts none.

@@ -50,8 +50,8 @@ def preset_ents_corpus(
     sents: preset sentence starts, for documents in which all tokens are annotated with them. For
         all other documents use a sentencizer, with ``overwrite = false``.
     links: preset the ``kb_id_`` of entities and spans, too. Only for components that need gold
-        links: ``luke_relation`` with ``merge_entities``. A component that predicts links, and an
-        encoder that reads them, would otherwise see the answers.
+        links: ``luke_relation`` with ``merge_entities``, ``luke_cloze``. A component that predicts
+        links, and an encoder that reads them, would otherwise see the answers.
     questions: preset ``Doc._.questions``, with the entities of questions that are documents, and
         ``Doc._.queries``.
 

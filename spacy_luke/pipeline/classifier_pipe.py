@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Generic
 
 from spacy.language import Language
@@ -34,7 +35,7 @@ from ..validation import Name, Probability, setting
 from .class_loss import Targets
 from .confidence import Confidence
 from .model_card import record
-from .saving import SavesEncoderApart
+from .saving import SavesEncoderApart, check_same_mode
 from .score_names import warn_of_equal_score_names
 
 PUBLISHED_MODES = ("full", "markers")
@@ -398,11 +399,13 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     def from_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":
         """Read the component from a directory.
 
-        Raises ConfigError if its model has learned other classes than its settings name.
+        Raises ConfigError if its model has learned other classes than its settings name, or in
+        another mode.
         """
         self._before_loading(exclude)
         super().from_disk(path, exclude=exclude)
         self._check_loaded(exclude)
+        check_same_mode(Path(path), scorer_of(self.model))
         return self
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":

@@ -151,6 +151,20 @@ def overridden_settings(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     return overridden
 
 
+def check_same_mode(path: Path, scorer: Any) -> None:
+    """Raise ConfigError if a component that was loaded has a scorer of another mode than the config
+    beside it says: it was overridden at loading, and what was learned in one mode is wrong in
+    another."""
+    config, mode = _config_beside(path), getattr(scorer, "mode", None)
+    block = config["components"][path.name].get("model", {}) if config is not None else {}
+    saved = block.get("mode", mode)
+    if saved != mode:
+        raise ConfigError(
+            f"{path.name}.model.mode is {mode!r}, and the component was trained with {saved!r}: "
+            "the mode cannot be changed after training."
+        )
+
+
 def _config_beside(path: Path) -> Config | None:
     """The interpolated config of the pipeline in whose folder a component is; None if the folder is
     not that of a pipeline with the component."""

@@ -1,8 +1,8 @@
 """Choose the settings of trained components on development data; no weight is changed.
 
-For every component, in the order of the pipeline: in two-stage mode the number of candidates and
-the filter's threshold (:mod:`.filter_tuning`), the NIL bias, calibration, and thresholds. The
-network runs a few times over the data; the rest is decoding.
+For every component, in the order of the pipeline: the NIL bias and that of known names, in
+two-stage mode the number of candidates and the filter's threshold (:mod:`.filter_tuning`),
+calibration, and thresholds. The network runs a few times over the data; the rest is decoding.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -100,11 +100,14 @@ def make_tune(
         frozen = nlp.config["training"]["frozen_components"]
         names = components or [name for name in tunable(nlp) if name not in frozen]
         examples = list(reader(tuned))
-        try:
-            for result in tune(tuned, examples, goal, names):
-                LOGGER.info("%s: %s", result.component, result.settings)
-        except (ConfigError, CorpusError) as err:
-            LOGGER.warning("A component of the saved pipeline is not tuned. %s", err)
+        for name in tunable(tuned, names):
+            # One that cannot be tuned does not keep the others from it.
+            try:
+                (result,) = tune(tuned, examples, goal, [name])
+            except (ConfigError, CorpusError) as err:
+                LOGGER.warning("A component of the saved pipeline is not tuned. %s", err)
+            else:
+                LOGGER.info("%s: %s", name, result.settings)
         record_scores(tuned, examples)
         refresh(tuned)
         return tuned

@@ -8,6 +8,7 @@ import sys
 import pytest
 import spacy
 
+from spacy_luke.errors import ConfigError
 from tests.pipeline.conftest import LISTENER
 from tests.pipeline.relation_data import make_examples
 
@@ -50,6 +51,16 @@ def test_two_processes_save_the_same_bytes_and_files(nlp, tmp_path):
 def hashes(folder):
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {str(x.relative_to(folder)): hashlib.sha256(x.read_bytes()).digest() for x in files}
+
+
+@pytest.mark.parametrize(
+    "name, saved, given",
+    [("luke_ner", "two-stage", "probe"), ("luke_relation", "probe", "markers")],
+)
+def test_a_pipeline_cannot_be_loaded_in_another_mode(nlp, tmp_path, name, saved, given):
+    nlp.to_disk(tmp_path)
+    with pytest.raises(ConfigError, match=f"{name}.model.mode is '{given}', .* with '{saved}'"):
+        spacy.load(tmp_path, config={f"components.{name}.model.mode": given})
 
 
 def test_the_encoder_of_an_earlier_save_is_removed(bert_dir, tmp_path):

@@ -255,6 +255,27 @@ def test_what_the_callback_cannot_tune_is_logged_and_saved_as_it_is(nlp, tmp_pat
     assert dict(saved.get_pipe("luke_ner").cfg) == dict(nlp.get_pipe("luke_ner").cfg)
 
 
+def test_one_that_cannot_be_tuned_does_not_keep_the_callback_from_the_next(
+    bert_dir, tmp_path, caplog
+):
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    for factory in ("luke_relation", "luke_entity_typing"):
+        nlp.add_pipe(factory, config={"model": {"encoder": encoder}})
+    nlp.initialize(lambda: typed(nlp))
+    path = tmp_path / "dev.spacy"
+    docs = [eg.reference for eg in typed(nlp) * 2]
+    for doc in docs:
+        doc._.relations = []
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
+    reader = {"@readers": "spacy-luke.PresetEntsCorpus.v1", "path": str(path)}
+    nlp.config["corpora"] = {"dev": reader}
+    saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
+    assert "luke_relation: the development data has no annotation to tune on" in caplog.text
+    assert saved.get_pipe("luke_entity_typing").calibration is not None
+
+
 def test_recall_is_of_what_the_component_could_find(nlp):
     """Gold entities of other labels, and those that another component has found, are not."""
     examples = many(nlp)
