@@ -6,9 +6,13 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, Span
 
 from .given import list_of, name_of, probability, row_of, span_of
+from .group_spans import spans_on_characters
 from .span_values import Key, data_of, key_of, keys_of, remove_values
 
 ATTRIBUTE = "luke_relations"
+NO_RELATION = "no_relation"
+"""A label of some corpora and published classifiers for pairs that have no relation. It is neither
+learned nor scored."""
 
 
 class Relation(NamedTuple):
@@ -102,7 +106,8 @@ def relations_as_dict(
 def _spans_by_place(doc: Doc) -> dict[tuple[int, int], Span]:
     """(start_char, end_char) -> span; entities take precedence over spans of groups."""
     by_place: dict[tuple[int, int], Span] = {}
-    for spans in (doc.ents, *doc.spans.values()):
+    groups = (spans_on_characters(doc, group) for group in doc.spans.values())
+    for spans in (doc.ents, *groups):
         for span in spans:
             by_place.setdefault((span.start_char, span.end_char), span)
     return by_place

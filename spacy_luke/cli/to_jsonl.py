@@ -12,6 +12,7 @@ import typer
 from spacy.tokens import Doc, DocBin
 from wasabi import Printer
 
+from ..annotations.group_spans import row_of, rows_of
 from ..corpora.json_docs import doc_to_json
 from ..errors import ConfigError, CorpusError, InputError
 from ..files import whole_file
@@ -56,9 +57,9 @@ def _warn_of_groups(docs: Iterable[Doc], msg: Printer) -> None:
     """Warn of spans of groups that are not written, because they are not entities."""
     lost: Counter[str] = Counter()
     for doc in docs:
-        ents = {(ent.start, ent.end, ent.label) for ent in doc.ents}
+        ents = set(map(row_of, doc.ents))
         for key, group in doc.spans.items():
-            lost[key] += sum((x.start, x.end, x.label) not in ents for x in group)
+            lost[key] += sum(row not in ents for row in rows_of(group))
     for key, n in sorted(lost.items()):
         if n:
             msg.warn(

@@ -15,6 +15,7 @@ from spacy.util import registry
 from thinc.api import Model
 from torch import nn
 
+from ..annotations.mentions import UNLINKED
 from ..checkpoint.classes import QUESTIONS
 from ..inputs.alignment import Pieces
 from ..inputs.placed_spans import span_pieces
@@ -140,8 +141,7 @@ class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
         spans = [x for found in by_text for x in found] if self.entities != "none" else []
         of_text = np.repeat(np.arange(len(by_text)), [len(found) for found in by_text])
         starts, ends = span_pieces(pieces, _table(spans), of_text[: len(spans)])
-        rows = [encoder.entities.find(x.kb_id_) if x.kb_id_ else None for x in spans]
-        ids = np.asarray([-1 if row is None else row for row in rows], dtype=np.int64)
+        ids = np.asarray([_table_row(encoder, x) for x in spans], dtype=np.int64)
         used = ends > starts
         if self.entities == "known":
             used &= ids >= 0
@@ -174,6 +174,15 @@ class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
         parts = list(windows.batches(encoder_run.MAX_ROWS))
         logits = in_parts(run, score_part, parts) if parts else run.zeros(0, head.n_classes)
         return AnswerScores(windows, tokens, logits)
+
+
+def _table_row(encoder: Encoder, span: Span) -> int:
+    """The row of a linked entity in the encoder's table, or -1: also by its title in the language
+    of the pipeline."""
+    if span.kb_id_ in UNLINKED:
+        return -1
+    row = encoder.entities.find(span.kb_id_, span.doc.vocab.lang or None)
+    return -1 if row is None else row
 
 
 def _table(spans: Sequence[Span]) -> Array:

@@ -11,10 +11,11 @@ from spacy.tokens import Span
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations.annotated import is_annotated, spans_annotated
+from ..annotations.annotated import is_annotated
 from ..annotations.mentions import Place, all_spans, characters
 from ..annotations.types import get_types, with_ancestors
 from .answers import Answer, Answers, calibration_scores
+from .ner import wrong_if_not_gold
 from .relations import FIGURES, by_type, common_places
 
 Types = frozenset[str]
@@ -59,8 +60,9 @@ def typing_score(
     Mentions are the reference's spans with annotated types, including those annotated as having
     none. The predicted types of a mention are those of the predicted span with the same characters,
     or none if there is no such span. If the pipeline also predicts spans, a predicted span that the
-    reference lacks is a mention whose predicted types are all wrong. Reference spans without
-    annotated types, and documents whose spans are not annotated, are not scored.
+    reference lacks is a mention whose predicted types are all wrong, unless the reference does not
+    tell whether its tokens are an entity. Reference spans without annotated types, and documents
+    whose spans are not annotated, are not scored.
 
     threshold: minimum score of a predicted type. Without it, all types of a span count.
     thresholds: type -> its own minimum score.
@@ -190,18 +192,18 @@ def _mentions(
     }
     common = common_places(example, example.predicted)
     predicted: dict[Place, dict[str, float]] = {}
-    for span in all_spans(example.predicted, spans_key):
+    predicted_spans = all_spans(example.predicted, spans_key)
+    for span in predicted_spans:
         scores = types_of(span).items()
         kept = {name: score for name, score in scores if score >= least(name)}
         predicted[common(characters(span))] = kept
     for place, types in gold.items():
         yield TypedMention(predicted.get(place, {}), types)
-    if not spans_annotated(example.reference, spans_key):
-        return
+    others = wrong_if_not_gold(example, predicted_spans, spans_key)
     reference_places = {place for place, _ in spans}
-    for place, scored in predicted.items():
-        if scored and place not in reference_places:
-            yield TypedMention(scored, None)
+    for place in dict.fromkeys(common(characters(span)) for span in others):
+        if predicted[place] and place not in reference_places:
+            yield TypedMention(predicted[place], None)
 
 
 def _count(mentions: Iterable[TypedMention]) -> dict[str, PRFScore]:

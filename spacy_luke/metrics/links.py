@@ -10,10 +10,10 @@ from spacy.tokens import Span
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations.annotated import spans_annotated
 from ..annotations.candidates import get_candidates
 from ..annotations.mentions import NIL, UNLINKED, Place, all_spans, characters
 from .answers import Answer, Answers, calibration_scores
+from .ner import wrong_if_not_gold
 from .relations import FIGURES, by_type, common_places, mean
 
 NO_LINK = ""
@@ -123,8 +123,8 @@ def link_score(
     - ``nel_end_to_end_p``, ``_r``, ``_f``: precision is the share of right ones among predicted
       links, recall the share of mentions annotated with an id that have a right link. A link on a
       span that is not a mention of the reference is wrong if the reference's mentions are annotated
-      (``Doc.ents`` set, or the group present, and :func:`.is_annotated`). Links on mentions that
-      are not scored do not count.
+      (``Doc.ents`` set for its tokens, or the group present, and :func:`.is_annotated`). Links on
+      mentions that are not scored do not count.
 
     And :func:`.calibration_scores` of the links that the end-to-end scores count. The score of a
     link is that of the candidate; links that are not candidates, such as those of another
@@ -267,16 +267,16 @@ def _mentions(
     """The annotated mentions of a document, then the links on spans that are not mentions."""
     gold = _gold(example, spans_key, labels_discard)
     predicted = _predicted(example, spans_key)
+    common = common_places(example, example.predicted)
     for place, (label, ids) in gold.items():
         if ids:
             span = predicted.get(place)
             right = frozenset(ids - {NO_LINK} or {NO_LINK})
             yield LinkedMention(label, right, _link(span), span is not None, _candidates(span))
-    if spans_annotated(example.reference, spans_key):
-        for place, span in predicted.items():
-            if place not in gold and _link(span):
-                link, candidates = _link(span), _candidates(span)
-                yield LinkedMention(span.label_, frozenset(), link, False, candidates)
+    for span in wrong_if_not_gold(example, list(predicted.values()), spans_key):
+        if common(characters(span)) not in gold and _link(span):
+            link, candidates = _link(span), _candidates(span)
+            yield LinkedMention(span.label_, frozenset(), link, False, candidates)
 
 
 def _gold(

@@ -1,6 +1,6 @@
 """spaCy's scores of ``Doc.ents`` or, for nested entities, of a spans group; and calibration."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from spacy.pipeline.spancat import spancat_score
@@ -10,7 +10,7 @@ from spacy.training import Example
 from spacy.training.alignment_array import AlignmentArray
 from spacy.util import registry
 
-from ..annotations.annotated import is_annotated
+from ..annotations.annotated import is_annotated, spans_annotated
 from .answers import Answer, Answers, calibration_scores
 
 
@@ -59,6 +59,16 @@ def are_compared(eg: Example, spans: Iterable[Span]) -> list[bool]:
     x2y = eg.alignment.x2y
     places = (_aligned(x2y, span) for span in spans)
     return [place is not None and _is_known(eg.reference, place) for place in places]
+
+
+def wrong_if_not_gold(eg: Example, spans: Sequence[Span], spans_key: str | None) -> list[Span]:
+    """Those of the predicted mentions that are wrong if the reference lacks them: of ``Doc.ents``
+    those that are compared, of a spans group all; none if the reference's are not annotated."""
+    if not spans_annotated(eg.reference, spans_key):
+        return []
+    if spans_key:
+        return list(spans)
+    return [span for span, compared in zip(spans, are_compared(eg, spans)) if compared]
 
 
 def _is_known(doc: Doc, place: tuple[int, int]) -> bool:

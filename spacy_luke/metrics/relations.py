@@ -11,8 +11,9 @@ from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations.annotated import annotated_labels
+from ..annotations.group_spans import row_of, rows_of
 from ..annotations.mentions import Place, first_mentions
-from ..annotations.relations import relation_offsets
+from ..annotations.relations import NO_RELATION, relation_offsets
 from ..errors import InputError
 from .answers import Answer, Answers, calibration_scores
 
@@ -65,7 +66,8 @@ def relation_score(
     A relation is correct if its label and the characters of its head and tail are correct (the
     "boundary" evaluation). All gold relations count, including those whose spans the pipeline did
     not predict. All predicted relations count: a document without gold relations has none, unless
-    its relations, or some labels of them, are set as not annotated. Repeated relations count once.
+    its relations, or some labels of them, are set as not annotated. Repeated relations count once,
+    and pairs that are labelled :data:`.NO_RELATION` have none.
 
     labels: the labels of the component. A label without gold and predicted relations is listed in
         ``rels_per_type`` with None. Other labels count, too.
@@ -242,6 +244,8 @@ def _pairs(
         entities = _entity_labels(doc, spans_key)
         pairs: dict[Pair, float] = {}
         for item in relation_offsets(doc):
+            if item.label == NO_RELATION:
+                continue
             if annotated is not None and item.label not in annotated:
                 continue
             head, tail = (
@@ -272,10 +276,10 @@ def one_mention(
 def _entity_labels(doc: Doc, spans_key: str | None) -> dict[Place, str]:
     """Characters -> label, from the group spans_key, else from entities, else other groups."""
     labels: dict[Place, str] = {}
-    first = doc.spans[spans_key] if spans_key is not None and spans_key in doc.spans else ()
-    for spans in (first, doc.ents, *doc.spans.values()):
-        for span in spans:
-            labels.setdefault((span.start_char, span.end_char), span.label_)
+    groups = {key: rows_of(group) for key, group in doc.spans.items()}
+    for rows in (groups.get(spans_key or "", []), map(row_of, doc.ents), *groups.values()):
+        for start, end, label in rows:
+            labels.setdefault((start, end), doc.vocab.strings[label])
     return labels
 
 

@@ -139,6 +139,11 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         """The query and the targets of an update, once these are known."""
         return query, targets
 
+    def _missing_input(self, query: Query) -> str:
+        """What a query lacks that the documents should have, and how to give it to them; empty if
+        it can be learned from."""
+        return ""
+
     @property
     def _gold_key(self) -> str | None:
         """The name of the spans group with the gold entities, or None for ``Doc.ents``."""
@@ -256,6 +261,9 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         try:
             query = self._query_to_learn(docs)
             query, targets = self._before_update(query, self._targets(examples, query))
+            # A later batch of a few texts may have none.
+            if self._n_updates == 1 and (missing := self._missing_input(query)):
+                LOGGER.warning("%s: the first batch %s", self.name, missing)
             learn_from(self.model, examples)
             scores, backprop = self.model.begin_update(query)
             loss, d_scores = self._loss(query, scores, targets)

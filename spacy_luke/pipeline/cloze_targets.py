@@ -19,6 +19,7 @@ from ..annotations.queries import (
 )
 from ..layers.cloze_scorer import ClozeQuery
 from ..layers.task_layer import fits
+from ..metrics.relations import common_places
 from ..report import LOGGER, log_lost
 from .class_loss import Targets
 
@@ -46,29 +47,31 @@ def cloze_targets(examples: Sequence[Example], query: ClozeQuery) -> Targets:
     targets = np.zeros((len(query.of_query), 1), dtype=np.float32)
     known = np.zeros(len(targets), dtype=bool)
     low = 0
-    for spans, right in zip(query.candidates, _right_of(examples)):
+    for spans, (eg, right) in zip(query.candidates, _right_of(examples)):
         own = slice(low, low + len(spans))
         known[own] = bool(right)
-        targets[own, 0] = _is_right(spans, right)
+        targets[own, 0] = _is_right(eg, spans, right)
         low += len(spans)
     return targets, known
 
 
-def _right_of(examples: Iterable[Example]) -> Iterable[list[Offsets]]:
+def _right_of(examples: Iterable[Example]) -> Iterable[tuple[Example, list[Offsets]]]:
     """The right completions of each query of the predicted documents; empty if not known."""
     for eg in examples:
         if is_asked(eg):
-            yield from completion_offsets(eg.reference)
+            yield from ((eg, right) for right in completion_offsets(eg.reference))
         else:
-            yield from ([] for _ in query_texts(eg.predicted))
+            yield from ((eg, []) for _ in query_texts(eg.predicted))
 
 
-def _is_right(spans: Sequence[Span], right: Sequence[Offsets]) -> list[bool]:
-    places = {place for item in right for place in item.mentions}
+def _is_right(eg: Example, spans: Sequence[Span], right: Sequence[Offsets]) -> list[bool]:
+    to_common = common_places(eg, eg.reference)
+    places = {to_common(place) for item in right for place in item.mentions}
     texts = {item.text for item in right}
+    to_common = common_places(eg, eg.predicted)
     result = [False] * len(spans)
     for entity in merge_mentions(spans):
-        hits = [characters(spans[i]) in places or spans[i].text in texts for i in entity]
+        hits = [to_common(characters(spans[i])) in places or spans[i].text in texts for i in entity]
         for i in entity:
             result[i] = any(hits)
     return result
@@ -93,7 +96,7 @@ def count_limits(
         query = query_of([eg.predicted for eg in asked])
         targets, _ = cloze_targets(asked, query)
         right, fit, low = targets[:, 0] > 0, fits(model, query), 0
-        for spans, golds in zip(query.candidates, _right_of(asked)):
+        for spans, (_, golds) in zip(query.candidates, _right_of(asked)):
             own = slice(low, low + len(spans))
             low += len(spans)
             if golds:

@@ -77,7 +77,6 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.n_unscored = 0
-        self._is_first_batch = True
         self._warned_of_unscored = False
 
     @property
@@ -141,13 +140,8 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
             loss, d_logits = single_loss(self.model.ops, scores.logits, classes)
         return loss, scores._replace(logits=d_logits)
 
-    def _before_update(self, query: GivenQueryT, targets: Targets) -> tuple[GivenQueryT, Targets]:
-        # A later batch of a few texts may have none.
-        if self._is_first_batch and not len(query.spans):
-            advice = _advice(self._gold_key)
-            LOGGER.warning("%s: the first batch has no entity. %s", self.name, advice)
-        self._is_first_batch = False
-        return query, targets
+    def _missing_input(self, query: GivenQueryT) -> str:
+        return "" if len(query.spans) else f"has no entity. {_advice(self._gold_key)}"
 
     def _find_limits(
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]

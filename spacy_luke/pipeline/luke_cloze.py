@@ -10,11 +10,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
 from ..annotations.attributes import require
-from ..annotations.queries import (
-    has_completions,
-    query_texts,
-    set_completions,
-)
+from ..annotations.queries import has_completions, query_texts, set_completions
 from ..checkpoint.classes import SPAN_QUESTIONS
 from ..layers.cloze_scorer import ClozeQuery, ClozeScorer
 from ..layers.given_spans import ClassScores
@@ -24,7 +20,7 @@ from .as_in_training import as_in_training, entities_are_learned
 from .class_loss import Targets, binary_loss
 from .cloze_decoding import complete
 from .cloze_query import MakeDoc, cloze_query
-from .cloze_targets import LOST, cloze_targets, count_limits
+from .cloze_targets import ADVICE, LOST, cloze_targets, count_limits
 from .entity_task import EntityTask
 from .without_labels import WithoutLabels
 
@@ -121,7 +117,15 @@ class LukeCloze(WithoutLabels[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
     def answers(self, examples: Iterable[Example]) -> Answers:
         return cloze_answers(examples)
 
+    def best_least_score(self, examples: Iterable[Example]) -> float:
+        """0: the share of queries that are answered right only falls if some get no answer."""
+        return 0.0
+
     # Training
+
+    def _missing_input(self, query: ClozeQuery) -> str:
+        asked = any(query_texts(doc) for doc in query.docs)
+        return super()._missing_input(query) if asked else f"has no query. {ADVICE}"
 
     def _annotated(self, examples: Iterable[Example]) -> Iterator[Example]:
         return (eg for eg in examples if has_completions(eg.reference))

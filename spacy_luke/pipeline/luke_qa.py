@@ -19,7 +19,7 @@ from ..metrics.answers import Answers as ScoredAnswers
 from ..metrics.questions import ANSWER, best_least_score, question_answers, question_score
 from ..validation import Count, Probability, setting
 from .answer_decoding import Choice, Placed, best_of, find_answers, scored, write_answers
-from .answer_limits import NOT_LEARNED, count_limits
+from .answer_limits import ADVICE, NOT_LEARNED, count_limits
 from .answer_targets import answer_loss, answer_targets, is_asked
 from .class_loss import Targets
 from .entity_source import DocEnts, EntitySource, HasEntitySource
@@ -177,6 +177,9 @@ class LukeQA(
         return best_least_score(examples)
 
     # Training
+
+    def _missing_input(self, query: QuestionQuery) -> str:
+        return "" if len(query.questions) else f"has no question. {ADVICE}"
 
     def _annotated(self, examples: Iterable[Example]) -> Iterator[Example]:
         return (eg for eg in examples if is_asked(eg))

@@ -15,7 +15,7 @@ from thinc.api import Config, Model
 from ..annotations.annotated import annotated_labels
 from ..annotations.attributes import require
 from ..annotations.mentions import entities_of, spans_of
-from ..annotations.relations import Offsets, Relation, relation_offsets
+from ..annotations.relations import NO_RELATION, Offsets, Relation, relation_offsets
 from ..calibration import sigmoid
 from ..inputs.pairs import Candidates
 from ..layers.given_spans import ClassScores
@@ -131,7 +131,7 @@ class LukeRelation(EntityTask[RelationQuery]):
     node = PairScorer.node
     layer = "relations"
     out_of_reach = LOST
-    published_nil = "no_relation"
+    published_nil = NO_RELATION
 
     multi_label: bool = setting()
     pair_order: Literal["both", "text"] = setting()

@@ -24,11 +24,14 @@ def batches_of_docs(docs: Iterable[Doc], most: int) -> Iterator[list[Doc]]:
     n_tokens = 0
     for doc in docs:
         n = len(doc) * n_questions(doc)
-        if batch and (len(batch) >= most or n_tokens + n > _MAX_TOKENS):
+        if batch and n_tokens + n > _MAX_TOKENS:
             yield batch
             batch, n_tokens = [], 0
         batch.append(doc)
         n_tokens += n
+        if len(batch) >= most:  # not with the next document: it may wait for these answers
+            yield batch
+            batch, n_tokens = [], 0
     if batch:
         yield batch
 

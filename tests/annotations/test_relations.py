@@ -6,6 +6,7 @@ import pickle
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
 
 from spacy_luke.annotations.relations import (
     Relation,
@@ -14,6 +15,7 @@ from spacy_luke.annotations.relations import (
 )
 from spacy_luke.annotations.types import clear_types, get_types
 from spacy_luke.errors import InputError
+from spacy_luke.metrics.relations import relation_score
 
 
 @pytest.fixture
@@ -29,6 +31,9 @@ def doc() -> Doc:
     doc._.relations = [(kyoto, japan, "located_in"), Relation(ada, london, "born_in", 0.75)]
     ada._.types = {"/person": 0.75, "/person/scientist": 0.875}
     return doc
+
+
+WORDS = ["New", "York", "City", "hired", "Ada", "and", "Bob", "in", "Rome", "today"]
 
 
 def described(doc: Doc) -> list:
@@ -158,3 +163,17 @@ def test_none_of_one_span_can_be_given_to_another(doc: Doc) -> None:
     for name in ("types", "candidates", "allowed_ids"):
         ada._.set(name, doc.ents[1]._.get(name))
         assert ada._.get(name) is None
+
+
+@pytest.mark.parametrize("words", [WORDS, WORDS[:-1]])  # at the end of a text spaCy raises
+def test_merged_tokens_do_not_move_relations_of_groups(words: list[str]) -> None:
+    """spaCy moves the characters of a group's spans, but not their tokens."""
+    doc = Doc(spacy.blank("en").vocab, words=words)
+    doc.spans["found"] = [Span(doc, 4, 5, "PER"), Span(doc, 8, 9, "LOC")]
+    doc._.relations = [(*doc.spans["found"], "works_in")]
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    expected = [("Ada", "PER", "Rome", "works_in", 1.0)]
+    assert described(doc) == expected
+    scores = relation_score([Example(doc, doc)])
+    assert scores["rels_strict_f"] == 1.0

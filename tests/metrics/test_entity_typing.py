@@ -146,3 +146,11 @@ def test_answers_are_those_that_the_score_counts_also_with_thresholds_of_implied
         settings = {"threshold": 0.3, "thresholds": thresholds, "ancestors": True}
         scores = typing_score(examples, **settings)
         assert typing_answers(examples, **settings).prf() == prf(scores, "micro")
+
+
+def test_types_of_spans_on_tokens_of_unknown_annotation_are_not_wrong() -> None:
+    eg = example({ADA: "p", CHARLES: "p", LONDON: "l"}, {ADA: "p"})
+    ents, known = list(eg.reference.ents), [eg.reference[1:2], eg.reference[4:6]]
+    eg.reference.set_ents(ents, outside=known, default="missing")
+    eg.reference.ents[0]._.types = {"p": 1.0}
+    assert prf(typing_score([eg]), "micro") == pytest.approx((1 / 2, 1, 2 / 3))  # London is wrong

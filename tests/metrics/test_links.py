@@ -387,3 +387,11 @@ def test_the_scorer_takes_the_settings_of_a_component_and_another_prefix() -> No
     name = "spacy-luke.luke_linker_scorer.v1"
     scorer = spacy.registry.scorers.get(name)(prefix="other")
     assert scorer([eg]) == link_score([eg], prefix="other")
+
+
+def test_links_of_spans_on_tokens_of_unknown_annotation_are_not_wrong() -> None:
+    eg = example({ADA: "1", CHARLES: "2", LONDON: "3"}, {ADA: "1"})
+    known = [eg.reference[1:2], eg.reference[4:7]]
+    eg.reference.set_ents(list(eg.reference.ents), outside=known, default="missing")
+    # London is wrong.
+    assert prf(link_score([eg]), "end_to_end") == pytest.approx((1 / 2, 1, 2 / 3))

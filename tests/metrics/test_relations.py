@@ -248,3 +248,11 @@ def test_the_figure_is_that_of_the_whole_confusion_matrix(seed) -> None:
         pairs.append((gold if draw.random() < 0.4 else draw.choice(names), gold))
     found = semeval_score([pair(*labels) for labels in pairs])["rels_semeval_f"]
     assert found == pytest.approx(by_confusion(pairs))
+
+
+def test_pairs_that_are_labelled_as_unrelated_are_not_relations() -> None:
+    gold = [(ADA, CHARLES, "met"), (ADA, LONDON, "no_relation")]
+    scores = relation_score(
+        [example([(ADA, CHARLES, "met"), (CHARLES, LONDON, "no_relation")], gold)]
+    )
+    assert prf(scores) == (1, 1, 1) and set(scores["rels_per_type"]) == {"met"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
@@ -11,6 +11,8 @@ from spacy_luke.calibration import sigmoid
 from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.layers import encoder_run
 from spacy_luke.layers.task_layer import head_of
+from spacy_luke.pipeline.thresholds import Goal
+from spacy_luke.pipeline.tuning import tune
 from tests.pipeline.cloze_data import (
     ANSWERS,
     ENTS,
@@ -117,3 +119,38 @@ def test_it_learns_on_a_shared_encoder(bert_dir):
     losses = fit(nlp, examples, 80)
     assert losses["one"] < 0.05 and losses["two"] < 0.05
     assert best(nlp(asked(nlp, *ANSWERS))) == list(ANSWERS.values())
+
+
+def test_documents_without_queries_are_reported_when_training_goes_on(luke_dir, caplog):
+    nlp = make(luke_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    examples = make_examples(nlp)
+    examples[0].predicted._.queries = []
+    nlp.update(examples)
+    assert "luke_cloze: the first batch has no query" in caplog.text
+    assert "no entity" not in caplog.text
+
+
+def test_targets_do_not_depend_on_white_space(untrained):
+    """A predicted and a reference text may differ in it."""
+    pipe, vocab = untrained.get_pipe("luke_cloze"), untrained.vocab
+    doc = Doc(vocab, words=["Al", "Bo", "met", "."])
+    gold = Doc(vocab, words=["   ", "Al", "Bo", "met", "."], spaces=[False, True, True, True, True])
+    doc.ents = [Span(doc, i, i + 1, "X") for i in (0, 1)]
+    gold.ents = [Span(gold, i, i + 1, "X") for i in (1, 2)]
+    for x in (doc, gold):
+        x._.queries = ["@placeholder left ."]
+    gold._.completions = [[("Al", [gold.ents[0]])]]
+    targets, _ = pipe._targets([Example(doc, gold)], pipe._query([doc]))
+    assert targets[:, 0].tolist() == [1, 0]
+
+
+def test_tuning_does_not_take_completions_away(luke_dir):
+    """The share of right answers only falls if some queries get none."""
+    nlp = make(luke_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    fit(nlp, make_examples(nlp), 5)
+    before = nlp.evaluate(make_examples(nlp))["cloze_em"]
+    list(tune(nlp, make_examples(nlp) * 20, Goal()))
+    assert nlp.get_pipe("luke_cloze").threshold == 0.0
+    assert nlp.evaluate(make_examples(nlp))["cloze_em"] == before < 1

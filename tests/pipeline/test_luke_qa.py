@@ -410,3 +410,42 @@ def test_entities_may_come_from_a_table_of_linked_texts(luke_dir, tmp_path):
     (tmp_path / "table").rmdir()
     close(scores_of([spacy.load(tmp_path / "pipeline")(doc.copy())]), expected)
     close(scores_of([spacy.blank("en").from_config(nlp.config).from_bytes(data)(doc)]), expected)
+
+
+def test_a_linked_entity_is_looked_up_in_the_language_of_the_pipeline(make_checkpoint):
+    """Multilingual vocabularies name their entities ``en:Tokyo``."""
+    nlp = make(make_checkpoint("mluke"), no_answer=False)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+
+    def score(kb_id):
+        doc = asked(nlp, "Tokyo is the capital of Japan .", "Where ?")
+        doc.ents = [Span(doc, 0, 1, "LOC", kb_id=kb_id)]
+        return nlp(doc)._.answers[0].answers[0].score
+
+    known, unknown = score("en:Tokyo"), score("")
+    assert score("Tokyo") == known != unknown == score("NIL")
+
+
+def test_a_stream_gets_its_answers_before_the_next_document_is_read(trained):
+    events = []
+
+    def stream():
+        for i in range(3):
+            events.append(("read", i))
+            yield asked(trained, "Tokyo is the capital of Japan .", "Where ?")
+
+    for i, _ in enumerate(trained.pipe(stream(), batch_size=1)):
+        events.append(("answered", i))
+    assert events == [(what, i) for i in range(3) for what in ("read", "answered")]
+
+
+def test_documents_that_are_not_asked_are_reported_when_training_goes_on(trained, caplog):
+    nlp = spacy.blank("en").from_config(trained.config)
+    nlp.from_bytes(trained.to_bytes())
+    examples = make_examples(nlp)
+    for eg in examples:
+        eg.predicted._.questions = []
+    for _ in range(2):
+        nlp.update(examples, sgd=nlp.resume_training())
+    assert caplog.text.count("luke_qa: the first batch has no question") == 1

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
+from ...annotations.group_spans import row_of, rows_of
 from .arcs import Arc, Cell, Word, draw
 from .relations import MARKS, ShownRelation, links
 from .text import Place
@@ -263,11 +264,11 @@ def _labels(doc: Doc, reference: Doc, text: str) -> dict[Place, str]:
     """Token range -> entity label. Predicted labels take precedence over annotated ones."""
     labels: dict[Place, str] = {}
     for source in (doc, reference):
-        for spans in (source.ents, *source.spans.values()):
-            for span in spans:
-                tokens = _tokens(doc, text, (span.start_char, span.end_char))
-                if tokens is not None and span.label_:
-                    labels.setdefault(tokens, span.label_)
+        for rows in (map(row_of, source.ents), *map(rows_of, source.spans.values())):
+            for start, end, label in rows:
+                tokens = _tokens(doc, text, (start, end))
+                if tokens is not None and label:
+                    labels.setdefault(tokens, source.vocab.strings[label])
     return labels
 
 

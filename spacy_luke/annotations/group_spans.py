@@ -1,0 +1,49 @@
+"""The spans of a spans group, also after ``Doc.retokenize`` has merged tokens.
+
+spaCy moves the characters of a group's spans then, but not their tokens: such a span has the text
+of other tokens, or ends behind the document, and reading it raises IndexError.
+"""
+
+from struct import Struct
+
+from spacy.tokens import Doc, Span, SpanGroup
+from srsly import msgpack_loads
+
+Row = tuple[int, int, int]
+"""start_char, end_char, label."""
+
+_SPAN = Struct(">QQQllll")
+"""How ``SpanGroup.to_bytes`` writes a span: id, kb_id, label, start, end, start_char, end_char."""
+
+
+def row_of(span: Span) -> Row:
+    return span.start_char, span.end_char, span.label
+
+
+def rows_of(group: SpanGroup) -> list[Row]:
+    """The rows of a group, whose characters are right."""
+    try:
+        return [row_of(span) for span in group]
+    except IndexError:
+        rows = [_SPAN.unpack(packed) for packed in msgpack_loads(group.to_bytes())["spans"]]
+        return [(start, end, label) for _, _, label, _, _, start, end in rows]
+
+
+def spans_on_characters(doc: Doc, group: SpanGroup) -> list[Span]:
+    """The spans of a group with the tokens of their characters. Those that are not on token
+    boundaries any more are left out."""
+    try:
+        spans = list(group)
+    except IndexError:
+        spans = []
+    if spans and all(_has_own_tokens(span) for span in spans):
+        return spans
+    made = (doc.char_span(start, end, label=label) for start, end, label in rows_of(group))
+    return [span for span in made if span is not None]
+
+
+def _has_own_tokens(span: Span) -> bool:
+    if not len(span):
+        return True
+    last = span.doc[span.end - 1]
+    return (span.doc[span.start].idx, last.idx + len(last)) == (span.start_char, span.end_char)
