@@ -10,6 +10,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import registry
 
 from ..validation import check_settings
+from .alignment import ranges
 
 Array = np.ndarray
 Entity = Sequence[Span]
@@ -57,26 +58,29 @@ def _candidates(
     head_ids: list[str] | None,
     tail_ids: list[str] | None,
 ) -> Array:
-    n = len(entities)
-    keep = ~np.eye(n, dtype=bool)
-    if n and (max_distance is not None or same_sentence):
-        keep &= _near(doc, entities, max_distance, same_sentence)
-    if n and allowed is not None:
-        keep &= _has_allowed_labels(entities, allowed)
+    pairs = _near(doc, entities, max_distance, same_sentence)
+    if allowed is not None:
+        pairs = pairs[_have_allowed_labels(entities, pairs, allowed)]
     if head_ids is not None:
-        keep &= _has_id(entities, head_ids)[:, None]
+        pairs = pairs[_has_id(entities, head_ids)[pairs[:, 0]]]
     if tail_ids is not None:
-        keep &= _has_id(entities, tail_ids)[None, :]
-    return np.argwhere(keep)
+        pairs = pairs[_has_id(entities, tail_ids)[pairs[:, 1]]]
+    return pairs
 
 
-def _has_allowed_labels(entities: Sequence[Entity], allowed: set[tuple[str, ...]]) -> Array:
-    """(n, n) whether any labels of the mentions of two entities are an allowed pair."""
-    of_entity = [{span.label_ for span in entity} for entity in entities]
-    labels = sorted(set().union(*of_entity))
-    has_label = np.asarray([[x in own for x in labels] for own in of_entity], dtype=int)
-    is_allowed = np.asarray([[(a, b) in allowed for b in labels] for a in labels], dtype=int)
-    return has_label @ is_allowed @ has_label.T > 0  # the number of allowed label pairs
+def _have_allowed_labels(
+    entities: Sequence[Entity], pairs: Array, allowed: set[tuple[str, ...]]
+) -> Array:
+    """(n_pairs,) whether any labels of the mentions of two entities are an allowed pair."""
+    # There are few different sets of labels, but there may be millions of pairs.
+    numbers: dict[frozenset[str], int] = {}
+    of_entity = [
+        numbers.setdefault(frozenset(span.label_ for span in entity), len(numbers))
+        for entity in entities
+    ]
+    table = [[any((a, b) in allowed for a in x for b in y) for y in numbers] for x in numbers]
+    heads, tails = np.asarray(of_entity, dtype=np.int64)[pairs].T
+    return np.asarray(table, dtype=bool).reshape(len(numbers), len(numbers))[heads, tails]
 
 
 def _has_id(entities: Sequence[Entity], ids: Sequence[str]) -> Array:
@@ -88,20 +92,30 @@ def _has_id(entities: Sequence[Entity], ids: Sequence[str]) -> Array:
 def _near(
     doc: Doc, entities: Sequence[Entity], max_distance: int | None, same_sentence: bool
 ) -> Array:
-    """(n, n) whether any two mentions of two entities satisfy the limits."""
+    """(n, 2) the ordered pairs of entities of which any two mentions satisfy the limits, sorted.
+
+    Time and memory are those of the pairs: a book has thousands of entities, but few of them are
+    near each other.
+    """
+    n, sizes = len(entities), [len(entity) for entity in entities]
     mentions = [span for entity in entities for span in entity]
-    starts = np.asarray([span.start for span in mentions])
-    ends = np.asarray([span.end for span in mentions])
-    near = np.ones((len(mentions), len(mentions)), dtype=bool)
+    starts = np.asarray([span.start for span in mentions], dtype=np.int64)
+    order = np.argsort(starts, kind="stable")
+    starts, of_entity = starts[order], np.repeat(np.arange(n), sizes)[order]
+    ends = np.asarray([span.end for span in mentions], dtype=np.int64)[order]
+    # In text order, the mentions behind each one that are near it are next to each other.
+    first = np.arange(len(mentions))
+    stops = np.full(len(mentions), len(mentions))
     if max_distance is not None:
-        near &= np.maximum(starts[None, :] - ends[:, None], starts[:, None] - ends[None, :]) <= (
-            max_distance
-        )
+        stops = np.searchsorted(starts, ends + max_distance, side="right")
     if same_sentence and doc.has_annotation("SENT_START"):
         bounds = np.asarray([sent.start for sent in doc.sents])
         of_sentence = np.searchsorted(bounds, starts, side="right")
-        near &= of_sentence[:, None] == of_sentence[None, :]
-    # From mentions to entities: two entities are near if any of their mentions are.
-    firsts = np.cumsum([0] + [len(entity) for entity in entities[:-1]])
-    near = np.logical_or.reduceat(near, firsts, axis=0)
-    return np.logical_or.reduceat(near, firsts, axis=1)
+        stops = np.minimum(stops, np.searchsorted(of_sentence, of_sentence, side="right"))
+    stops = np.maximum(stops, first + 1)
+    one = of_entity[np.repeat(first, stops - first - 1)]
+    other = of_entity[ranges(first + 1, stops)]
+    differ = one != other
+    one, other = one[differ], other[differ]
+    codes = np.unique(np.concatenate([one * n + other, other * n + one]))
+    return np.stack(np.divmod(codes, max(n, 1)), axis=1)

@@ -17,6 +17,7 @@ from ..annotations.attributes import require
 from ..annotations.mentions import entities_of, spans_of
 from ..annotations.relations import NO_RELATION, Offsets, Relation, relation_offsets
 from ..calibration import sigmoid
+from ..errors import ConfigError
 from ..inputs.pairs import Candidates
 from ..layers.given_spans import ClassScores
 from ..layers.pair_scorer import PairQuery, PairScorer
@@ -198,17 +199,18 @@ class LukeRelation(EntityTask[RelationQuery]):
         """(n, 2) pairs that are scored, and (n, 2) their directions (see RelationQuery). A pair of
         an entity with itself is omitted, and repeated pairs are scored once. With the pair order
         ``text`` a pair is in text order, and scored if either direction is a candidate."""
+        n = len(entities)
         proposed = np.asarray(self.candidates(doc, entities), dtype=np.int64).reshape(-1, 2)
-        # is_candidate[i, j]: whether (i, j) was proposed.
-        is_candidate: Array = np.zeros((len(entities), len(entities)), dtype=bool)
-        is_candidate[proposed[:, 0], proposed[:, 1]] = True
-        np.fill_diagonal(is_candidate, False)
-        scored = is_candidate
-        if self.pair_order == "text":
-            scored = np.triu(is_candidate | is_candidate.T)
-        pairs = np.argwhere(scored)
-        first, second = pairs.T
-        directions = [is_candidate[first, second], is_candidate[second, first]]
+        if len(proposed) and not 0 <= proposed.min() <= proposed.max() < n:
+            raise ConfigError(
+                f"{self.name}.candidates gave a pair that is not one of the {n} entities of the "
+                f"document {doc.text[:60]!r}."
+            )
+        proposed = proposed[proposed[:, 0] != proposed[:, 1]]
+        pairs = proposed if self.pair_order == "both" else np.sort(proposed, axis=1)
+        # A pair (i, j) as the number i * n + j.
+        pairs = np.stack(np.divmod(np.unique(pairs @ [n, 1]), max(n, 1)), axis=1)
+        directions = [np.isin(pairs @ order, proposed @ [n, 1]) for order in ([n, 1], [1, n])]
         return pairs, np.stack(directions, axis=1)
 
     # Prediction

@@ -1,5 +1,7 @@
 """Candidate pairs of entities: what each limit lets through."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import spacy
@@ -178,3 +180,17 @@ def test_two_hundred_entities_are_no_trouble():
 def test_limits_that_cannot_work_are_named(setting):
     with pytest.raises(ConfigError, match=next(iter(setting))):
         build_relation_candidates(**setting)
+
+
+def test_memory_is_that_of_the_pairs():
+    """A book has thousands of entities, and a table of all their pairs has millions of cells."""
+    n = 5000
+    doc = Doc(NLP.vocab, words=["w"] * n)
+    entities = [[doc[i : i + 1]] for i in range(n)]
+    candidates = build_relation_candidates(max_distance=2, label_pairs=[["", ""]])
+    tracemalloc.start()
+    found = candidates(doc, entities)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found) == 2 * (3 * n - 6)
+    assert peak < 8_000_000 < n * n
