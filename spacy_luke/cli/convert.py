@@ -216,6 +216,11 @@ def plan(
             raise ConfigError(f"IN: {source} is not a folder; {file_format.name} needs one.")
         return iter([(source, _out_path(source.resolve().name, target))])
     if not source.is_dir():
+        if not source.is_file():
+            raise ConfigError(
+                f"IN: {source} is not a regular file. A file is read more than once: write what "
+                "comes from a pipe to one."
+            )
         return iter([(source, _out_path(source.stem, target))])
     if target.suffix == SUFFIX or target.is_file():
         raise ConfigError(f"OUT: {target} must be a directory, because IN is one.")

@@ -13,7 +13,7 @@ from spacy.tokens import Doc, DocBin
 from wasabi import Printer
 
 from ..annotations.group_spans import row_of, rows_of
-from ..corpora.json_docs import doc_to_json
+from ..corpora.json_docs import doc_to_json, is_partial
 from ..errors import ConfigError, CorpusError, InputError
 from ..files import whole_file
 from . import app, exit_on_error
@@ -50,6 +50,7 @@ def to_jsonl_cli(
         written = write_jsonl(docs, out, spans_key)
     if spans_key is None:
         _warn_of_groups(written, msg)
+        _warn_of_unknown(written, msg)
     msg.good(f"Wrote {out}: {len(written):,} documents")
 
 
@@ -66,6 +67,17 @@ def _warn_of_groups(docs: Iterable[Doc], msg: Printer) -> None:
                 f"{n:,} spans of the group {key!r} are not entities and were not written; "
                 f"--spans-key {key} writes that group."
             )
+
+
+def _warn_of_unknown(docs: Iterable[Doc], msg: Printer) -> None:
+    """Warn of tokens without entity in documents that are not annotated as a whole."""
+    partial = [doc for doc in docs if is_partial(doc)]
+    n_outside = sum(token.ent_iob == 2 for doc in partial for token in doc)
+    if n_outside:
+        msg.warn(
+            f"{n_outside:,} tokens that are annotated as being in no entity are in documents with "
+            f"tokens of unknown annotation ({len(partial):,}), and will be read as unknown, too."
+        )
 
 
 def write_jsonl(source: Path, out: Path, spans_key: str | None = None) -> list[Doc]:

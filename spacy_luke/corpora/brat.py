@@ -125,7 +125,7 @@ def read_standoff(path: Path, report: Report, advance: Advance = ignore_progress
 
 
 def _add_line(standoff: Standoff, number: int, line: str, path: Path, report: Report) -> None:
-    name, *cells = line.split("\t")
+    name, *cells = line.split("\t", 2)  # a text may have tabs
     kind = name[:1]
     if kind == "T":
         if name in standoff.mentions:
@@ -153,7 +153,7 @@ def _match(pattern: re.Pattern[str], cells: list[str], line: str) -> re.Match[st
 def _mention(number: int, cells: list[str], line: str) -> Mention:
     match = _match(_SPAN, cells, line)
     pairs = (pair.split() for pair in match[2].split(";"))
-    fragments = [(int(start), int(end)) for start, end in pairs]
+    fragments = sorted((int(start), int(end)) for start, end in pairs)
     return Mention(number, match[1], fragments, cells[1] if len(cells) > 1 else "")
 
 

@@ -1,5 +1,6 @@
 """Align character spans with the tokens of a document."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -115,7 +116,7 @@ def split_tokens(doc: Doc, cuts: Iterable[int]) -> tuple[Doc, int]:
     cuts = sorted(set(cuts))
     for token in doc:
         end = token.idx + len(token)
-        inside = [cut for cut in cuts if token.idx < cut < end]
+        inside = cuts[bisect_right(cuts, token.idx) : bisect_left(cuts, end)]
         words.extend(text[a:b] for a, b in pairwise([token.idx, *inside, end]))
         spaces.extend([False] * len(inside))
         spaces.append(bool(token.whitespace_))

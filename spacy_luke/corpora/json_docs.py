@@ -14,15 +14,17 @@ from ..annotations.scores import scores_of
 from ..annotations.types import get_types
 from ..errors import InputError
 from .record_docs import META
+from .records import PARTIAL
 
 
 def doc_to_json(doc: Doc, spans_key: str | None = None) -> dict[str, Any]:
     """A document as an object that ``spacy luke convert jsonl`` reads.
 
     ``text``; ``tokens``; ``spans`` with ``label`` and, if they have them, ``score``, ``kb_id``,
-    ``candidates``, ``types`` and ``type_scores``; ``relations`` with ``score``; and if there are
-    any ``questions`` with ``answers``, ``queries`` with ``completions``, and ``meta``. All places
-    are characters of the text, ends exclusive.
+    ``candidates``, ``types`` and ``type_scores``; ``_is_binary``, as Prodigy writes it, if the
+    entity annotation of a token is unknown, and so only that of the spans is known; ``relations``
+    with ``score``; and if there are any ``questions`` with ``answers``, ``queries`` with
+    ``completions``, and ``meta``. All places are characters of the text, ends exclusive.
 
     spans_key: write the spans of this group, instead of ``Doc.ents``.
 
@@ -34,11 +36,17 @@ def doc_to_json(doc: Doc, spans_key: str | None = None) -> dict[str, Any]:
         "text": doc.text,
         "tokens": tokens,
         "spans": [_span(span, scores) for span in spans],
+        **({PARTIAL: True} if is_partial(doc) and not spans_key else {}),
         "relations": _relations(doc, {(x.start_char, x.end_char) for x in spans}),
         **_answers(doc),
         **_completions(doc),
         **({META: doc.user_data[META]} if META in doc.user_data else {}),
     }
+
+
+def is_partial(doc: Doc) -> bool:
+    """Whether the entity annotation of a token is unknown."""
+    return any(token.ent_iob == 0 for token in doc)
 
 
 def described_answers(question: str, offsets: Offsets, text: str) -> dict[str, Any]:

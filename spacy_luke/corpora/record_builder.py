@@ -82,12 +82,14 @@ class RecordBuilder:
     def record(self, name: Any = None, meta: Any = None) -> Record:
         """The record. name, meta: stored in ``Doc.user_data["id"]``, as a string, and
         ``["meta"]``."""
+        own_name = "" if name is None else str(name)
+        check_unicode(own_name)
         return Record(
             self.location,
             self.text,
             self._spans,
             self._relations,
             meta=check_meta(meta),
-            name="" if name is None else str(name),
+            name=own_name,
             unclear=tuple(self._unclear),
         )

@@ -31,6 +31,9 @@ UNANNOTATED_KEYS = {"text", "meta", "relations"}
 """A record without ``spans`` that has other keys is of another format, unless it has ``tokens``, or
 an ``answer`` that is not about classes."""
 CLASS_KEYS = {"label", "options", "accept"}
+PARTIAL = "_is_binary"
+"""The key of Prodigy for a record of which only the spans are annotated."""
+_NOT_READ = ("questions", "answers", "queries", "completions")
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,9 @@ def read_record(data: dict[str, Any], location: str, report: Report) -> Record:
     places = None if tokens is None else [(token.start, token.end) for token in tokens]
     if data.get("spans") is None:
         _note_missing_spans(data, location, report)
+    for name in _NOT_READ:
+        if data.get(name):
+            report.count(f"{name} not read", location)
     given: list[CharSpan] = []
     found: list[CharSpan] = []
     unclear: list[Place] = []
@@ -146,7 +152,7 @@ def _note_missing_spans(data: dict[str, Any], location: str, report: Report) -> 
 def _is_partial(data: dict[str, Any]) -> bool:
     """Whether the annotator of Prodigy only decided on the spans that were shown: accepted or
     rejected them, or chose options for them."""
-    is_binary = data.get("_is_binary", data.get("_view_id") == "ner") is True
+    is_binary = data.get(PARTIAL, data.get("_view_id") == "ner") is True
     return is_binary or bool(data.get("options"))
 
 

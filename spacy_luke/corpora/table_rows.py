@@ -16,6 +16,8 @@ from .options import AUTO, ConvertOptions
 
 DELIMITERS = ",;\t"
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_MARK = "\ufeff"
+"""The byte order mark, decoded."""
 _LONGEST_CELL = 2**31 - 1
 
 
@@ -154,6 +156,7 @@ def _decode(path: Path, encoding: str, report: Report) -> str:
             f"{at_line(path, line)}: not {encoding.removesuffix('-sig')}. Give the encoding, as in "
             "--encoding latin-1."
         ) from err
+    text = text.removeprefix(_MARK)
     if not name.startswith("utf") and not raw.isascii() and _is_utf8(raw):
         report.count(f"files read as {encoding}, although they are UTF-8", str(path))
     return text

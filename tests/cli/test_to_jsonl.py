@@ -1,6 +1,7 @@
 """``spacy luke to-jsonl``: what is predicted, as JSON lines that ``convert`` reads."""
 
 import json
+import os
 
 import pytest
 import spacy
@@ -146,3 +147,28 @@ def test_the_documents_are_not_replaced(run, tmp_path):
     before = (tmp_path / "docs.spacy").read_bytes()
     assert "must be different" in run("to-jsonl", "docs.spacy", "docs.spacy", "-F", status=1)
     assert (tmp_path / "docs.spacy").read_bytes() == before
+
+
+def test_unknown_annotation_stays_unknown(run, tmp_path):
+    """Else a corpus without entities would teach that there are none."""
+    nlp = spacy.blank("fr")
+    bare, partial, whole = (nlp("Ada vit à Paris") for _ in range(3))
+    ada = partial.char_span(0, 3, label="PER")
+    partial.set_ents([ada], outside=[partial[1:2]], default="missing")
+    whole.ents = [whole.char_span(0, 3, label="PER")]
+    bare._.questions = ["Qui ?"]
+    DocBin(docs=[bare, partial, whole], store_user_data=True).to_disk("three.spacy")
+    output = run("to-jsonl", "three.spacy", "three.jsonl")
+    assert "1 tokens that are annotated as being in no entity" in output
+    output = run("convert", "jsonl", "three.jsonl", "again.spacy", "--lang", "fr")
+    assert "questions not read: 1" in output
+    docs = DocBin().from_disk(tmp_path / "again.spacy").get_docs(nlp.vocab)
+    tags = [[token.ent_iob for token in doc] for doc in docs]
+    assert tags == [[0, 0, 0, 0], [3, 0, 0, 0], [3, 2, 2, 2]]
+
+
+def test_a_pipe_is_refused(run, tmp_path):
+    """A file is read more than once: of a pipe, records would be lost."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    output = run("convert", "jsonl", "pipe.jsonl", "out.spacy", status=1)
+    assert "pipe.jsonl is not a regular file" in output

@@ -154,3 +154,15 @@ def test_hidden_files_are_skipped(read, tmp_path):
     docs, events = read([ADA])
     assert [doc.user_data["id"] for doc in docs] == ["a"]
     assert events == {"hidden files skipped": 1}
+
+
+def test_a_text_with_a_tab_is_read_whole(read, spans):
+    (doc,), events = read(["T1\tPER 0 7\tAda\tBob"], "Ada\tBob left.")
+    assert spans(doc.ents) == [("Ada\tBob", "PER")]
+    assert not events
+
+
+def test_parts_may_be_in_any_order(read, spans):
+    (doc,), events = read(["T1\tPER 8 11;4 7\tmet Bob"])
+    assert spans(doc.ents) == [("met Bob", "PER")]
+    assert set(events) == {"spans in several parts, with white space between, joined"}

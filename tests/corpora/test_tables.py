@@ -143,6 +143,8 @@ def test_encodings(convert_bytes, spans):
         (KAGGLE.encode("latin-1"), {"encoding": "latin-1"}),
         (KAGGLE.encode("utf-16"), {}),
         (KAGGLE.encode("utf-8-sig"), {}),
+        (KAGGLE.encode("utf-8-sig"), {"encoding": "utf-8"}),
+        (f"\ufeff{KAGGLE}".encode("utf-16-le"), {"encoding": "utf-16-le"}),
     ]:
         assert spans(convert_bytes(content, **options)[1].ents) == [("Köln", "geo")]
     with pytest.raises(CorpusError, match="table.csv, line 6: not utf-8. Give the encoding"):
