@@ -179,3 +179,9 @@ class HasSettings:
 def _known(component: type) -> frozenset[str]:
     """The attributes that a class and its bases annotate."""
     return frozenset(name for base in component.__mro__ for name in get_annotations(base))
+
+
+def check_dropout(rate: float) -> None:
+    """Raise ConfigError for a dropout rate that is not from 0 to 1, before anything has it."""
+    if not 0 <= rate <= 1:
+        raise ConfigError(f"drop is {rate!r}, not a number from 0 to 1.")

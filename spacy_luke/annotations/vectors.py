@@ -104,6 +104,12 @@ def get_luke(doc: Doc) -> LukeDocData | None:
 def vectors_of(doc: Doc) -> LukeDocData:
     """The vectors of a document. Raises InputError if it has none."""
     data = get_luke(doc)
+    if data is None and STORED in doc.user_data:
+        raise InputError(
+            "The stored vectors are those of other entities: a component behind luke has changed "
+            "them. Process the document again, or add a luke component with keep_vectors at the "
+            "end of the pipeline."
+        )
     if data is None:
         raise InputError(
             "No luke component has processed this document in this process; vectors are saved "

@@ -88,6 +88,7 @@ class CandidateScorer(Scorer[CandidateQuery, ClassScores]):
     max_mention_pieces: Count | None = None
 
     node: ClassVar[str] = "luke-candidate-scorer"
+    fixed: ClassVar[tuple[str, ...]] = ("temperature", "similarity", "rows")
     kind: ClassVar[HeadKind] = HeadKind(_parts)
 
     def __post_init__(self) -> None:

@@ -95,6 +95,7 @@ class ClozeScorer(Scorer[ClozeQuery, ClassScores]):
     max_mention_pieces: Count = 30
 
     node: ClassVar[str] = "luke-cloze-scorer"
+    fixed: ClassVar[tuple[str, ...]] = ("mode",)
     kind: ClassVar[HeadKind] = CLOZE_HEAD
 
     def __post_init__(self) -> None:

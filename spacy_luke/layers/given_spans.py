@@ -69,6 +69,7 @@ class GivenScorer(Scorer[Query, ClassScores]):
     max_mention_pieces: Count | None = None
 
     name: ClassVar[str] = ""
+    fixed: ClassVar[tuple[str, ...]] = ("mode",)
 
     def __post_init__(self) -> None:
         check_settings(self.name, GivenScorer, vars(self))

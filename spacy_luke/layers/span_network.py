@@ -100,6 +100,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
 
     node: ClassVar[str] = "luke-span-network"
     kind: ClassVar[HeadKind] = SPAN_HEAD
+    fixed: ClassVar[tuple[str, ...]] = ("mode", "filter_size")
 
     mode: Mode = "two-stage"
     candidates_per_word: Positive = 1.0

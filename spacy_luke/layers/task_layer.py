@@ -45,6 +45,8 @@ class Scorer(ABC, Generic[Query, Scores]):
 
     node: ClassVar[str]
     """The name of the layer's node."""
+    fixed: ClassVar[tuple[str, ...]] = ()
+    """Settings that are part of what a head has learned: they cannot be changed afterwards."""
 
     @property
     @abstractmethod

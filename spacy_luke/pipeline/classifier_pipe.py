@@ -31,11 +31,11 @@ from ..layers.task_layer import (
 )
 from ..metrics.answers import Answers
 from ..report import LOGGER
-from ..validation import Name, Probability, setting
+from ..validation import Name, Probability, check_dropout, setting
 from .class_loss import Targets
 from .confidence import Confidence
 from .model_card import record
-from .saving import SavesEncoderApart, check_same_mode
+from .saving import SavesEncoderApart, check_fixed_settings
 from .score_names import warn_of_equal_score_names
 
 PUBLISHED_MODES = ("full", "markers")
@@ -256,6 +256,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
             return losses
         self._check_classes()
         self._forget_tuning()
+        check_dropout(drop)
         set_dropout_rate(self.model, drop)
         self._n_updates += 1
         try:
@@ -407,13 +408,13 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     def from_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":
         """Read the component from a directory.
 
-        Raises ConfigError if its model has learned other classes than its settings name, or in
-        another mode.
+        Raises ConfigError if its model has learned other classes than its settings name, or with
+        other settings of the model that are fixed.
         """
         self._before_loading(exclude)
         super().from_disk(path, exclude=exclude)
         self._check_loaded(exclude)
-        check_same_mode(Path(path), scorer_of(self.model))
+        check_fixed_settings(Path(path), scorer_of(self.model))
         return self
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from spacy.attrs import ENT_IOB
 from spacy.tokens import Span
 from spacy.training import Example
 
@@ -19,8 +20,8 @@ class GoldSpans:
 
     docs, starts, ends: (n,); labels: n strings.
     n_misaligned: (n_docs,) gold spans that do not fit the predicted tokens.
-    missing: per document (n_tokens,), True if the reference has no annotation of the token, or one
-        that does not fit; None if all tokens are annotated.
+    missing: per document (n_tokens,), True if the reference has no annotation of the token, or a
+        span that does not fit it; None if all tokens are annotated.
     """
 
     docs: Array
@@ -96,12 +97,17 @@ def touches_missing(docs: Array, spans: Array, missing: Sequence[Array | None]) 
 
 
 def _missing(eg: Example) -> Array | None:
-    """(n_tokens,) whether a token's ``ENT_IOB`` is not annotated; None if all are annotated."""
+    """(n_tokens,) whether a token has a reference token whose ``ENT_IOB`` is not annotated; None if
+    all are annotated. A token without reference tokens (white space) is as the one before it."""
     if eg.reference.has_annotation("ENT_IOB", require_complete=True):
         return None
-    # The value None: several reference tokens align to this one, and they differ.
-    values = eg.get_aligned("ENT_IOB")
-    return np.asarray([value in (0, None) for value in values], dtype=bool)
+    missing = np.zeros(len(eg.predicted), dtype=bool)
+    alignment = eg.alignment
+    for i in np.flatnonzero(eg.reference.to_array(ENT_IOB) == 0).tolist():
+        missing[alignment.y2x[i]] = True
+    has_reference = np.asarray(alignment.x2y.lengths) > 0
+    before = np.maximum.accumulate(np.where(has_reference, np.arange(len(missing)), -1))
+    return np.where(before < 0, True, missing[before])
 
 
 def _with_misaligned(eg: Example, gold: Sequence[Span], missing: Array | None) -> Array:

@@ -23,7 +23,7 @@ from ..layers.transformer_data import WordStates
 from ..layers.upstream import Upstream
 from ..model.network import AttentionPattern
 from ..report import LOGGER
-from ..validation import setting
+from ..validation import check_dropout, setting
 from .masked_entities import Ranked, rank_entities
 from .model_card import record
 from .saving import SavesEncoderApart
@@ -281,6 +281,7 @@ class Luke(SavesEncoderApart):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "Luke.update")
+        check_dropout(drop)
         set_dropout_rate(self.model, drop)
         self.upstream.open(examples)
         if sgd not in (None, False):

@@ -151,18 +151,19 @@ def overridden_settings(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     return overridden
 
 
-def check_same_mode(path: Path, scorer: Any) -> None:
-    """Raise ConfigError if a component that was loaded has a scorer of another mode than the config
-    beside it says: it was overridden at loading, and what was learned in one mode is wrong in
-    another."""
-    config, mode = _config_beside(path), getattr(scorer, "mode", None)
+def check_fixed_settings(path: Path, scorer: Any) -> None:
+    """Raise ConfigError if settings of a loaded component's model that are part of what was learned
+    (``fixed``) are not those of the config beside it: they were overridden at loading."""
+    config = _config_beside(path)
     block = config["components"][path.name].get("model", {}) if config is not None else {}
-    saved = block.get("mode", mode)
-    if saved != mode:
-        raise ConfigError(
-            f"{path.name}.model.mode is {mode!r}, and the component was trained with {saved!r}: "
-            "the mode cannot be changed after training."
-        )
+    for name in scorer.fixed:
+        now = getattr(scorer, name)
+        saved = block.get(name, now)
+        if not _equal(saved, now):
+            raise ConfigError(
+                f"{path.name}.model.{name} is {now!r}, and the component was initialised with "
+                f"{saved!r}: this setting cannot be changed after nlp.initialize()."
+            )
 
 
 def _config_beside(path: Path) -> Config | None:

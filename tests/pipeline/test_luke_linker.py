@@ -368,3 +368,14 @@ def test_the_text_of_entities_can_be_changed(nlp, bert_dir, tmp_path):
     after = [x._.candidates for x in linked(nlp)[0].ents]
     other = make_linker(bert_dir, tmp_path / "other", entity_text="name")
     assert after == [x._.candidates for x in linked(other)[0].ents] != before
+
+
+@pytest.mark.parametrize(
+    "name, value", [("temperature", 1.0), ("similarity", 0.5), ("rows", False)]
+)
+def test_settings_that_a_head_has_in_it_cannot_be_changed_at_loading(
+    bert_dir, tmp_path, name, value
+):
+    make_linker(bert_dir, tmp_path / "kb").to_disk(tmp_path / "nlp")
+    with pytest.raises(ConfigError, match=f"luke_linker.model.{name} is {value}"):
+        spacy.load(tmp_path / "nlp", config={f"components.luke_linker.model.{name}": value})

@@ -6,6 +6,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from spacy_luke.pipeline.gold import gold_spans
 from tests.pipeline.conftest import ANNOTATED, entities, fit, make_examples, trained
 
 
@@ -216,3 +217,26 @@ def test_nested_mode_writes_a_span_once_and_says_what_training_should_be_scored_
     doc = nlp(Doc(nlp.vocab, words=ANNOTATED[0][0].split(" ")))
     spans = [(s.start, s.end, s.label_) for s in doc.spans["both"]]
     assert spans == ANNOTATED[0][1]
+
+
+def test_one_token_without_annotation_takes_no_other_entity_away():
+    """Tokens of the two sides may align many to one, and white space to none."""
+    vocab = spacy.blank("en").vocab
+    words = ["New", "-", "York", "is", "big", "x"]
+    reference = Doc(vocab, words=words, spaces=[False, False, True, True, True, False])
+    ents = [Span(reference, 0, 3, label="LOC")]
+    reference.set_ents(ents, missing=[reference[5:6]], default="outside")
+    predicted = Doc(
+        vocab, words=["New-York", " ", "is", "big", "x"], spaces=[True, False, *[True] * 3]
+    )
+    gold = gold_spans([Example(predicted, reference)], None)
+    assert (gold.starts.tolist(), gold.ends.tolist(), gold.labels) == ([0], [1], ["LOC"])
+    assert gold.missing[0].tolist() == [False, False, False, False, True]
+
+
+def test_white_space_before_all_tokens_is_unknown_if_some_annotation_is():
+    vocab = spacy.blank("en").vocab
+    reference = Doc(vocab, words=["Ada", "left"])
+    predicted = Doc(vocab, words=["  ", "Ada", "left"])
+    gold = gold_spans([Example(predicted, reference)], None)
+    assert gold.missing[0].all()

@@ -172,3 +172,15 @@ def test_the_limit_is_not_one_of_a_head_whose_encoder_does_not_learn(bert_dir):
         nlp.update(examples, sgd=Adam(0.01, L2=0.0, use_averages=False), exclude=kept)
         moved[len(kept)] = np.abs(weights(head(nlp, "luke_ner")) - before).max()
     assert moved[0] < 2e-4 and moved[1] > 5e-3
+
+
+@pytest.mark.parametrize("rate", [1.5, -0.1, float("nan")])
+def test_a_wrong_dropout_rate_does_not_stay(bert_dir, rate):
+    nlp = make_ner(bert_dir)
+    nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    for name in nlp.pipe_names:
+        with pytest.raises(ConfigError, match="drop is"):
+            nlp.get_pipe(name).update(examples, drop=rate)
+    nlp("Tokyo")
