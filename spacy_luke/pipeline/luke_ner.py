@@ -121,7 +121,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
 
     architecture = "spacy-luke.SpanScorer.v1"
     node = NODE
-    out_of_reach = ("misaligned", "unsuggested", "too long")
+    out_of_reach = ("misaligned", "unsuggested", "second label", "too long")
     published_nil = NIL
 
     spans_key: Name | None = setting()

@@ -11,7 +11,9 @@ from thinc.api import Model
 from ..layers.span_network import SpanQuery
 from ..layers.task_layer import fits
 from ..report import log_lost
-from .gold import gold_spans, match_gold
+from .gold import GoldSpans, gold_spans, match_gold
+
+Array = np.ndarray
 
 _N_SHOWN = 3
 """How many spans that are not suggested the log names."""
@@ -25,12 +27,13 @@ def report_limits(
     model: Model,
 ) -> dict[str, int]:
     """Count and log all gold spans (``gold``), and those that do not fit the tokens
-    (``misaligned``), that are not suggested (``unsuggested``), or that the model does not score
+    (``misaligned``), that are not suggested (``unsuggested``), whose tokens are those of another
+    with another label, of which one is learned (``second label``), or that the model does not score
     (``too long``: too many pieces, or a token without pieces at an end).
 
     spans_key: None for ``Doc.ents``.
     """
-    total = misaligned = unsuggested = too_long = n_without_group = 0
+    total = misaligned = unsuggested = second_label = too_long = n_without_group = 0
     shown: list[str] = []
     for batch in minibatch(examples, 64):
         examples = list(batch)
@@ -43,19 +46,23 @@ def report_limits(
         n_suggested = int(is_suggested.sum())
         total += len(gold.docs) + int(gold.n_misaligned.sum())
         misaligned += int(gold.n_misaligned.sum())
-        unsuggested += len(gold.docs) - n_suggested
-        for i in np.flatnonzero(~is_suggested)[: _N_SHOWN - len(shown)]:
+        is_second = _are_at(gold, is_suggested) & ~is_suggested
+        second_label += int(is_second.sum())
+        is_lost = ~is_suggested & ~is_second
+        unsuggested += int(is_lost.sum())
+        for i in np.flatnonzero(is_lost)[: _N_SHOWN - len(shown)]:
             shown.append(_described(query.docs[gold.docs[i]][gold.starts[i] : gold.ends[i]]))
         too_long += n_suggested - len(np.unique(matched[(matched >= 0) & fit]))
         n_without_group += sum(spans_key not in eg.reference.spans for eg in examples if spans_key)
-    n_lost = misaligned + unsuggested + too_long
+    n_lost = misaligned + unsuggested + second_label + too_long
     log_lost(
         n_lost,
         "%s: %d of %d gold spans cannot be predicted: %d do not fit the tokens, %d are not "
-        "suggested (too long for the suggester, or across a sentence start%s), %d have too many "
-        "pieces or a token without pieces at an end.",
+        "suggested (too long for the suggester, or across a sentence start%s), %d have the tokens "
+        "of another with another label, %d have too many pieces or a token without pieces at an "
+        "end.",
         *(name, n_lost, total, misaligned, unsuggested),
-        *("".join(f"; {x}" for x in shown), too_long),
+        *("".join(f"; {x}" for x in shown), second_label, too_long),
     )
     log_lost(
         n_without_group,
@@ -67,8 +74,16 @@ def report_limits(
         "gold": total,
         "misaligned": misaligned,
         "unsuggested": unsuggested,
+        "second label": second_label,
         "too long": too_long,
     }
+
+
+def _are_at(gold: GoldSpans, chosen: Array) -> Array:
+    """(n,) whether each gold span has the tokens of one that is chosen."""
+    places = np.stack([gold.docs, gold.starts, gold.ends], axis=1)
+    _, inverse = np.unique(places, axis=0, return_inverse=True)
+    return np.isin(inverse.ravel(), inverse.ravel()[chosen])
 
 
 def _described(span: Span) -> str:

@@ -231,6 +231,18 @@ def test_vectors_are_transient_unless_kept(luke_dir):
         _ = unpickled[0:2]._.luke_vector
 
 
+def test_kept_vectors_of_other_entities_are_not_given(luke_dir):
+    """A component behind luke has set the entities; what was stored is of none."""
+    nlp = make_luke(luke_dir, keep_vectors=True)
+    doc = nlp(with_entities(nlp))
+    doc.ents = [Span(doc, 0, 2, "PER")]
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    (back,) = DocBin().from_bytes(data).get_docs(nlp.vocab)
+    assert back._.luke is None
+    with pytest.raises(InputError, match="those of other entities"):
+        _ = back.ents[0]._.luke_vector
+
+
 @pytest.mark.parametrize("way", ["bytes", "docbin", "pickle", "processes"])
 def test_kept_vectors_survive(luke_dir, way):
     nlp = make_luke(luke_dir, keep_vectors=True)

@@ -240,3 +240,14 @@ def test_white_space_before_all_tokens_is_unknown_if_some_annotation_is():
     predicted = Doc(vocab, words=["  ", "Ada", "left"])
     gold = gold_spans([Example(predicted, reference)], None)
     assert gold.missing[0].all()
+
+
+def test_a_second_label_of_the_same_tokens_is_counted_as_such(ner, caplog):
+    nlp = ner(nested=True, spans_key="g")
+    reference = nlp.make_doc("Tokyo is big")
+    places = [(0, 1, "LOC"), (0, 1, "ORG"), (0, 3, "X")]
+    reference.spans["g"] = [Span(reference, a, b, label) for a, b, label in places]
+    nlp.initialize(lambda: [Example(nlp.make_doc("Tokyo is big"), reference)])
+    limits = nlp.get_pipe("luke_ner").limits
+    assert (limits["gold"], limits["second label"], limits["unsuggested"]) == (3, 1, 0)
+    assert "1 have the tokens of another with another label" in caplog.text

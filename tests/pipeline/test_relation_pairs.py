@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from spacy.tokens import Doc, Span
 
+from spacy_luke.errors import ConfigError
 from spacy_luke.pipeline import entity_task
 from tests.pipeline.relation_data import annotate, make_examples, make_pipeline
 
@@ -113,3 +114,13 @@ def test_a_document_of_many_entities_is_scored_in_bounded_chunks(bert_dir, monke
     monkeypatch.setattr(pair_scorer, "MAX_PAIRS", 7)
     _, parts = pipe.predict([doc])
     assert np.allclose(whole.logits, parts.logits, atol=1e-5)
+
+
+def test_a_pair_of_no_entities_is_an_error(bert_dir):
+    nlp = make(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    pipe = nlp.get_pipe("luke_relation")
+    pipe.candidates = lambda doc, entities: [(0, len(entities))]
+    with pytest.raises(ConfigError, match="not one of the 2 entities"):
+        doc = Doc(nlp.vocab, words=["Ada", "met", "Tokyo"])
+        pipe.predict([annotate(doc, [(0, 1, "PER", []), (2, 3, "LOC", [])])])
