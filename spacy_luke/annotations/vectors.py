@@ -107,8 +107,8 @@ def vectors_of(doc: Doc) -> LukeDocData:
     if data is None and STORED in doc.user_data:
         raise InputError(
             "The stored vectors are those of other entities: a component behind luke has changed "
-            "them. Process the document again, or add a luke component with keep_vectors at the "
-            "end of the pipeline."
+            "them. Process the document again, or add a second luke component, with keep_vectors, "
+            "at the end of the pipeline."
         )
     if data is None:
         raise InputError(

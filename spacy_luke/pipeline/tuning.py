@@ -100,6 +100,8 @@ def make_tune(
         frozen = nlp.config["training"]["frozen_components"]
         names = components or [name for name in tunable(nlp) if name not in frozen]
         examples = list(reader(tuned))
+        if not names:
+            LOGGER.warning("The saved pipeline is not tuned: all that could be is frozen.")
         for name in tunable(tuned, names):
             # One that cannot be tuned does not keep the others from it.
             try:

@@ -167,3 +167,9 @@ def test_a_long_text_with_many_spans_is_read_in_time(convert):
     (doc,), _ = convert(FORMAT, lines({"text": text, "label": label}))
     assert len(doc.ents) == 2_000
     assert time.perf_counter() - start < 20  # it took minutes if every span read the whole text
+
+
+def test_an_id_that_is_not_unicode_is_an_error(convert):
+    """It could not be saved."""
+    with pytest.raises(CorpusError, match="line 1, id .: an unpaired surrogate"):
+        convert(FORMAT, lines({"id": "\ud800", "text": TEXT, "label": []}))

@@ -255,6 +255,14 @@ def test_what_the_callback_cannot_tune_is_logged_and_saved_as_it_is(nlp, tmp_pat
     assert dict(saved.get_pipe("luke_ner").cfg) == dict(nlp.get_pipe("luke_ner").cfg)
 
 
+def test_a_callback_that_may_tune_nothing_says_so(nlp, tmp_path, caplog):
+    with_dev(nlp, tmp_path)
+    nlp.config["training"]["frozen_components"] = ["luke_ner"]
+    saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
+    assert "is not tuned: all that could be is frozen" in caplog.text
+    assert saved.get_pipe("luke_ner").calibration is None
+
+
 def test_one_that_cannot_be_tuned_does_not_keep_the_callback_from_the_next(
     bert_dir, tmp_path, caplog
 ):
