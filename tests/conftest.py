@@ -52,6 +52,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run tests that take minutes")
 
 
+def fix_random() -> None:
+    """Random weights are those of one fixture or test, whatever ran before it in this process.
+
+    So a test that passes passes in any order and on any number of workers.
+    """
+    from thinc.api import fix_random_seed  # imports torch, which reads the environment above
+
+    fix_random_seed(0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup() -> None:
+    fix_random()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call() -> None:
+    fix_random()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--slow"):
         for item in items:
