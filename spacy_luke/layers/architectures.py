@@ -36,6 +36,7 @@ def LukeEncoder_v1(
     new_learn_rate_factor: float = 1.0,
     layer_decay: float = 1.0,
     decay_everything: bool = False,
+    word_shape_dropout: float = 0.0,
 ) -> Model:
     """An encoder of words and entities with its own weights.
 
@@ -53,7 +54,8 @@ def LukeEncoder_v1(
     window: pieces per sequence; defaults to the network's maximum, at most 510.
     overlap: pieces that consecutive windows of a long text share.
     entity_aware: entity-aware attention; defaults to the checkpoint's.
-    word_shapes: add a word-shape embedding (for uncased encoders).
+    word_shapes: add a word-shape embedding (for uncased encoders). word_shape_dropout: the share of
+        pieces whose shape is not shown in training, so that text in another case is read as well.
     entity_labels: coarse labels; each gets an embedding, which is added to the entity's.
     freeze_word_embeddings: do not train the word table (most parameters of a small encoder).
     mixed_precision: bf16 autocast. gradient_checkpointing: less memory for more time.
@@ -92,6 +94,7 @@ def LukeEncoder_v1(
             layer_decay,
             decay_everything=decay_everything,
         ),
+        word_shape_dropout,
     )
     return build_encoder(settings, forward)
 

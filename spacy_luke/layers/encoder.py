@@ -54,6 +54,7 @@ class EncoderSettings:
     entity_table: EntityTable = "trained"
     max_learn_rate: Positive | Literal["auto"] | None = "auto"
     rates: LearnRates = field(default_factory=LearnRates)
+    word_shape_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
     def __post_init__(self) -> None:
         values = {name: x for name, x in vars(self).items() if name != "rates"}
@@ -186,6 +187,7 @@ def _apply_settings(model: Model, module: Encoder) -> None:
     module.window = settings.window_of(network)
     network.gradient_checkpointing = settings.gradient_checkpointing
     network.attention_dropout = settings.attention_dropout
+    network.word_embeddings.shape_dropout = settings.word_shape_dropout
     _convert_table(network, settings.entity_table)
     for name, parameter in module.named_parameters():
         parameter.requires_grad_(settings.rates.scale(name) > 0)  # else a backward pass in vain

@@ -110,6 +110,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
     max_entities: Count = 128
     filter_size: Count = 128
     predict_layout: Layout | None = None
+    train_candidates_per_word: Positive | None = None
 
     def __post_init__(self) -> None:
         if self.layout is None:
@@ -135,7 +136,10 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         if self.mode == "two-stage":
             # Windows without candidates are encoded too: components that share word passes need
             # them.
-            n_best = np.ceil(placed.n_words() * self.candidates_per_word).astype(np.int64)
+            per_word = self.candidates_per_word
+            if run.is_train:
+                per_word = self.train_candidates_per_word or per_word
+            n_best = np.ceil(placed.n_words() * per_word).astype(np.int64)
             for batch in placed.batches(run.max_rows):
                 if len(batch.rows):
                     parts.append(self._two_stage(run, head, placed, batch, n_best, query, known))

@@ -35,6 +35,7 @@ def SpanScorer_v1(
     learn_rate_factor: float = 1.0,
     activation: Literal["softmax", "logistic"] = "softmax",
     predict_layout: Literal["document", "sentence", "context"] | None = None,
+    train_candidates_per_word: float | None = None,
 ) -> Model[tuple[Sequence[Doc], Ragged], Floats2d]:
     """Score candidate spans, each as an entity input.
 
@@ -57,6 +58,8 @@ def SpanScorer_v1(
         ``spancat_singlelabel``, ``logistic`` for ``spancat``. ``luke_ner`` uses logits.
     predict_layout: the layout at prediction, if it is not that of training; may be changed after
         training.
+    train_candidates_per_word: ``candidates_per_word`` in training, if it is another: most of the
+        time of training is spent on candidates.
     """
     if activation not in ("softmax", "logistic"):
         raise ConfigError(f"SpanScorer.activation is {activation!r}; use 'softmax' or 'logistic'.")
@@ -69,6 +72,7 @@ def SpanScorer_v1(
         max_entities,
         filter_size,
         predict_layout,
+        train_candidates_per_word,
     )
     network = task_layer(encoder, scorer, LearnRates(learn_rate_factor))
     return Model(

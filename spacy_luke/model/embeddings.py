@@ -24,6 +24,7 @@ class WordEmbeddings(nn.Module):
         self.positions = nn.Embedding(config.max_position_embeddings, hidden)
         self.types = nn.Embedding(config.type_vocab_size, hidden)
         self.shapes = nn.Embedding(N_WORD_SHAPES, hidden) if config.word_shapes else None
+        self.shape_dropout = 0.0
         self.norm = nn.LayerNorm(hidden, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
@@ -42,8 +43,19 @@ class WordEmbeddings(nn.Module):
         else:
             states = states + self.types(types)
         if self.shapes is not None and shapes is not None:
-            states = states + self.shapes(shapes)
+            states = states + self._known_shapes(shapes)
         return self.dropout(self.norm(states))
+
+    def _known_shapes(self, shapes: torch.Tensor) -> torch.Tensor:
+        """Shape vectors; in training zeros for the share ``shape_dropout`` of the pieces, so that
+        the words have to say enough. The others are not scaled up: a shape is a sign, not a size.
+        """
+        assert self.shapes is not None
+        vectors = self.shapes(shapes)
+        if not self.training or not self.shape_dropout:
+            return vectors
+        known = torch.rand(len(shapes), device=shapes.device) >= self.shape_dropout
+        return vectors * known[:, None]
 
 
 class StoredRows(nn.Module):

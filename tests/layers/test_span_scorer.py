@@ -1,5 +1,7 @@
 """The span scorer inside stock components, and against the published head."""
 
+import math
+
 import numpy as np
 import pytest
 import spacy
@@ -188,6 +190,20 @@ def test_training_asks_about_k_candidates_whatever_the_threshold(bert_dir):
     fit(nlp, examples, 1)
     assert not nlp.get_pipe("luke_ner").predict(docs)[1].rows.size
     assert list(nlp(docs[0].text).ents) == []
+
+
+def test_training_may_ask_about_fewer_than_prediction(bert_dir, tmp_path):
+    nlp = make_ner(bert_dir, train_candidates_per_word=0.3)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.to_disk(tmp_path)
+    pipe = spacy.load(tmp_path).get_pipe("luke_ner")
+    docs = [eg.predicted for eg in examples]
+    spans = pipe.suggester(docs, ops=pipe.model.ops)
+    scores, _ = pipe.model.begin_update(SpanQuery(docs, spans))
+    assert len(scores.rows) == sum(math.ceil(0.3 * len(doc)) for doc in docs)
+    scores = pipe.model.predict(SpanQuery(docs, spans))
+    assert len(scores.rows) == sum(len(doc) for doc in docs)
 
 
 def test_gold_is_forced_through_the_filter_while_training(bert_dir):

@@ -154,6 +154,29 @@ def test_word_shapes_and_labels_enter_the_embeddings(random_inputs):
         torch.testing.assert_close(model(unlabelled, "probe").entities, base.entities)
 
 
+def test_dropped_word_shapes_are_not_seen_in_training(random_inputs):
+    """Both runs draw the same pieces; the shapes of these do not matter, those of the others do."""
+    model = network(word_shapes=True)
+    model.set_dropout(0.0)
+    model.word_embeddings.shape_dropout = 0.25
+    ids, positions = torch.arange(400) % model.config.vocab_size, torch.zeros(400, dtype=torch.long)
+    lower, upper = torch.zeros(400, dtype=torch.long), torch.full((400,), 2)
+
+    def unchanged():
+        states = []
+        for shapes in (lower, upper):
+            torch.manual_seed(0)
+            with torch.no_grad():
+                states.append(model.word_embeddings(ids, positions, shapes))
+        return (states[0] == states[1]).all(1).sum()
+
+    assert unchanged() == 0
+    model.train()
+    assert 60 < unchanged() < 140
+    model.word_embeddings.shape_dropout = 0.0
+    assert unchanged() == 0
+
+
 def test_an_empty_range_has_a_zero_position_vector():
     table = network().entity_embeddings
     starts, ends = torch.tensor([3, 0, 4]), torch.tensor([3, 130, 5])

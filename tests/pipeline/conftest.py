@@ -42,6 +42,7 @@ MODEL_SETTINGS = (
     "max_pieces",
     "max_entities",
     "candidates_per_word",
+    "train_candidates_per_word",
     "filter_threshold",
 )
 
