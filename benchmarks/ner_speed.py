@@ -1,6 +1,7 @@
-"""Speed of the NER rows, interleaved in one process.
+"""Speed of the NER rows, interleaved in one process: of prediction, or of training.
 
     python -m benchmarks.ner_speed --encoder DIR --data-sets wnut17 --results speed.jsonl
+    python -m benchmarks.ner_speed --encoder DIR --data-sets wnut17 --training 4 --variants
 
 Every round runs every row once on the same documents, in turning order, after a warm-up; figures
 are medians of the ratios within a round. Pipelines saved by ``ner_modes --save`` in the same
@@ -19,11 +20,12 @@ from typing import Any
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
+from thinc.api import Adam
 
 from spacy_luke.layers.task_layer import scorer_of
 
 from . import results, runtime
-from .datasets import DATA_SETS, default_folder, load, prepare
+from .datasets import DATA_SETS, default_folder, load, prepare, sentences_corpus
 from .rows import COMPONENT, ROWS, Settings, changed, make_config
 
 # Rows that are another row with other settings at prediction.
@@ -33,6 +35,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "two-stage, threshold 0.003": ("two-stage", {"filter_threshold": 0.003}),
     "two-stage, threshold 0.01": ("two-stage", {"filter_threshold": 0.01}),
     "full, sentences alone": ("full", {"layout": "sentence"}),
+}
+# Rows that are another row with other settings in training.
+TRAINING_VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    f"two-stage, k = {k:g} in training": ("two-stage", {"train_candidates_per_word": k})
+    for k in (0.33, 0.5)
 }
 LONG_WORDS = 400
 Words = tuple[list[str], list[bool | int | None]]
@@ -47,6 +54,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     p.add_argument("--variants", action="store_true", help="other k; full without context")
     p.add_argument("--sentences", type=int, default=256)
+    p.add_argument("--training", type=int, default=0, metavar="N", help="time N updates instead")
+    p.add_argument("--train-batch", type=int, default=16, help="documents of an update")
     p.add_argument("--long-docs", type=int, default=8, help=f"of about {LONG_WORDS} words")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--batch-size", type=int, default=128, help="documents of nlp.pipe")
@@ -116,7 +125,8 @@ class Bench:
         self.pipelines = {row: pipeline(args, data, row) for row in args.rows}
         self.rows: dict[str, tuple[str, dict[str, Any]]] = {row: (row, {}) for row in args.rows}
         if args.variants:
-            self.rows |= {k: v for k, v in VARIANTS.items() if v[0] in args.rows}
+            variants = TRAINING_VARIANTS if args.training else VARIANTS
+            self.rows |= {k: v for k, v in variants.items() if v[0] in args.rows}
 
     def predict(self, case: str, texts: list[Words]) -> None:
         """Time prediction from made documents (the component alone) and from texts (with
@@ -143,6 +153,23 @@ class Bench:
 
         for source, measure in (("docs", from_docs), ("texts", from_texts)):
             self._interleave(case, source, n_words, measure)
+
+    def train(self, path: Path) -> None:
+        """Time updates of the network: the same batches for every row."""
+        size = self.args.train_batch
+        read = sentences_corpus(path, limit=self.args.training * size)
+        optimizers = {row: Adam(2e-4) for row in self.pipelines}
+
+        def update(row: str, values: dict[str, Any]) -> runtime.Clock:
+            nlp = self.pipelines[row]
+            examples = list(read(nlp))
+            with variant(nlp, values), runtime.Clock() as clock:
+                for i in range(0, len(examples), size):
+                    nlp.update(examples[i : i + size], sgd=optimizers[row], drop=0.1)
+            return clock
+
+        n_words = sum(len(eg.reference) for eg in read(self.pipelines[self.args.rows[0]]))
+        self._interleave("training", "examples", n_words, update)
 
     def _interleave(
         self,
@@ -174,8 +201,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     runtime.start(args.gpu_id, args.threads)
     for data in args.data_sets:
-        docs = load(prepare(data, args.data, args.work).test)
         bench = Bench(args, data)
+        if args.training:
+            bench.train(prepare(data, args.data, args.work, limit=args.warm_docs).train)
+            continue
+        docs = load(prepare(data, args.data, args.work).test)
         bench.predict("sentences", sentences(docs, args.sentences))
         bench.predict("long", long_documents(docs, args.long_docs))
     return 0

@@ -105,6 +105,17 @@ def test_speed_of_all_rows_is_measured_and_the_tables_name_them(work, bert_dir):
     assert "two-stage - token" in text and "k = 0.5 x words" in text
 
 
+def test_speed_of_training_is_measured_on_the_same_examples(work, bert_dir):
+    options = "--rounds 2 --warm-docs 16 --variants --training 2 --train-batch 4"
+    speed = work / "work" / "training_speed.jsonl"
+    argv = [*arguments(work, bert_dir)[:6], "--rows", "token", "two-stage", *options.split()]
+    assert ner_speed.main([*argv, "--results", str(speed)]) == 0
+    measured = results.read([speed])
+    assert {(x["case"], x["input"]) for x in measured} == {("training", "examples")}
+    assert list(measured[0]["seconds"])[2:] == list(ner_speed.TRAINING_VARIANTS)
+    assert "k = 0.33 in training" in tables.render(measured, n_samples=100)
+
+
 def test_pretrained_encoders_of_one_name_are_told_apart(tmp_path):
     names = []
     for folder, weights in (("one", b"a"), ("other", b"b")):
