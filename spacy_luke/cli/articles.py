@@ -62,6 +62,13 @@ def articles_cli(
             "the first argument)."
         ),
     ] = "",
+    not_disambiguation: Annotated[
+        str,
+        typer.Option(
+            help="Templates that do not mark disambiguation pages, with commas, although their "
+            "page or their name says so."
+        ),
+    ] = "",
     tables: Annotated[bool, typer.Option("--tables", help="Keep the text of tables.")] = False,
     incomplete: Annotated[
         bool,
@@ -109,6 +116,7 @@ def articles_cli(
                 _names(templates),
                 tables,
                 incomplete,
+                _names(not_disambiguation),
             )
             manifest = read_dump(sources, out, workers_engine, settings, progress)
     print_counts(manifest, msg)

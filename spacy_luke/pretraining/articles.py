@@ -1,6 +1,5 @@
 """Wiki dumps, or annotated documents, to articles: text with links."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -21,7 +20,7 @@ from .dump_pages import PageTable, hidden_folders, read_page_tables
 from .dump_settings import markup_settings, site_of
 from .engine import Engine
 from .manifest import Manifest, files_of_input, read_manifest
-from .settings import DumpSettings
+from .settings import DumpSettings, language_code
 from .stage import begin
 from .tables import ARTICLES, CATEGORIES, EXCLUDED, FACTS, LEFT_OUT, PAGES, TableWriter
 from .wiki.export import Page, Partition, partitions
@@ -53,8 +52,7 @@ def read_dump(
         raise CorpusError(
             f"None of these files is an export: {', '.join(map(str, paths)) or 'no files given'}."
         )
-    language = settings.language or _language(parts)
-    check_language(language)
+    language = language_code(settings.language or _language(parts))
     tell_several_wikis(parts)
     parts = [replace(part, site=site_of(part.site, language, settings)) for part in parts]
     recorded = {**asdict(settings), "language": language, "source": "dump"}
@@ -107,16 +105,11 @@ def read_docs(
     to that id. Ids that are invalid in vocabularies are dropped and counted."""
     if not language:
         raise ConfigError("Annotated documents do not contain their language; set --lang.")
-    check_language(language)
+    language = language_code(language)
     paths = [path.absolute() for path in paths]
     settings = {"language": language, "source": "docs"}
     with begin(STAGE, folder, settings, files_of_input(paths), len(paths)) as stage:
         return stage.run(paths, _read_docbin, engine, show_progress)
-
-
-def check_language(language: str) -> None:
-    if not re.fullmatch(r"[a-z0-9]+([-_][a-z0-9]+)*", language, re.IGNORECASE):
-        raise ConfigError(f"The language is {language!r}; use a code such as en or zh-yue.")
 
 
 def _read_partition(partition: PageTable, folder: Path, settings: MarkupSettings) -> dict[str, int]:
@@ -145,7 +138,7 @@ def _read_partition(partition: PageTable, folder: Path, settings: MarkupSettings
             parsed = parse(page.text, site, page.title, settings)
             counts.update(_counts(parsed, page))
             for name, *numbers in parsed.left_out:
-                sums = left_out.setdefault(template_key(name), [0, 0, 0])
+                sums = left_out.setdefault(template_key(name, site.template_prefixes), [0, 0, 0])
                 sums[:] = (x + y for x, y in zip(sums, (1, *numbers)))
             for fact in parsed.facts:
                 facts.add((page.page_id, page.title, *fact))

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from ..errors import ConfigError
-from .settings import DumpSettings
+from .settings import DumpSettings, language_code
 from .wiki.languages import CANONICAL_NAMESPACES
 from .wiki.markup import MarkupSettings
 from .wiki.sites import MAIN, Site
@@ -25,7 +25,13 @@ def site_of(site: Site, language: str, settings: DumpSettings) -> Site:
         content.add(number)
     prefixes = (prefix.strip(" :").casefold() for prefix in settings.interwikis)
     return replace(
-        site, language=language, content=frozenset(content), interwikis=frozenset(prefixes)
+        site,
+        language=language,
+        # An export that is wrong about its language is so about its name.
+        dbname=site.dbname if language == language_code(site.language or language) else "",
+        content=frozenset(content),
+        interwikis=frozenset(prefixes),
+        not_disambiguations=frozenset(map(template_key, settings.not_disambiguations)),
     )
 
 

@@ -199,7 +199,8 @@ def _count(db: Database, settings: VocabSettings) -> dict[str, int]:
 
 
 def _read_white_list(db: Database, path: Path | None) -> dict[str, int]:
-    """Create ``listed``: the articles of the white list, with redirects resolved."""
+    """Create ``listed``: the articles of the white list, with redirects resolved. Names that lead
+    to a disambiguation page or to no article are not found."""
     db.execute("CREATE TABLE white_list (name VARCHAR)")
     lines = [line.strip() for _, line in read_lines(path)] if path else []
     names = [(line,) for line in lines if line]
@@ -219,11 +220,15 @@ def _read_white_list(db: Database, path: Path | None) -> dict[str, int]:
         "ON form = language || ':' || title"
     )
     db.execute(
-        "CREATE TABLE listed AS SELECT DISTINCT language, coalesce(r.target, m.title) AS title "
+        "CREATE TABLE listed AS SELECT name, language, coalesce(r.target, m.title) AS title "
         "FROM matched m LEFT JOIN redirects r USING (language, title) "
         "WHERE (language, m.title) NOT IN (FROM loops)"
     )
-    n_unmatched = _count_rows(db, "FROM white_list ANTI JOIN matched USING (name)")
+    db.execute(
+        "DELETE FROM listed WHERE (language, title) IN "
+        "(SELECT (language, title) FROM pages WHERE kind = 'disambiguation')"
+    )
+    n_unmatched = _count_rows(db, "FROM white_list ANTI JOIN listed USING (name)")
     _drop(db, "pages", "all_titles", "forms", "matched", "white_list")
     return {"white list: not found": n_unmatched}
 
@@ -250,7 +255,7 @@ def _read_sitelinks(db: Database, path: Path) -> dict[str, int]:
         )
         db.execute(
             f"CREATE TABLE items AS WITH f AS (SELECT {item} AS item, {title} AS title, "
-            f"replace(regexp_replace({language}, 'wiki$', ''), '_', '-') AS language "
+            f"replace(regexp_replace(lower({language}), 'wiki$', ''), '_', '-') AS language "
             f"FROM {_table(path)} WHERE item IS NOT NULL AND title IS NOT NULL), "
             f"s AS (SELECT item, language, coalesce(t.title, {_SPACED.format('f.title')}) AS title "
             "FROM f LEFT JOIN titles t USING (language, title)) "

@@ -21,9 +21,10 @@ from ..errors import ConfigError, CorpusError
 from ..report import LOGGER
 from ..vocab.entity_vocab import SPECIALS
 from .article_checks import SHOWN, tell_repeated_titles
-from .articles import STAGE, check_language
+from .articles import STAGE
 from .engine import Engine
 from .manifest import Manifest, files_of_input
+from .settings import language_code
 from .stage import begin
 from .tables import ARTICLES, CATEGORIES, EXCLUDED, FACTS, PAGES, TableWriter
 
@@ -88,7 +89,7 @@ def read_linked_text(
     """
     if not language:
         raise ConfigError("JSON lines do not contain their language; set --lang.")
-    check_language(language)
+    language = language_code(language)
     parts = [part for path in paths for part in _parts(path.absolute(), part_size)]
     settings = {"language": language, "source": "linked text", "part_size": part_size}
     inputs = files_of_input([path.absolute() for path in paths])
@@ -242,6 +243,9 @@ def _link(item: Any, text: str, i: int) -> _Link:
         raise CorpusError(
             f"{owner} has the text {shown!r}, but there is {text[start:end]!r} at [{start}, {end})."
         )
+    anchor = text[start:end]
+    if anchor.strip():  # as anchors of dumps; with space at an end they are not whole words
+        start, end = start + len(anchor) - len(anchor.lstrip()), start + len(anchor.rstrip())
     return _Link(start, end, _title(get_name(data, "target", owner), f"target of {owner}"))
 
 

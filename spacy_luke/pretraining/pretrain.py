@@ -93,6 +93,12 @@ def pretrain(
     )
     fixed = {**vars(model_settings), "evaluate_sequences": evaluate_sequences, **settings.fixed}
     held_out = _held_out(shards, ids, settings, evaluate_sequences)
+    if held_out is None and evaluate_sequences and shards.settings["held_out"] and trainer.is_main:
+        LOGGER.warning(
+            "Nothing is evaluated: of so few articles the share of %g that is held out is none. "
+            "Make shards with a larger --held-out.",
+            shards.settings["held_out"],
+        )
     with begin(STAGE, folder, fixed, inputs) if trainer.is_main else nullcontext() as stage:
         if trainer.everywhere(stage is None or not stage.finished):
             log: Log = _silent

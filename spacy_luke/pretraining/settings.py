@@ -4,6 +4,7 @@ This module imports neither torch nor DuckDB, because ``spacy luke`` imports it 
 """
 
 import math
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,13 @@ _CHANGEABLE = {
 """Training settings that may change when a training is resumed."""
 
 
+def language_code(language: str) -> str:
+    """A code as wikis have them, such as zh-yue, also from ``zh_yue`` or ``EN``."""
+    if not re.fullmatch(r"[a-z0-9]+([-_][a-z0-9]+)*", language, re.IGNORECASE):
+        raise ConfigError(f"The language is {language!r}; use a code such as en or zh-yue.")
+    return language.lower().replace("_", "-")
+
+
 @dataclass(frozen=True)
 class DumpSettings:
     """How a dump is read.
@@ -42,6 +50,7 @@ class DumpSettings:
     templates: names of templates whose text is kept, or ``NAME=ARGUMENT``; the argument defaults to
         the first one.
     tables: whether the text of tables is kept.
+    not_disambiguations: names of templates that mark no disambiguation pages, whatever they say.
     incomplete: whether the complete pages of a file are used that ends too early.
     """
 
@@ -52,6 +61,7 @@ class DumpSettings:
     templates: tuple[str, ...] = ()
     tables: bool = False
     incomplete: bool = False
+    not_disambiguations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.partition_size < 1:

@@ -149,7 +149,6 @@ class TableWriter:
     """Writes a table row by row, with a limited number of rows and characters in memory."""
 
     def __init__(self, path: Path, schema: pa.Schema):
-        self.n_rows = 0
         self._schema = schema
         self._block: list[tuple] = []
         self._n_characters = 0
@@ -158,7 +157,6 @@ class TableWriter:
     def add(self, row: tuple) -> None:
         """Add a row: a value, array or list per field."""
         self._block.append(row)
-        self.n_rows += 1
         self._n_characters += sum(len(x) for x in row if isinstance(x, str))
         if len(self._block) == ROWS or self._n_characters > _CHARACTERS:
             self._flush()

@@ -170,13 +170,14 @@ def test_sitelinks_are_those_of_the_file_that_is_named(tmp_path, kind):
 
 def test_a_white_list_names_redirects_and_articles_without_links(tmp_path):
     pages = [*OTHERS, ("Nagoya City", "article", None), ("Nagoya", "redirect", "Nagoya City")]
+    pages.append(("Merc", "redirect", "Mercury"))
     articles = make_articles(tmp_path / "articles", (ATLAS, pages))
     path = tmp_path / "white.txt"
-    path.write_text("Edo_town\nNagoya\nen:Osaka\nSelf\nMercury\n")
+    path.write_text("Edo_town\nNagoya\nen:Osaka\nSelf\nMercury\nMerc\n")
     manifest = vocabulary(tmp_path, articles, min_count=9, white_list=path)
     vocab = EntityVocab.from_file(manifest.paths("entity_vocab.tsv")[0])
     assert list(vocab.names)[4:] == ["Tokyo", "Nagoya City"]
-    assert manifest.counts["white list: not found"] == 2  # Osaka and what is no article
+    assert manifest.counts["white list: not found"] == 4  # Osaka and what leads to no article
 
 
 def test_a_redirect_to_itself_or_to_no_article_is_no_entity(tmp_path):
@@ -249,7 +250,7 @@ def two_languages(tmp_path: Path, links: list[tuple[str, str, str]]):
 
 
 def test_sitelinks_may_be_as_the_wikis_write_them(tmp_path):
-    links = [("Q1490", "enwiki", "Tokyo"), ("Q1490", "dewiki", "New_Tokio"), ("Q1", "frwiki", "U")]
+    links = [("Q1490", "ENWIKI", "Tokyo"), ("Q1490", "dewiki", "New_Tokio"), ("Q1", "frwiki", "U")]
     manifest = two_languages(tmp_path, links)
     vocab = EntityVocab.from_file(manifest.paths("entity_vocab.jsonl")[0])
     assert vocab.find("Tokyo", "en") == vocab.find("New Tokio", "de") == 4

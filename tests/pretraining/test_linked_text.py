@@ -133,6 +133,21 @@ def test_links_that_overlap_or_are_blank_are_dropped_and_counted(tmp_path):
     assert manifest.counts["dropped: link without text"] == 2
 
 
+def test_white_space_at_the_ends_of_a_link_is_not_part_of_it(tmp_path):
+    text = "In \n Berlin \n."
+    record = {"title": "X", "text": text, "links": [{"start": 2, "end": 13, "target": "Berlin"}]}
+    record["links"][0]["text"] = text[2:13]  # checked as it was given
+    row = rows(read(tmp_path, record), "articles.parquet")[0]
+    assert row["link_anchors"] == ["Berlin"]
+    assert text[row["link_starts"][0] : row["link_ends"][0]] == "Berlin"
+
+
+def test_a_language_is_a_code_of_wikis_however_it_is_written(tmp_path):
+    path = write(tmp_path, BOB)
+    manifest = read_linked_text([path], tmp_path / "out", Engine(workers=1), "zh_YUE", False)
+    assert manifest.settings["language"] == "zh-yue"
+
+
 def test_an_alias_of_several_records_is_counted(tmp_path):
     other = {**BOB, "aliases": ["Countess"]}
     articles = read(tmp_path, ADA, other, BERLIN)

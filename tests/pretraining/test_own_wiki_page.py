@@ -87,6 +87,7 @@ def test_markdown_notes(folder: Path) -> None:
     (folder / "notes" / "Bob Ray.md").write_text(
         "---\naliases: Bob\ntags: 2024\n---\n| [[Berlin\\|here]] | [she](people/Ada%20Byron.md#x) |"
     )
+    (folder / "notes" / "Empty.md").write_text("---\n\n---\nNo head.\n")
     run("A folder of Markdown notes")
     manifest, rows = read(folder, "notes.jsonl")
     assert rows["Ada Byron"]["text"].split("\n")[:3] == [
@@ -96,6 +97,9 @@ def test_markdown_notes(folder: Path) -> None:
     assert links(rows["Berlin"]) == [("Countess", "Countess")]
     assert links(rows["Bob Ray"]) == [("here", "Berlin"), ("she", "Ada Byron")]
     assert manifest.counts["redirect"] == 3 and manifest.counts["categories"] == 2
+    (folder / "notes" / "Template.md").write_text("---\ntitle: {{title}}\n---\nx\n")
+    with pytest.raises(ValueError, match=r"the head of notes.Template\.md"):
+        run("A folder of Markdown notes")
 
 
 CONFLUENCE = """<hibernate-generic>
@@ -107,7 +111,9 @@ CONFLUENCE = """<hibernate-generic>
 <object class="BodyContent"><id name="id">21</id><property name="body"><![CDATA[<p>She leads \
 <ac:link><ri:page ri:content-title="R&amp;D" /><ac:plain-text-link-body><![CDATA[research]] >\
 </ac:plain-text-link-body></ac:link>, near \
-<ac:link><ri:page ri:space-key="X" ri:content-title="Berlin" /></ac:link>.</p>\
+<ac:link><ri:page ri:space-key="X" ri:content-title="Berlin" /></ac:link>, \
+<ac:link><ri:page ri:content-title="HR: CI/CD, what is C#?" /><ac:plain-text-link-body>\
+<![CDATA[List<C#>]] ></ac:plain-text-link-body></ac:link>.</p>\
 <ac:structured-macro ac:name="info"><ac:parameter ac:name="title">No</ac:parameter>\
 <ac:rich-text-body><p>Since 1833.</p></ac:rich-text-body></ac:structured-macro>]]></property>
 <property name="content" class="Page"><id name="id">11</id></property></object>
@@ -125,8 +131,14 @@ def test_confluence(folder: Path) -> None:
     run("HTML", "Confluence")
     _, rows = read(folder, "confluence.jsonl")
     assert list(rows) == ["Ada Byron"] and rows["Ada Byron"]["page_id"] == 11
-    assert rows["Ada Byron"]["text"].strip() == "She leads research, near Berlin.\nSince 1833."
-    assert links(rows["Ada Byron"]) == [("research", "R&D"), ("Berlin", "Berlin")]
+    assert rows["Ada Byron"]["text"].strip() == (
+        "She leads research, near Berlin, List<C#>.\nSince 1833."
+    )
+    assert links(rows["Ada Byron"]) == [
+        ("research", "R&D"),
+        ("Berlin", "Berlin"),
+        ("List<C#>", "HR: CI/CD, what is C#?"),
+    ]
 
 
 def test_the_tables_of_a_companys_wiki(

@@ -100,6 +100,14 @@ def test_the_manifest_says_what_a_model_was_made_from(world, bert_dir, tmp_path)
     manifest.verify()
 
 
+def test_a_world_too_small_to_hold_anything_out_is_told(bert_dir, tmp_path, caplog):
+    for name, share in (("one", 1e-6), ("none", 0.0)):
+        make_world(tmp_path / name, bert_dir, n=12, held_out=share)
+        run(tmp_path / name, bert_dir, tmp_path / name / "run", {})
+        assert ("Nothing is evaluated" in caplog.text) is (share > 0)
+        caplog.clear()
+
+
 def test_what_is_finished_is_not_done_again(world, bert_dir, tmp_path):
     """Not even where its checkpoints have been removed to make room."""
     model = run(world, bert_dir, tmp_path, {})

@@ -95,7 +95,7 @@ REDIRECT_WORDS = words("""
     aanstuur
 """)
 
-# Templates of disambiguation pages by language, for dumps without templates (``pages.Templates``).
+# Templates of disambiguation pages by language, for dumps without templates (``names.DumpNames``).
 _DISAMBIGUATION_TEMPLATES = {
     "": "disambig disambiguation",
     "af": "dubbelsinnig",
@@ -181,6 +181,7 @@ DISAMBIGUATION_SUFFIXES = frozenset(
     olika_betydelser flertydig täsmennyssivu rozcestník rozlišovacia_stránka egyértelműsítő
     dezambiguizare anlam_ayrımı disambiguasi nyahkekaburan định_hướng פירושונים αποσαφήνιση
     вишезначна_одредница пояснение desambiguació argipen apartigilo
+    begriffsklärungsseite begriffsklärungsseiten
     """)
 )
 

@@ -50,7 +50,7 @@ def resolve(raw: str, site: Site, page: str = "") -> Target:
             namespace = site.prefixes.get(key)
             if namespace is not None:
                 return _in_namespace(namespace, rest, has_colon, site)
-            if key in site.languages and key == site.language:
+            if key in site.languages and key == site.own_code:
                 title, has_colon = rest.strip(" _"), True  # the prefix of the wiki itself
                 continue
             if key in site.languages:

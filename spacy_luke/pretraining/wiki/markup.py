@@ -101,7 +101,8 @@ def parse(
     text = without_tags(text, dropped, settings.tables)
     if "&" in text:
         text = _ENTITY.sub(_plain_character, text)
-    context = _Context(site, page, Rules(site.language, settings.templates), settings.tables)
+    rules = Rules(site.language, settings.templates, site.template_prefixes)
+    context = _Context(site, page, rules, settings.tables)
     found = Blocks(dropped)
     categories: list[str] = []
     plain_text, links = _plain(text, context, found, categories)

@@ -18,7 +18,7 @@ from .languages import (
     TEMPLATE,
     disambiguation_templates,
 )
-from .pages import MAGIC_WORD
+from .pages import MAGIC_WORD, without_hidden
 from .sites import MAIN, PROPERTY, Names, Site
 
 _GUESSED = frozenset((*FILE_NAMES, *CATEGORY_NAMES, *INTERWIKI_PREFIXES))
@@ -26,9 +26,29 @@ _PLAIN = DISAMBIGUATION_SUFFIXES | disambiguation_templates("")
 """Names that say what a template is, if its text does not."""
 _NOTE = re.compile(r"\[\[[^\[\]|]*\{\{\{")
 """A link to an argument, as in a note on another meaning at the top of an article."""
-_HIDDEN = re.compile(r"<!--|<(nowiki|noinclude)(?=[\s>])[^<>]*(?<!/)>")
+_ARGUMENT, _CALL = r"\{\{\{[^{}]*\}\}\}", r"\{\{[^{}]*\}\}"
+_LINK = rf"\[\[(?:[^\[\]{{}}]|{_ARGUMENT}|{_CALL})*\]\]"
+_BRANCH = rf"(?:[^{{}}|\[]|\[(?!\[)|{_LINK}|{_ARGUMENT}|{_CALL})*"
+_IF_GIVEN = re.compile(
+    rf"\{{\{{\s*#if\s*:\s*\{{\{{\{{[^{{}}|]*\|?\s*\}}\}}\}}\s*\|{_BRANCH}(?:\|({_BRANCH}))?\}}\}}",
+    re.IGNORECASE,
+)
+"""``{{#if:{{{argument|}}}|with|without}}``."""
 _CATEGORY = re.compile(r"\[\[\s*([^\[\]|:\n]+):([^\[\]|\n]+)")
-_WORDS = re.compile("|".join(map(re.escape, sorted(DISAMBIGUATION_SUFFIXES))), re.IGNORECASE)
+_SPOKEN = re.compile(
+    "|".join(
+        # Scripts without spaces have no ends of words.
+        re.escape(x)
+        if re.search("[\u3040-\u9fff\uac00-\ud7a3]", x)
+        else rf"(?<!\w){re.escape(x)}(?!\w)"
+        for x in sorted(DISAMBIGUATION_SUFFIXES)
+    ),
+    re.IGNORECASE,
+)
+_OF_LINKS = re.compile(
+    r"\b(?:links?|liens?|enlaces?|collegamenti|ligações|verweis\w*|ссыл\w+)\b", re.IGNORECASE
+)
+"""As in "Articles with links needing disambiguation"."""
 _TYPE = re.compile(r"\[\[\s*has[ _]type\s*::\s*([^\[\]|]+?)\s*(?:\||\]\])", re.IGNORECASE)
 
 
@@ -130,33 +150,25 @@ class DumpNames:
 
 def marks_disambiguations(text: str, site: Site) -> bool:
     """Whether the pages that use a template are disambiguation pages, by its text: it contains
-    ``__DISAMBIG__``, or a category whose name says so."""
+    ``__DISAMBIG__``, or a category whose name has a word for them (and none for links)."""
     text = _output(text)
     if MAGIC_WORD.search(text) is not None:
         return True
     return any(
-        site.prefixes.get(prefix.strip().casefold()) == CATEGORY and _WORDS.search(name) is not None
+        site.prefixes.get(prefix.strip().casefold()) == CATEGORY
+        and _is_of_disambiguations(name.replace("_", " "))
         for prefix, name in _CATEGORY.findall(text)
     )
 
 
+def _is_of_disambiguations(category: str) -> bool:
+    return _SPOKEN.search(category) is not None and _OF_LINKS.search(category) is None
+
+
 def _output(text: str) -> str:
-    """The text of a template that pages get: without comments and documentation."""
-    out: list[str] = []
-    position = 0
-    absent: set[str] = set()  # closing tags that do not follow: nothing is searched twice
-    for match in _HIDDEN.finditer(text):
-        closing = "-->" if match[1] is None else f"</{match[1]}>"
-        if match.start() < position or closing in absent:
-            continue
-        end = text.find(closing, match.end())
-        if end < 0:
-            absent.add(closing)
-            continue
-        out.append(text[position : match.start()])
-        position = end + len(closing)
-    out.append(text[position:])
-    return "".join(out)
+    """The text of a template that pages get, if they give it no arguments: without comments and
+    documentation, and of a condition on an argument what is left without it."""
+    return _IF_GIVEN.sub(lambda x: x[1] or "", without_hidden(text, ("nowiki", "noinclude")))
 
 
 def _name(title: str) -> str:

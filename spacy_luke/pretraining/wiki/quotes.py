@@ -14,7 +14,7 @@ def without_quotes(line: str) -> str:
     """
     runs = list(_RUN.finditer(line))
     sizes = [len(run[0]) for run in runs]
-    n_bold = sum(size == 3 or size == 4 or size >= 5 for size in sizes)
+    n_bold = sum(size >= 3 for size in sizes)
     n_italic = sum(size == 2 or size >= 5 for size in sizes)
     apostrophe = -1
     if n_bold % 2 and n_italic % 2:

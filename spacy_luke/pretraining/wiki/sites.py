@@ -12,6 +12,7 @@ from .languages import (
     FILE,
     FILE_NAMES,
     INTERWIKI_PREFIXES,
+    TEMPLATE,
     WIKIMEDIA_PREFIXES,
     WIKIPEDIA_CODES,
     disambiguation_templates,
@@ -23,6 +24,10 @@ _WIKIMEDIA = re.compile(
     r"functions)|wiktionary|mediawiki)\.org(?:[:/]|$)",
     re.IGNORECASE,
 )
+_DBNAME = re.compile(
+    r"([a-z_]+?)(?:wiki|wiktionary|wikibooks|wikinews|wikiquote|wikisource|wikiversity|wikivoyage)"
+)
+"""``dewiki``, ``zh_yuewiki``."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Site:
     content: numbers of the namespaces whose pages are articles.
     interwikis: casefolded prefixes of other wikis, which the user has named.
     names: what the pages tell.
+    not_disambiguations: casefolded names of templates that the user says mark no disambiguations.
     """
 
     name: str = ""
@@ -69,6 +75,7 @@ class Site:
     content: frozenset[int] = frozenset({MAIN})
     interwikis: frozenset[str] = frozenset()
     names: Names = Names()
+    not_disambiguations: frozenset[str] = frozenset()
 
     @cached_property
     def is_wikimedia(self) -> bool:
@@ -86,6 +93,11 @@ class Site:
         return prefixes
 
     @cached_property
+    def template_prefixes(self) -> frozenset[str]:
+        """Casefolded names of the namespace of templates."""
+        return frozenset(x for x, number in self.prefixes.items() if number == TEMPLATE)
+
+    @cached_property
     def other_wikis(self) -> frozenset[str]:
         """Casefolded prefixes of other wikis, which are neither codes nor namespaces."""
         if self.is_wikimedia:
@@ -98,10 +110,21 @@ class Site:
         return WIKIPEDIA_CODES if self.is_wikimedia else self.interwikis & WIKIPEDIA_CODES
 
     @cached_property
+    def own_code(self) -> str:
+        """The prefix of the wiki itself in links between languages. It is not the language of all:
+        ``simple`` is in English, and Commons has none."""
+        if not self.is_wikimedia or not self.dbname:
+            return self.language
+        name = _DBNAME.fullmatch(self.dbname)
+        return name[1].replace("_", "-") if name is not None else ""
+
+    @cached_property
     def disambiguations(self) -> frozenset[str]:
         """Casefolded names of the templates that mark disambiguation pages."""
         known = self.names.disambiguations
-        return disambiguation_templates(self.language) if known is None else known
+        if known is None:
+            known = disambiguation_templates(self.language)
+        return known - self.not_disambiguations
 
     def namespace(self, title: str) -> int:
         """The namespace of a page by the prefix of its title; 0 for articles."""

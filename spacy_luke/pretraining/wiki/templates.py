@@ -5,7 +5,7 @@ share the names of one table; other names mean different things in different lan
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 
 from .languages import words
@@ -317,11 +317,17 @@ class Rules:
     """The rules of a wiki.
 
     language: of the wiki; defaults to English. own: casefolded name of a template -> its argument
-    that is text.
+    that is text. prefixes: casefolded names of the namespace of templates.
     """
 
-    def __init__(self, language: str = "", own: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        language: str = "",
+        own: Mapping[str, str] | None = None,
+        prefixes: Collection[str] = ("template",),
+    ) -> None:
         self._own = own or {}
+        self._prefixes = prefixes
         self._table = _table(language or "en")
         self._is_french = language.startswith("fr")
 
@@ -331,7 +337,7 @@ class Rules:
         name: the text between ``{{`` and the first ``|``, or its part before the colon of a parser
             function (``formatnum``).
         """
-        key = template_key(name)
+        key = template_key(name, self._prefixes)
         if key in self._own:
             return argument(self._own[key])
         rule = self._table.get(key)
@@ -345,9 +351,12 @@ class Rules:
         return None
 
 
-def template_key(name: str) -> str:
-    """The casefolded name of a template, with spaces and without its namespace."""
-    return _SEPARATOR.sub(" ", name).strip().casefold().removeprefix("template:")
+def template_key(name: str, prefixes: Collection[str] = ("template",)) -> str:
+    """The casefolded name of a template, with spaces and without its namespace, of which these are
+    the names."""
+    key = _SEPARATOR.sub(" ", name).strip().casefold()
+    prefix, colon, rest = key.partition(":")
+    return rest.strip() if colon and prefix.strip() in prefixes else key
 
 
 @lru_cache(maxsize=64)

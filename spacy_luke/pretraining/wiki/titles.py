@@ -6,6 +6,8 @@ from html import unescape
 from urllib.parse import unquote
 
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]*|#[0-9]+|#[xX][0-9a-fA-F]+);")
+"""With its semicolon: ``Search&copy`` is a title."""
 _SPACES = re.compile(r"[\s_]+")
 _ODD = re.compile(r"[&%_<>\[\]{}|\t\n\r\x00-\x1f\x7f]|  |[^\x20-\x7e]")
 _FORBIDDEN = re.compile(r"[<>\[\]{}|\x00-\x1f\x7f]")
@@ -22,8 +24,7 @@ def unquoted(title: str) -> str:
 
 def decoded(title: str) -> str:
     """A title without percent-encoding and HTML entities."""
-    title = unquoted(title)
-    return unescape(title) if "&" in title else title
+    return _ENTITY.sub(lambda x: unescape(x[0]), unquoted(title))
 
 
 def normalize_title(title: str, case: str = "first-letter", language: str = "") -> str | None:

@@ -40,6 +40,31 @@ def test_a_title_has_one_spelling(raw: str, title: str) -> None:
     assert resolve(raw, GERMAN) == ("article", title)
 
 
+@pytest.mark.parametrize("title", ["Alerts&notifications", "Search&copy", "A&GT"])
+def test_a_name_of_a_character_without_its_semicolon_is_text(title: str) -> None:
+    assert normalize_title(title) == title
+
+
+@pytest.mark.parametrize(
+    "dbname,own,others",
+    [
+        ("simplewiki", ("simple",), ("en", "de")),
+        ("zh_yuewiki", ("zh-yue",), ("zh", "en")),
+        ("dewiktionary", ("de",), ("en",)),
+        ("commonswiki", (), ("en", "de")),
+    ],
+)
+def test_the_prefix_of_a_wiki_is_that_of_its_name_not_of_its_language(
+    dbname: str, own: tuple, others: tuple
+) -> None:
+    site = Site(base="https://x.wikipedia.org/wiki/A", dbname=dbname, language="en")
+    for code in own:
+        assert resolve(f":{code}:dog", site) == ("article", "Dog")
+    for code in others:
+        assert resolve(f":{code}:dog", site).kind == "interwiki"
+        assert resolve(f"{code}:dog", site).kind == "language"
+
+
 @pytest.mark.parametrize(
     "raw,kind",
     [

@@ -80,6 +80,24 @@ def test_names_of_other_languages_mark_nothing(language: str, text: str) -> None
     assert disambiguation_mark(article("Asteroid", text), Site(language=language)) == ""
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write <nowiki>{{Disambig}}</nowiki> or <pre>\n__DISAMBIG__</pre> there.",
+        "<!-- {{disambig}} --> An article.",
+    ],
+)
+def test_a_page_that_writes_about_marks_has_none(text: str) -> None:
+    assert disambiguation_mark(article("Rules", text), WIKIPEDIA) == ""
+    assert disambiguation_mark(article("A", f"{text} {{{{dab}}}}"), WIKIPEDIA) == "template dab"
+
+
+def test_the_user_has_the_last_word_on_a_mark() -> None:
+    site = Site(language="en", not_disambiguations=frozenset({"dab"}))
+    assert disambiguation_mark(article("A", "{{Dab}}"), site) == ""
+    assert disambiguation_mark(article("A", "{{Disambig}}"), site) == "template Disambig"
+
+
 def names(site: Site, *pages: Page) -> Names:
     """Read in two parts."""
     whole = DumpNames()
@@ -141,6 +159,17 @@ def test_a_wikipedia_also_has_the_marks_of_its_language() -> None:
     [
         ("__DISAMBIG__", True),
         ("<includeonly>[[Category:All disambiguation pages]]</includeonly>", True),
+        ("[[Category:Place_name_disambiguation_pages|{{PAGENAME}}]]", True),
+        ("[[Kategorie:Begriffsklärung]]", True),
+        ("[[Category:Pages d'homonymie]]", True),
+        ("[[Category:曖昧さ回避ページ]]", True),
+        ("{{#if:{{{nocat|}}}||[[Category:Disambiguation pages|{{{1|}}}]]}}", True),
+        ("{{#ifeq:{{NAMESPACE}}||[[Category:Disambiguation pages]]}}", True),
+        ("[[Category:Articles with links needing disambiguation]]", False),
+        ("[[Kategorie:Wikipedia:Begriffsklärungshinweis]]", False),
+        ("{{#if: {{{ambiguous|}}} | [[Category:Disambiguation pages]] }} x", False),
+        ("{{#if:{{{a}}}|[[Category:Disambiguation pages]]|[[Category:Boxes]]}}", False),
+        ("{{#if:{{{a|}}}|" * 20_000 + "[[" * 20_000, False),
         ("x<noinclude>[[Category:Disambiguation templates]]</noinclude>", False),
         ("x<noinclude>Write <nowiki>__DISAMBIG__</nowiki>.</noinclude>", False),
         ("<!-- __DISAMBIG__ -->x", False),

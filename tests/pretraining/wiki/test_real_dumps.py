@@ -40,7 +40,7 @@ def check(path: Path, sizes: tuple[int, int, int]) -> None:
     residue = []
     (part,) = partitions(path)
     if path.parent.name == "minidumps":  # their siteinfo is that of the English Wikipedia
-        part = replace(part, site=replace(part.site, language=path.name[:2]))
+        part = replace(part, site=replace(part.site, language=path.name[:2], dbname=""))
     for page in read_pages(part):
         found["pages"] += 1
         found["redirects"] += page.redirect is not None

@@ -171,5 +171,9 @@ def test_own_templates_come_first() -> None:
     rules = Rules("en", {"note": "1", "lang": "text"})
     rule = rules.rule_of("Template:Lang")
     assert rule is not None and rule("lang", {"1": "a", "text": "b"}) == ["\x03text"]
+    local = Rules("de", {"note": "1"}, prefixes=Site(namespaces={10: "Vorlage"}).template_prefixes)
+    for name in ("Vorlage:Note", "template: note", "Note"):
+        assert local.rule_of(name) is not None
+    assert local.rule_of("Benutzer:Note") is None
     assert rules.rule_of("note") is not None and rules.rule_of("other") is None
     assert template_key(" template:My_Note ") == "my note" and COMMON in TEMPLATES
