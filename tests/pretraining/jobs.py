@@ -25,10 +25,13 @@ def tell_and_sleep(folder: str) -> None:
     time.sleep(600)
 
 
-def slow_first(x: int) -> int:
-    """The first item ends last."""
-    time.sleep(0.5 if x == 0 else 0.0)
-    return x
+def first_after_another(item: tuple[int, Path]) -> int:
+    """The first item ends after the mark, which is set when the result of another one is there."""
+    i, mark = item
+    end = time.monotonic() + 120
+    while i == 0 and not mark.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    return i
 
 
 def die_once(item: tuple[int, Path]) -> int:

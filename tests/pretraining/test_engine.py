@@ -33,8 +33,11 @@ def test_every_item_gets_its_result(engine):
     assert list(engine.map(jobs.double, [])) == []
 
 
-def test_results_come_in_order_of_completion():
-    found = [i for i, _ in LOCAL.map(jobs.slow_first, range(4))]
+def test_results_come_in_order_of_completion(tmp_path):
+    mark, found = tmp_path / "mark", []
+    for i, _ in LOCAL.map(jobs.first_after_another, [(i, mark) for i in range(4)]):
+        found.append(i)
+        mark.touch()
     assert sorted(found) == [0, 1, 2, 3] and found[0] != 0
 
 
