@@ -91,8 +91,9 @@ def table(records: Sequence[results.Record]) -> str:
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for record in records:
         settings = record["settings"]
-        data = [record["data"], *(str(settings[x]) for x in ("size", "given") if x in settings)]
-        row = [record["row"], *(f"{name} {value}" for name, value in settings.get("set", []))]
+        told = ("size", "train_limit", "given")
+        data = [record["data"], *(str(settings[x]) for x in told if settings.get(x))]
+        row = [record["row"], *(f"{name} {value}" for name, value in _changes(settings))]
         rows.setdefault((", ".join(data), ", ".join(row)), []).append(record["forms"])
     return markdown(
         pd.DataFrame(
@@ -107,15 +108,26 @@ def table(records: Sequence[results.Record]) -> str:
     )
 
 
+def _changes(settings: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What was set, but for whole blocks: name and value."""
+    changes = [*settings.get("set", []), *settings.get("overrides", {}).items()]
+    return [(name, value) for name, value in changes if not isinstance(value, dict)]
+
+
+def _shown(records: Sequence[results.Record]) -> list[results.Record]:
+    """Of runs of ``ner_modes`` with the same overrides, those at the best rate; all others."""
+    groups: dict[str, list[results.Record]] = {}
+    for record in records:
+        groups.setdefault(str(record["settings"].get("overrides")), []).append(record)
+    best = [rows for group in groups.values() for rows in chosen_runs(group).values()]
+    runs = [x for rows in best for found in rows.values() for x in found]
+    return [x for x in (*runs, *(x for x in records if x["kind"] != "run")) if "forms" in x]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table:
-        records = results.read([args.results])
-        runs = [
-            x for rows in chosen_runs(records).values() for found in rows.values() for x in found
-        ]
-        others = [x for x in records if x["kind"] != "run"]
-        print(table([x for x in (*runs, *others) if "forms" in x]))
+        print(table(_shown(results.read([args.results]))))
         return 0
     runtime.start(args.gpu_id, args.threads)
     from spacy import load as load_pipeline  # registered names first

@@ -131,9 +131,11 @@ def replace_component(config: Config, row: str, encoder: str) -> None:
     if row == "probe":
         block["model"]["mode"] = row
     else:
-        limit = block["model"]["encoder"]["max_learn_rate"]
+        own = {
+            key: block["model"]["encoder"][key] for key in ("max_learn_rate", "word_shape_dropout")
+        }
         block = component_of(row, block, Settings(encoder=encoder))
-        block["model"]["tok2vec"]["max_learn_rate"] = limit
+        block["model"]["tok2vec"].update(own)
     config["components"]["luke_ner"] = block
     config["training"]["optimizer"]["learn_rate"]["initial_rate"] *= rate_factor(row)
 

@@ -69,7 +69,8 @@ def block_of(base: Config, factory: str) -> dict[str, Any]:
 
 
 def encoder_block(block: dict[str, Any], settings: RunSettings) -> dict[str, Any]:
-    """An encoder block with a run's encoder and precision."""
+    """An encoder block with a run's encoder and precision. Text is shown as it is, all word shapes
+    included."""
     return {
         **block,
         "name": settings.encoder,
@@ -77,6 +78,7 @@ def encoder_block(block: dict[str, Any], settings: RunSettings) -> dict[str, Any
         "new_learn_rate_factor": HEAD_FACTOR,
         "learn_rate_factor": 1.0,
         "max_learn_rate": None,
+        "word_shape_dropout": 0.0,
     }
 
 

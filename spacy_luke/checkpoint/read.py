@@ -85,7 +85,8 @@ def _read(directory: Path, entity_aware: bool | None, name: str) -> Checkpoint:
             f"vocab_size {config.vocab_size}."
         )
     published, source = describe(read_weights(directory), weight_files(directory), directory)
-    source.name = directory.name if not name or Path(name).is_dir() else name
+    is_folder = not name or Path(name).expanduser().is_dir()
+    source.name = directory.resolve().name if is_folder else name
     source.architecture = _architecture(raw, directory)
     if is_luke:
         pruned = legacy.pruned_vocabulary(raw) if is_legacy else None

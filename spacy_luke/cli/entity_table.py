@@ -132,7 +132,7 @@ def _titles_of(nlp: Language, node: Any) -> dict[str, str]:
     from ..layers.encoder import module_of
 
     vocab, language = module_of(node).entities, nlp.vocab.lang or None
-    for _, pipe in nlp.pipeline:
+    for _, pipe in nlp.components:
         if getattr(pipe, "model", None) is node:
             titles = getattr(pipe, "cfg", {}).get("titles", {})
             return {x: title for x, title in titles.items() if vocab.find(x, language) is None}
@@ -189,7 +189,7 @@ def _in_form(pipeline: str, nlp: Language, form: str, component: str) -> Languag
     if form not in forms:
         raise ConfigError(f"--form is {form!r}; use one of {', '.join(forms)}.")
     node = find_encoder(nlp, component)
-    pipes: list[tuple[str, Any]] = [(x, y) for x, y in nlp.pipeline if hasattr(y, "model")]
+    pipes: list[tuple[str, Any]] = [(x, y) for x, y in nlp.components if hasattr(y, "model")]
     name, pipe = next((x, y) for x, y in pipes if any(z is node for z in y.model.walk()))
     layer = "" if pipe.model.name == ENCODER else ".encoder"
     if layer and "encoder" not in nlp.config["components"][name]["model"]:

@@ -8,13 +8,16 @@ from typing import Annotated, Any
 import spacy
 import typer
 from spacy.language import Language
+from spacy.tokens import DocBin
 from spacy.training import Corpus, Example
+from spacy.training.corpus import walk_corpus
 from spacy.util import get_package_path, import_file, is_package
 
 from ..annotations.queries import copy_queries
 from ..annotations.questions import copy_questions
 from ..corpora.preset import PresetCounts, add_types_from_labels, preset_entities, preset_spans
 from ..errors import ConfigError, CorpusError, LukeError
+from ..report import LOGGER
 
 TypesFromLabels = Annotated[
     bool,
@@ -121,8 +124,11 @@ def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) ->
         examples = list(Corpus(path)(nlp))
     except (ValueError, KeyError, zlib.error) as err:
         raise CorpusError(f"{path} cannot be read as .spacy data: {err}") from err
+    n_empty = sum(len(DocBin().from_disk(x)) for x in walk_corpus(path, ".spacy")) - len(examples)
     if not examples:
-        raise CorpusError(f"{path} contains no documents.")
+        raise CorpusError(f"{path} contains no documents{' but empty ones' if n_empty else ''}.")
+    if n_empty:
+        LOGGER.warning("%s: %d empty documents skipped", path, n_empty)
     for example in examples:
         copy_questions(example.reference, example.predicted)
         copy_queries(example.reference, example.predicted)

@@ -72,7 +72,8 @@ def page_cli(
             page = make_page(nlp, examples, limit, title, source, documents.scored)
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as temporary:
-            temporary.write_text(render(page), encoding="utf8")
+            # Names of files may have bytes that are no characters.
+            temporary.write_text(render(page), encoding="utf8", errors="replace")
     _report(page, target, msg)
 
 

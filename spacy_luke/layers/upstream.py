@@ -6,9 +6,11 @@ from typing import Any
 
 from spacy.tokens import Doc
 from spacy.training import Example
+from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 
 from ..errors import TrainingError
+from ..report import LOGGER
 from .encoder import module_of
 from .encoder_run import check_gradients
 from .listener import UpstreamLink, is_listener
@@ -70,13 +72,16 @@ class Upstream:
             listener.attrs["link"].clear()
         return True
 
-    def find(self, component: Any, name: str) -> None:
+    def find(self, component: Any, name: str, vocab: Vocab) -> None:
         """Connect the listeners of a later component that name this upstream, or any (``*``).
 
         name: the upstream's present name. spaCy changes it if a component is renamed, or sourced
-        with another name; the listeners stay connected.
+        with another name; the listeners stay connected. vocab: of the upstream's pipeline. A
+        component of another one is shared by both (``nlp.add_pipe(..., source=other)``), and has
+        one connection.
         """
         self._name = name
+        before = {x for nodes in self.listener_map.values() for x in map(id, nodes)}
         if isinstance(getattr(component, "model", None), Model):
             for node in component.model.walk():
                 link = node.attrs["link"] if is_listener(node) else None
@@ -84,7 +89,20 @@ class Upstream:
                 if is_stock_listener(node):
                     upstream = getattr(node, "upstream_name", None)
                 if upstream in ("*", name) or link is not None and link.encoder is self.model:
+                    if link is not None and id(node) not in before:
+                        self._tell_if_shared(component, link, vocab)
                     self.add(node, component.name)
+
+    def _tell_if_shared(self, component: Any, link: UpstreamLink, vocab: Vocab) -> None:
+        is_connected = link.encoder is not None and link.encoder is not self.model
+        if is_connected and getattr(component, "vocab", vocab) is not vocab:
+            LOGGER.warning(
+                "%s is sourced from a pipeline in which it listens to another encoder. Now it "
+                "listens to %r, in that pipeline, too. To keep its encoder, call "
+                "nlp.replace_listeners there before it is sourced.",
+                component.name,
+                self._name,
+            )
 
     @property
     def listeners(self) -> list[Model]:

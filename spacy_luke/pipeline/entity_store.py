@@ -30,7 +30,7 @@ def find_encoder(nlp: Language, name: str = "") -> Any:
     """The encoder node of the component ``name``, or of the only component that has its own
     encoder. Raises ConfigError if there is none, or if there are several and no name is given."""
     encoders = {}
-    for pipe_name, pipe in nlp.pipeline:
+    for pipe_name, pipe in nlp.components:  # also those that are disabled
         model: Any = getattr(pipe, "model", None)
         for node in model.walk() if hasattr(model, "walk") else ():
             if node.name == ENCODER:
@@ -38,6 +38,9 @@ def find_encoder(nlp: Language, name: str = "") -> Any:
     names = list(encoders)
     if name and name not in encoders:
         raise ConfigError(f"{name!r} has no LUKE encoder of its own; these have: {names}.")
+    if not encoders:
+        present = ", ".join(nlp.component_names) or "it is empty"
+        raise ConfigError(f"No component of the pipeline ({present}) has a LUKE encoder.")
     if not name and len(encoders) != 1:
         raise ConfigError(f"{len(encoders)} components have an encoder {names}: name one.")
     return encoders[name or names[0]]

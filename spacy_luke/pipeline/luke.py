@@ -260,7 +260,7 @@ class Luke(SavesEncoderApart):
 
     def find_listeners(self, component: Any) -> None:
         """Connect the listeners of a later component that name this one, or any (``*``)."""
-        self.upstream.find(component, self.name)
+        self.upstream.find(component, self.name, self.vocab)
 
     # Training
 

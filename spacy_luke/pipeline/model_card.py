@@ -66,7 +66,7 @@ def refresh(nlp: Language) -> None:
     the pipeline does not contain."""
     old_entries = nlp.meta.get(KEY) or {}
     entries: dict[str, Any] = {}
-    for name, pipe in nlp.pipeline:
+    for name, pipe in nlp.components:  # also those that are disabled
         model: Any = getattr(pipe, "model", None)
         entry = _describe(model) if isinstance(model, Model) else {}
         if entry:

@@ -115,7 +115,7 @@ def export_component(
     Raises ConfigError for a component without a published form, and CheckpointError if ``out``
     exists or the encoder has parts that no published file has.
     """
-    component: Any = nlp.get_pipe(name) if name in nlp.pipe_names else _only(nlp, name)
+    component: Any = nlp.get_pipe(name) if name in nlp.component_names else _only(nlp, name)
     model: Any = getattr(component, "model", None)
     if getattr(model, "name", "") != ENCODER and not isinstance(component, ClassifierPipe):
         raise ConfigError(f"{name} is not a LUKE component, and has no published form.")
@@ -144,8 +144,8 @@ def export_component(
 
 def _only(nlp: Language, name: str) -> Any:
     if name:
-        raise ConfigError(f"The pipeline has no component {name!r}; it has {nlp.pipe_names}.")
-    obstacles = {name: _obstacle(pipe) for name, pipe in nlp.pipeline}
+        raise ConfigError(f"The pipeline has no component {name!r}; it has {nlp.component_names}.")
+    obstacles = {name: _obstacle(pipe) for name, pipe in nlp.components}
     exportable = [name for name, obstacle in obstacles.items() if not obstacle]
     if not exportable:
         reasons = "; ".join(f"{name}: {x}" for name, x in obstacles.items()) or "it is empty"

@@ -85,14 +85,14 @@ def check_upstream(path: Path, link: UpstreamLink) -> None:
             f"{path.name} listens to an upstream component, and the pipeline has none before it "
             f"(it is {', '.join(names)}): it could not be loaded. Add a 'luke' component, or give "
             f"{path.name} its own encoder by nlp.replace_listeners before the upstream is removed. "
-            "Only config.cfg and meta.json were written."
+            "What was written is no whole pipeline."
         )
     wrong = set(_upstream_names(config["components"][path.name])) - {"*", link.component}
     if wrong:
         raise ConfigError(
             f"The upstream of {path.name} is {link.component!r} now, and its config says "
             f"{wrong.pop()!r}: it could not be loaded. Change model.encoder.upstream in "
-            f"nlp.get_pipe_config({path.name!r}). Only config.cfg and meta.json were written."
+            f"nlp.get_pipe_config({path.name!r}). What was written is no whole pipeline."
         )
 
 

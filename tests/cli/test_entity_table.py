@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from spacy_luke.cli import app
 from spacy_luke.layers.encoder import to_checkpoint
 from spacy_luke.pipeline.masked_entities import mention_features
-from spacy_luke.pipeline.published import import_checkpoint
+from spacy_luke.pipeline.published import export_component, import_checkpoint
 
 TABLE, BIAS = "entity_embeddings.entities.weight", "entity_predictions.bias"
 SPECIALS = ["[MASK]", "[UNK]", "[PAD]", "[MASK2]"]
@@ -195,6 +195,15 @@ def test_the_form_of_one_component_is_changed(full, bert_dir, tmp_path):
     assert not (tmp_path / "out" / "luke" / rows).exists()
 
 
+def test_a_disabled_component_is_edited_and_exported_and_stays_in_the_model_card(full, tmp_path):
+    spacy.load(full, disable=["luke"]).to_disk(tmp_path / "disabled")
+    run(tmp_path / "disabled", tmp_path / "out", "--form", "half")
+    meta = spacy.load(tmp_path / "out").meta
+    assert meta["disabled"] == ["luke"] and meta["luke"]["luke"]["encoder"]["sha256"]
+    assert export_component(spacy.load(tmp_path / "out"), tmp_path / "published", "luke")
+    assert (tmp_path / "published" / "entity_vocab.json").exists()
+
+
 def test_ids_are_looked_up_in_the_components_table(full, tmp_path):
     nlp = spacy.load(full)
     nlp.get_pipe("luke").titles = {"Q1490": "Tokyo"}
@@ -265,6 +274,10 @@ def test_mistakes_are_named(full, tmp_path):
     assert "names no entity" in failed(full, tmp_path / "out", "--keep", tmp_path / "none.txt")
     assert "no such" in failed(full, tmp_path / "out", "--keep", tmp_path / "no").lower()
     assert "no LUKE encoder" in failed(full, tmp_path / "out", "--lite", "--component", "ner")
+    bare = spacy.blank("en")
+    bare.add_pipe("sentencizer")
+    bare.to_disk(tmp_path / "bare")
+    assert "(sentencizer) has a LUKE" in failed(tmp_path / "bare", tmp_path / "out", "--lite")
     assert "--form is 'tiny'" in failed(full, tmp_path / "out", "--form", "tiny")
     assert not (tmp_path / "out").exists()
 

@@ -91,6 +91,15 @@ def test_a_package_is_not_changed_in_place(command):
     assert "spacy.load('en_tiny').to_disk(DIRECTORY)" in output
 
 
+def test_the_current_directory_and_a_mount_point_are_refused_before_the_work(tmp_path, monkeypatch):
+    for command in (["export", "en_tiny"], ["entity-table", "en_tiny"]):
+        (tmp_path / "new").mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / "new")
+        assert "is the current directory" in run(*command, ".", status=1)
+        monkeypatch.chdir(tmp_path)
+        assert "is a mount point" in run(*command, "/proc", status=1)
+
+
 def test_what_exists_is_kept_without_force_and_replaced_only_by_its_kind(tmp_path):
     commands = [
         ["export", "en_tiny", "out"],

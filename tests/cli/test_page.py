@@ -1,5 +1,6 @@
 """``spacy luke page``: one HTML file with predicted and annotated entities side by side."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -347,6 +348,16 @@ def test_text_is_predicted_and_predictions_are_shown_as_they_are(run, tmp_path):
         assert code == 0 and ("with scores" in output or "have scores" in output)
         text = read((tmp_path / "out.html").read_text(encoding="utf8"))
         assert doc.ents[0].text in text and "100.0" not in text and "agreements" not in text
+
+
+def test_names_of_files_may_have_any_bytes(run, tmp_path):
+    (tmp_path / "texts").mkdir()
+    name = os.fsencode(tmp_path / "texts") + b"/caf\xe9.txt"
+    with open(name, "w") as file:
+        file.write("Ada left")
+    code, output = run("model", "texts", "out.html")
+    assert code == 0, output
+    assert "caf?.txt" in (tmp_path / "out.html").read_text(encoding="utf8")
 
 
 @pytest.mark.parametrize(

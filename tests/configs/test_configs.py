@@ -139,6 +139,7 @@ def test_case_is_varied_if_word_shapes_are_on(name):
         batcher = batcher["batcher"]
     vary = found.get("spacy-luke.vary_case.v1", {"lower": 0, "upper": 0})
     assert (vary["lower"] > 0) is (vary["upper"] > 0) is encoder["word_shapes"]
+    assert (encoder["word_shape_dropout"] > 0) is encoder["word_shapes"]
 
 
 def documented(name: str) -> list[str]:

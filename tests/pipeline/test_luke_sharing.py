@@ -14,7 +14,7 @@ from spacy.util import registry
 from thinc.api import SGD, Adam, Config, fix_random_seed
 
 from spacy_luke.errors import ConfigError
-from spacy_luke.layers.task_layer import encoder_below, head_of
+from spacy_luke.layers.task_layer import encoder_below, encoder_of, head_of
 from tests.pipeline.conftest import ANNOTATED, LISTENER, WORDS, fit, make_examples
 
 
@@ -167,6 +167,22 @@ def test_a_sourced_component_brings_its_upstream(bert_dir):
     other.add_pipe("ner0", source=nlp)
     doc, expected = (n(Doc(n.vocab, words=WORDS)) for n in (other, nlp))
     assert [e.text for e in doc.ents] == [e.text for e in expected.ents]
+
+
+def test_a_sourced_listener_that_changes_its_encoder_in_both_pipelines_is_told(bert_dir, caplog):
+    nlp, _ = shared(bert_dir)
+    other, _ = shared(bert_dir)
+    assert "sourced" not in caplog.text
+    other.add_pipe("ner0", name="sourced", source=nlp)
+    assert "sourced is sourced from a pipeline in which it listens to another" in caplog.text
+    assert encoder_of(nlp.get_pipe("ner0").model) is encoder_of(other.get_pipe("ner0").model)
+    caplog.clear()
+    third = spacy.blank("en")
+    third.add_pipe("luke", source=other)
+    third.add_pipe("ner0", source=other)
+    nlp.replace_listeners("luke", "ner0", ["model.encoder"])
+    other.add_pipe("ner0", name="own", source=nlp)
+    assert "listens" not in caplog.text
 
 
 def test_a_component_sourced_under_another_name_is_an_upstream_of_that_name(bert_dir, tmp_path):

@@ -20,6 +20,7 @@ from ...errors import CorpusError
 from ...files import is_hidden
 from ...report import LOGGER
 from ..loading import load_examples
+from .counts import what_is_written
 from .layers import not_annotated, scored_layers
 
 SPACY, TEXT = ".spacy", ".txt"
@@ -93,10 +94,11 @@ def _add_spacy(
 ) -> None:
     examples = load_examples(file, nlp or spacy.blank("xx"), types_from_labels)
     references = [example.reference for example in examples]
-    scored = scored_layers(references)
-    if nlp is not None:
+    written = None if nlp is None else what_is_written(nlp)
+    scored = scored_layers(references, written)
+    if written is not None:
         for reference in references:
-            not_annotated(reference, scored)
+            not_annotated(reference, scored, written)
     documents.examples += examples
     documents.scored |= scored
 

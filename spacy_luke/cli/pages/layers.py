@@ -4,7 +4,8 @@ Documents that a pipeline wrote look like annotated ones, except that prediction
 compare predictions with such documents would be to compare them with themselves.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from spacy.language import Language
@@ -12,12 +13,13 @@ from spacy.tokens import Doc, Span
 
 from ...annotations.annotated import is_annotated, set_annotated, spans_annotated
 from ...annotations.candidates import get_candidates
+from ...annotations.mentions import all_spans
 from ...annotations.questions import answer_offsets, clear_answers, has_answers, n_questions
 from ...annotations.relations import relation_offsets
 from ...annotations.scores import scores_of
 from ...annotations.types import get_types
 from .counts import RELATIONS, TYPES, Written
-from .links import LINKS, has_link
+from .links import LINKS, clear_links, has_link
 from .questions import ANSWERS
 
 ENTITIES = "doc.ents"
@@ -38,33 +40,65 @@ class Layer(NamedTuple):
     status: str
 
 
-def has_layer(doc: Doc, layer: str) -> bool:
-    """Whether a document has annotation or predictions of a layer."""
+def has_layer(doc: Doc, layer: str, written: Written | None = None) -> bool:
+    """Whether a document has annotation or predictions of a layer.
+
+    written: of the pipeline that reads the document: types and links are those of the spans that it
+    writes. Default: those of any spans.
+    """
+    spans = partial(_spans, layer=layer, written=written)
     present: dict[str, Callable[[Doc], bool]] = {
         ENTITIES: lambda doc: spans_annotated(doc, None),
         TYPES: lambda doc: (
-            is_annotated(doc, "types") and any(get_types(ent) is not None for ent in doc.ents)
+            is_annotated(doc, "types") and any(get_types(span) is not None for span in spans(doc))
         ),
         RELATIONS: lambda doc: is_annotated(doc, "relations") and bool(relation_offsets(doc)),
-        LINKS: lambda doc: any(has_link(ent) for ent in doc.ents),
+        LINKS: lambda doc: any(has_link(span) for span in spans(doc)),
         ANSWERS: has_answers,
     }
     return present[layer](doc)
 
 
-def scored_layers(docs: Sequence[Doc]) -> set[str]:
+def _spans(doc: Doc, layer: str, written: Written | None) -> Iterator[Span]:
+    keys = [None, *doc.spans] if written is None else [key_of(layer, written)]
+    return (span for key in keys for span in all_spans(doc, key))
+
+
+def key_of(layer: str, written: Written) -> str | None:
+    """The spans group that a layer of a pipeline belongs to; None for ``Doc.ents``."""
+    return written.get(layer, {}).get("spans_key")
+
+
+def written_as_it_is(docs: Sequence[Doc], layers: Iterable[str]) -> Written:
+    """What a pipeline would have written that contains these layers: of the spans that most
+    documents have them of, ``Doc.ents`` first."""
+    written: Written = {layer: {} for layer in layers if layer != ENTITIES}
+    for layer in written.keys() & {TYPES, LINKS}:
+        keys = dict.fromkeys(key for doc in docs for key in doc.spans)
+        n_docs = {
+            key: sum(has_layer(doc, layer, {layer: {"spans_key": key}}) for doc in docs)
+            for key in (None, *keys)
+        }
+        most = max(n_docs, key=lambda key: n_docs[key])
+        written[layer] = {} if most is None else {"spans_key": most}
+    return written
+
+
+def scored_layers(docs: Sequence[Doc], written: Written | None = None) -> set[str]:
     """The layers of the documents of a file that have scores, so they are predictions.
 
     If the entities do, their links are, too. Entities that were corrected by hand have no scores.
+    written: as for :func:`has_layer`.
     """
+    types, links = (
+        [span for doc in docs for span in _spans(doc, layer, written)] for layer in (TYPES, LINKS)
+    )
     with_ents = [doc for doc in docs if doc.ents]
     scored = {
         ENTITIES: bool(with_ents) and all(map(_has_scores, with_ents)),
-        TYPES: any(
-            score != 1.0 for ent in _ents(docs) for score in (get_types(ent) or {}).values()
-        ),
+        TYPES: any(score != 1.0 for span in types for score in (get_types(span) or {}).values()),
         RELATIONS: any(x.score != 1.0 for doc in docs for x in relation_offsets(doc)),
-        LINKS: any(get_candidates(ent) is not None for ent in _ents(docs)),
+        LINKS: any(get_candidates(span) is not None for span in links),
         ANSWERS: any(
             score not in (0.0, 1.0)
             for doc in docs
@@ -72,12 +106,9 @@ def scored_layers(docs: Sequence[Doc]) -> set[str]:
             for score in (item.no_answer, *(x for *_, x in item.answers))
         ),
     }
-    scored[LINKS] |= scored[ENTITIES] and any(has_layer(doc, LINKS) for doc in with_ents)
+    if written is None or key_of(LINKS, written) is None:
+        scored[LINKS] |= scored[ENTITIES] and any(has_layer(doc, LINKS, {}) for doc in with_ents)
     return {layer for layer, predicted in scored.items() if predicted}
-
-
-def _ents(docs: Iterable[Doc]) -> Iterable[Span]:
-    return (ent for doc in docs for ent in doc.ents)
 
 
 def _has_scores(doc: Doc) -> bool:
@@ -85,8 +116,9 @@ def _has_scores(doc: Doc) -> bool:
     return all((ent.start_char, ent.end_char, ent.label) in scores for ent in doc.ents)
 
 
-def not_annotated(doc: Doc, layers: Collection[str]) -> None:
-    """Mark layers of a reference as not annotated, so that nothing is compared with them."""
+def not_annotated(doc: Doc, layers: Collection[str], written: Written) -> None:
+    """Mark layers of a reference as not annotated, so that nothing is compared with them. written:
+    as for :func:`has_layer`."""
     if ENTITIES in layers:
         set_annotated(doc, "ents", False)
     if TYPES in layers:
@@ -94,8 +126,7 @@ def not_annotated(doc: Doc, layers: Collection[str]) -> None:
     if RELATIONS in layers:
         set_annotated(doc, "relations", False)
     if LINKS in layers:
-        for token in doc:
-            token.ent_kb_id_ = ""
+        clear_links(doc, key_of(LINKS, written))
     if ANSWERS in layers:
         clear_answers(doc)
 
@@ -116,7 +147,7 @@ def predicted_layers(
     layers = []
     for attribute, name in NAMES.items():
         by = writers_of_entities if attribute == ENTITIES else _writers(nlp, attribute)
-        annotated = any(has_layer(doc, attribute) for doc in references)
+        annotated = any(has_layer(doc, attribute, written) for doc in references)
         if attribute == ENTITIES and not by:
             if annotated or attribute in scored:
                 layers.append(Layer(name, f"given to the pipeline: those of {source}"))

@@ -7,8 +7,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ...annotations.candidates import get_candidates
-from ...annotations.mentions import NIL, spans_of
+from ...annotations.candidates import clear_candidates, get_candidates
+from ...annotations.mentions import NIL, all_spans, spans_of
+from ...pipeline.links import write_links
 
 if TYPE_CHECKING:
     from ...kb.knowledge_base import MappedKB
@@ -79,6 +80,13 @@ def show_links(
         described.add(mention.kb_id_)
         shown.append(_show(mention, ids, kb, new))
     return shown
+
+
+def clear_links(doc: Doc, spans_key: str | None) -> None:
+    """Remove ``kb_id_`` of the entities, or of the spans of a group, and all candidates."""
+    clear_candidates(doc)
+    mentions = {(x.start, x.end): "" for x in all_spans(doc, spans_key)}
+    write_links(doc, mentions, {"spans_key": spans_key, "overwrite": True, "labels_discard": ()})
 
 
 def has_link(mention: Span) -> bool:

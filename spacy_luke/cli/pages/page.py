@@ -23,6 +23,7 @@ from .layers import (
     layers_as_they_are,
     predicted_layers,
     scored_layers,
+    written_as_it_is,
 )
 from .links import linking_kb
 from .questions import ANSWERS, QuestionCounts, count_questions
@@ -86,7 +87,7 @@ def make_page(
     if not writers:
         _give_entities(page, nlp, examples, written)
     page.layers = predicted_layers(nlp, written, writers, references, scored, source)
-    compared = {x for x in NAMES if any(has_layer(doc, x) for doc in references)}
+    compared = {x for x in NAMES if any(has_layer(doc, x, written) for doc in references)}
     docs = nlp.pipe([eg.predicted for eg in examples])
     bar = tqdm(docs, "predict", total=len(examples), leave=False, disable=None)
     predictions = [Example(doc, eg.reference) for doc, eg in zip(bar, examples)]
@@ -115,7 +116,7 @@ def page_as_it_is(docs: Sequence[Doc], limit: int, title: str, source: str) -> H
     page.entities = "shown" if ENTITIES in present else ""
     scored = scored_layers(docs)
     page.layers = layers_as_they_are(present, scored)
-    written: Written = {layer: {} for layer in present if layer != ENTITIES}
+    written = written_as_it_is(docs, present)
     pairs = [Example(doc, _bare(doc)) for doc in docs]
     view = View(written, None, (), given=False, unscored=set(present) - scored)
     _show_all(page, pairs, limit, view)

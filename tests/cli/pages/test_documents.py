@@ -97,6 +97,16 @@ def scored_doc(scores):
     return doc
 
 
+def test_empty_documents_are_counted(tmp_path, caplog):
+    path = tmp_path / "docs.spacy"
+    DocBin(docs=[EN("Ada"), EN(""), EN("Bob")]).to_disk(path)
+    assert len(read_documents(path, EN).examples) == 2
+    assert "docs.spacy: 1 empty documents skipped" in caplog.text
+    DocBin(docs=[EN("")]).to_disk(path)
+    with pytest.raises(CorpusError, match="contains no documents but empty ones"):
+        read_documents(path, EN)
+
+
 def test_a_file_of_predictions_is_not_annotation_but_corrected_ones_are(tmp_path):
     for name, scores in (("predicted", [0.9, 0.8]), ("corrected", [0.9])):
         docs = [scored_doc(scores), EN("Nobody here")]

@@ -7,7 +7,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_luke.annotations.questions import Offsets, set_answer_offsets, set_questions
 from spacy_luke.cli.pages.documents import read_documents
-from spacy_luke.cli.pages.layers import scored_layers
+from spacy_luke.cli.pages.layers import has_layer, not_annotated, scored_layers
 from spacy_luke.cli.pages.page import make_page, page_as_it_is
 from spacy_luke.cli.pages.render import render
 from spacy_luke.errors import ConfigError
@@ -116,6 +116,35 @@ def test_predictions_are_not_compared_with_themselves(nlp, saved):
     (shown,) = page.documents
     kinds = {tag.kind for piece in shown.passages[0].pieces for tag in piece.tags}
     assert kinds == {"plain"} and shown.errors == {}
+
+
+def of_group(score, linked):
+    """A document with types, and links if wanted, of a spans group alone."""
+    doc = Doc(EN.vocab, words=WORDS)
+    kb_id = "Q1" if linked else ""
+    doc.spans["things"] = [Span(doc, 0, 1, "PER", kb_id=kb_id), Span(doc, 2, 3, "PER")]
+    first = doc.spans["things"][0]
+    first._.types = {"/person": score}
+    if linked and score < 1.0:
+        first._.candidates = [("Q1", score)]
+    return doc
+
+
+def test_types_and_links_of_a_group_are_predictions_or_annotation_as_those_of_entities():
+    keys = {x: {"spans_key": "things"} for x in ("span._.types", "span._.candidates")}
+    for linked, layers in ((False, {"span._.types"}), (True, set(keys))):
+        predicted, gold = (of_group(score, linked) for score in (0.5, 1.0))
+        for doc in (predicted, gold):
+            assert {x for x in keys if has_layer(doc, x, keys)} == layers
+            assert not any(has_layer(doc, x, {}) for x in keys)
+        assert scored_layers([predicted], keys) == layers and not scored_layers([gold], keys)
+        for doc in (gold, predicted):
+            not_annotated(doc, layers, keys)
+            assert not any(has_layer(doc, x, keys) for x in layers)
+        page = page_as_it_is([of_group(0.5, linked)], 0, "Test", "docs.spacy")
+        assert len(page.layers) == len(layers)
+        assert {x.status for x in page.layers} == {"predictions, with scores"}
+        assert "/person" in read(render(page))
 
 
 def test_text_has_only_predictions(nlp, tmp_path):
