@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import spacy
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from spacy_luke.cli import app
 from spacy_luke.cli.loading import get_pipeline_directory, load_pipeline
+from spacy_luke.cli.saving import update_pipeline
 from spacy_luke.errors import ConfigError
 from spacy_luke.pipeline.published import import_checkpoint
 from tests.cli.answering import make_answers_by_rule  # noqa: F401  (registers the factory)
@@ -98,6 +100,18 @@ def test_the_current_directory_and_a_mount_point_are_refused_before_the_work(tmp
         assert "is the current directory" in run(*command, ".", status=1)
         monkeypatch.chdir(tmp_path)
         assert "is a mount point" in run(*command, "/proc", status=1)
+
+
+def test_a_pipeline_is_updated_in_the_current_directory(tmp_path, monkeypatch):
+    spacy.blank("en").to_disk(tmp_path / "model")
+    (tmp_path / "model" / "notes.txt").write_text("keep")
+    monkeypatch.chdir(tmp_path / "model")
+    nlp = spacy.load(Path())
+    nlp.meta["version"] = "9.9"
+    update_pipeline(nlp, Path())
+    monkeypatch.chdir(tmp_path)
+    assert spacy.load("model").meta["version"] == "9.9"
+    assert (tmp_path / "model" / "notes.txt").read_text() == "keep"
 
 
 def test_what_exists_is_kept_without_force_and_replaced_only_by_its_kind(tmp_path):
