@@ -101,7 +101,7 @@ def _named(file: str) -> tuple[str, Path]:
 def measure(file: str, settings: DumpSettings) -> Measured:
     """One dump, on one core; run in a process of its own for its peak memory."""
     found = Measured(_named(file)[1].name)
-    markup = markup_settings(settings)
+    markup = markup_settings(settings, ())
     begun = time.process_time()
     for page, site in articles(file, found.counts, settings):
         start = time.process_time()

@@ -1,5 +1,6 @@
 """Read a directory of published files."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def _read(directory: Path, entity_aware: bool | None, name: str) -> Checkpoint:
         )
     published, source = describe(read_weights(directory), weight_files(directory), directory)
     is_folder = not name or Path(name).expanduser().is_dir()
-    source.name = directory.resolve().name if is_folder else name
+    source.name = Path(os.path.abspath(directory)).name if is_folder else name
     source.architecture = _architecture(raw, directory)
     if is_luke:
         pruned = legacy.pruned_vocabulary(raw) if is_legacy else None

@@ -20,7 +20,7 @@ from ..kb.tables import Tables
 from . import app, exit_on_error
 from .loading import Code, get_pipeline_directory, is_pipeline, load_pipeline, use_device
 from .options import ForceOption, GpuOption, lang_option
-from .saving import check_free, remove_scores
+from .saving import check_free, check_movable, remove_scores
 from .stages import pretraining_extra
 
 _MAX_MEANINGS_HELP = (
@@ -161,6 +161,7 @@ def kb_edit_cli(
 def _check_out(out: Path, force: bool) -> None:
     """Raise an error if the folder exists; with ``force``, if it is not a knowledge base."""
     if force:
+        check_movable(out)
         check_replaceable(out)
     else:
         check_free(out)

@@ -10,7 +10,7 @@ from ..kb.link_table import check_replaceable
 from ..pretraining.settings import LinkTableSettings
 from . import app, exit_on_error
 from .options import ForceOption, lang_option
-from .saving import check_free
+from .saving import check_free, check_movable
 from .stages import pretraining_extra
 
 
@@ -57,6 +57,7 @@ def link_table_cli(
     msg = Printer()
     with exit_on_error(msg):
         if force:
+            check_movable(out)
             check_replaceable(out)
         else:
             check_free(out)

@@ -15,7 +15,7 @@ def check_free(out: Path, force: bool = False, sign: str = "meta.json") -> None:
 
     force: a directory with the file ``sign`` is allowed, by default a pipeline.
     """
-    _check_movable(out)
+    check_movable(out)
     if force and (out / sign).is_file():
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -23,7 +23,7 @@ def check_free(out: Path, force: bool = False, sign: str = "meta.json") -> None:
         raise ConfigError(f"{out} exists; {advice}, or choose another directory.")
 
 
-def _check_movable(out: Path) -> None:
+def check_movable(out: Path) -> None:
     """Raise ConfigError if a directory cannot be replaced as a whole."""
     is_mount = out.resolve().is_mount()  # of ".", this is always true
     if is_mount or out.resolve() == Path.cwd():

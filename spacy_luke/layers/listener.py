@@ -11,6 +11,7 @@ from typing import Any
 
 from spacy.tokens import Doc
 from spacy.training import Example
+from spacy.vocab import Vocab
 from thinc.api import Model
 from torch.nn import Module
 
@@ -26,7 +27,8 @@ class UpstreamLink:
     """A listener's link to its encoder. It is not saved, and not copied with a model alone.
 
     wanted: the name of the upstream in the config, or ``*`` for any.
-    component: the present name of the upstream. encoder: its ``luke-encoder`` node.
+    component: the present name of the upstream. encoder: its ``luke-encoder`` node. vocab: of its
+        pipeline.
     batch: the examples whose gradients may reach the encoder; None if the upstream is not updated.
     own_examples: the examples that the listener's component is about to learn from, if it set them.
     head: the head of the listener's component, after it has learned.
@@ -40,6 +42,7 @@ class UpstreamLink:
         self.wanted = wanted
         self.component = ""
         self.encoder: Model | None = None
+        self.vocab: Vocab | None = None
         self.batch: Sequence[Example] | None = None
         self.own_examples: Sequence[Example] | None = None
         self.head: Module | None = None
@@ -51,7 +54,7 @@ class UpstreamLink:
 
     def clear(self) -> None:
         """Remove the connection to the upstream."""
-        self.encoder = self.batch = self.own_examples = self.head = None
+        self.encoder = self.vocab = self.batch = self.own_examples = self.head = None
         self.on_gradients = self.on_failure = None
 
     def take_batch(self, docs: Sequence[Doc]) -> bool:

@@ -81,7 +81,6 @@ class Upstream:
         one connection.
         """
         self._name = name
-        before = {x for nodes in self.listener_map.values() for x in map(id, nodes)}
         if isinstance(getattr(component, "model", None), Model):
             for node in component.model.walk():
                 link = node.attrs["link"] if is_listener(node) else None
@@ -89,18 +88,22 @@ class Upstream:
                 if is_stock_listener(node):
                     upstream = getattr(node, "upstream_name", None)
                 if upstream in ("*", name) or link is not None and link.encoder is self.model:
-                    if link is not None and id(node) not in before:
-                        self._tell_if_shared(component, link, vocab)
+                    if link is not None:
+                        self._tell_if_shared(component.name, link, vocab)
+                        link.vocab = vocab
                     self.add(node, component.name)
 
-    def _tell_if_shared(self, component: Any, link: UpstreamLink, vocab: Vocab) -> None:
-        is_connected = link.encoder is not None and link.encoder is not self.model
-        if is_connected and getattr(component, "vocab", vocab) is not vocab:
+    def _tell_if_shared(self, listener: str, link: UpstreamLink, vocab: Vocab) -> None:
+        """Log that a listener moves to another pipeline, from one that still has it."""
+        moves = link.encoder is not None and link.encoder is not self.model
+        if moves and link.vocab is not vocab:
             LOGGER.warning(
-                "%s is sourced from a pipeline in which it listens to another encoder. Now it "
-                "listens to %r, in that pipeline, too. To keep its encoder, call "
-                "nlp.replace_listeners there before it is sourced.",
-                component.name,
+                "%s is in two pipelines, and listens to one encoder: until now to %r of the other, "
+                "from now on, in both, to %r of this one. To give it an encoder of its own, call "
+                "nlp.replace_listeners on the pipeline that it was trained in before it is "
+                "sourced.",
+                listener,
+                link.component,
                 self._name,
             )
 

@@ -28,21 +28,22 @@ class TitledMention(NamedTuple):
 
 def find_encoder(nlp: Language, name: str = "") -> Any:
     """The encoder node of the component ``name``, or of the only component that has its own
-    encoder. Raises ConfigError if there is none, or if there are several and no name is given."""
+    encoder; of disabled components only if there is no other. Raises ConfigError if there is none,
+    or if there are several and no name is given."""
     encoders = {}
-    for pipe_name, pipe in nlp.components:  # also those that are disabled
+    for pipe_name, pipe in nlp.components:
         model: Any = getattr(pipe, "model", None)
         for node in model.walk() if hasattr(model, "walk") else ():
             if node.name == ENCODER:
                 encoders[pipe_name] = node
-    names = list(encoders)
+    names = [x for x in encoders if x not in nlp.disabled] or list(encoders)
     if name and name not in encoders:
-        raise ConfigError(f"{name!r} has no LUKE encoder of its own; these have: {names}.")
+        raise ConfigError(f"{name!r} has no LUKE encoder of its own; these have: {list(encoders)}.")
     if not encoders:
         present = ", ".join(nlp.component_names) or "it is empty"
         raise ConfigError(f"No component of the pipeline ({present}) has a LUKE encoder.")
-    if not name and len(encoders) != 1:
-        raise ConfigError(f"{len(encoders)} components have an encoder {names}: name one.")
+    if not name and len(names) != 1:
+        raise ConfigError(f"{len(names)} components have an encoder {names}: name one.")
     return encoders[name or names[0]]
 
 

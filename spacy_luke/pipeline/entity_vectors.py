@@ -39,9 +39,11 @@ _MOST_CACHED = 50_000
 
 def find_encoder(nlp: Language, component: str | None = None) -> Model:
     """The encoder, or listener, of a component; by default of the first ``luke_linker``, which will
-    use the vectors, else of the first that has one. Raises ConfigError if there is none."""
-    linkers = {x for x in nlp.pipe_names if nlp.get_pipe_meta(x).factory == "luke_linker"}
-    for name, pipe in sorted(nlp.pipeline, key=lambda x: x[0] not in linkers):
+    use the vectors, else of the first that has one; of disabled components only if no other has
+    one. Raises ConfigError if there is none."""
+    others = {x for x in nlp.component_names if nlp.get_pipe_meta(x).factory != "luke_linker"}
+    order = sorted(nlp.components, key=lambda x: (x[0] in nlp.disabled, x[0] in others))
+    for name, pipe in order:
         model = getattr(pipe, "model", None)
         if isinstance(model, Model) and component in (None, name):
             for node in model.walk():
@@ -50,7 +52,7 @@ def find_encoder(nlp: Language, component: str | None = None) -> Model:
     what = "No component has an encoder"
     if component is not None:
         what = f"component is {component!r}, which has no encoder"
-    raise ConfigError(f"{what}; the pipeline has {', '.join(nlp.pipe_names) or 'none'}.")
+    raise ConfigError(f"{what}; the pipeline has {', '.join(nlp.component_names) or 'none'}.")
 
 
 def vectors_hash(encoder: Model, text: Text) -> str:

@@ -147,6 +147,7 @@ def _only(nlp: Language, name: str) -> Any:
         raise ConfigError(f"The pipeline has no component {name!r}; it has {nlp.component_names}.")
     obstacles = {name: _obstacle(pipe) for name, pipe in nlp.components}
     exportable = [name for name, obstacle in obstacles.items() if not obstacle]
+    exportable = [x for x in exportable if x not in nlp.disabled] or exportable
     if not exportable:
         reasons = "; ".join(f"{name}: {x}" for name, x in obstacles.items()) or "it is empty"
         raise ConfigError(f"No component has a published form ({reasons}). {_ADVICE}")

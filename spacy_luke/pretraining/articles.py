@@ -58,7 +58,7 @@ def read_dump(
     recorded = {**asdict(settings), "language": language, "source": "dump"}
     read = {part.path for part in parts}
     inputs = files_of_input([path for path in paths if path in read])  # index files are not read
-    markup = markup_settings(settings)
+    markup = markup_settings(settings, [part.site for part in parts])
     with begin(STAGE, folder, recorded, inputs, len(parts)) as stage:
         if not stage.finished:
             tables, skipped = read_page_tables(stage, parts, engine, show_progress)

@@ -1,10 +1,11 @@
 """What a user says about a dump, in terms of its wiki."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ..errors import ConfigError
-from .settings import DumpSettings, language_code
+from .settings import DumpSettings
 from .wiki.languages import CANONICAL_NAMESPACES
 from .wiki.markup import MarkupSettings
 from .wiki.sites import MAIN, Site
@@ -23,24 +24,28 @@ def site_of(site: Site, language: str, settings: DumpSettings) -> Site:
             known = ", ".join(f"{n} {x}".strip() for n, x in sorted(site.namespaces.items()))
             raise ConfigError(f"--namespaces {name}: this wiki has {known or 'no list of them'}.")
         content.add(number)
+    own = site.language.lower().replace("_", "-")
     prefixes = (prefix.strip(" :").casefold() for prefix in settings.interwikis)
     return replace(
         site,
         language=language,
         # An export that is wrong about its language is so about its name.
-        dbname=site.dbname if language == language_code(site.language or language) else "",
+        dbname=site.dbname if own in ("", language) else "",
         content=frozenset(content),
         interwikis=frozenset(prefixes),
-        not_disambiguations=frozenset(map(template_key, settings.not_disambiguations)),
+        not_disambiguations=frozenset(
+            template_key(name, site.template_prefixes) for name in settings.not_disambiguations
+        ),
     )
 
 
-def markup_settings(settings: DumpSettings) -> MarkupSettings:
-    """Raises ConfigError if a template has no name."""
+def markup_settings(settings: DumpSettings, sites: Iterable[Site]) -> MarkupSettings:
+    """Raises ConfigError if a template has no name. sites: of the files of the dump."""
+    prefixes = Site().template_prefixes.union(*(site.template_prefixes for site in sites))
     found = {}
     for text in settings.templates:
         name, _, key = text.partition("=")
         if not name.strip():
             raise ConfigError(f"--templates {text}: use NAME or NAME=ARGUMENT.")
-        found[template_key(name)] = key.strip() or "1"
+        found[template_key(name, prefixes)] = key.strip() or "1"
     return MarkupSettings(settings.tables, found)

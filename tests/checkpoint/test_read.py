@@ -1,6 +1,7 @@
 """A directory to a checkpoint: what is found, filled, renamed and refused."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,15 @@ def test_every_weight_returns_to_its_published_name_bit_for_bit(fixture, request
     model = LukeModel(read_checkpoint(path).config)
     load_into(model, read_checkpoint(path))
     assert equal(model.state_dict(), weights)
+
+
+def test_a_directory_is_recorded_by_the_name_it_is_given_as(luke_dir, tmp_path, monkeypatch):
+    link = tmp_path / "my-encoder"
+    link.symlink_to(luke_dir)
+    assert read_checkpoint(link).source.name == "my-encoder"
+    assert read_checkpoint(link, name=str(link)).source.name == "my-encoder"
+    monkeypatch.chdir(luke_dir)
+    assert read_checkpoint(Path(), name=".").source.name == luke_dir.name
 
 
 def test_tensors_of_heads_are_kept_under_their_names(make_checkpoint):

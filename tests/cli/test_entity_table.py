@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from spacy_luke.cli import app
 from spacy_luke.layers.encoder import to_checkpoint
+from spacy_luke.pipeline import entity_vectors
+from spacy_luke.pipeline.entity_store import find_encoder
 from spacy_luke.pipeline.masked_entities import mention_features
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 
@@ -193,6 +195,18 @@ def test_the_form_of_one_component_is_changed(full, bert_dir, tmp_path):
     rows = "encoder/entity_rows.npy"
     assert (tmp_path / "out" / "other" / rows).exists()
     assert not (tmp_path / "out" / "luke" / rows).exists()
+
+
+def test_a_disabled_component_is_no_rival(full):
+    nlp = spacy.load(full)
+    nlp.add_pipe("luke", name="other", source=spacy.load(full))
+    for find in (find_encoder, entity_vectors.find_encoder):
+        for disabled, other in (("other", "luke"), ("luke", "other")):
+            with nlp.select_pipes(disable=disabled):
+                assert find(nlp) is nlp.get_pipe(other).model
+                assert find(nlp, disabled) is nlp.get_pipe(disabled).model
+    with nlp.select_pipes(disable="other"):
+        assert export_component(nlp, full.parent / "enabled")
 
 
 def test_a_disabled_component_is_edited_and_exported_and_stays_in_the_model_card(full, tmp_path):

@@ -53,6 +53,13 @@ def test_mistakes_are_one_message(tmp_path):
     assert "exists" in run("kb", path, tmp_path / "full", status=1)
 
 
+def test_the_current_directory_is_not_replaced(things, tmp_path, monkeypatch):
+    (tmp_path / "new").mkdir()
+    monkeypatch.chdir(tmp_path / "new")
+    for force in ([], ["--force"]):
+        assert "is the current directory" in run("kb", things, ".", *force, status=1)
+
+
 def test_a_knowledge_base_is_not_built_of_another(things, tmp_path):
     assert "'spacy luke kb-edit'" in run("kb", things, tmp_path / "other", status=1)
     assert not (tmp_path / "other").exists()

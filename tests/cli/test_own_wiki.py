@@ -114,6 +114,14 @@ def test_a_namespace_that_the_wiki_lacks_is_an_error(tmp_path):
         assert f"--namespaces {name}: this wiki has 0, 2 User" in output and "Handbook" in output
 
 
+def test_own_templates_may_have_the_name_of_their_namespace(tmp_path):
+    one, other = (
+        read(tmp_path / name, "--templates", f"{prefix}Note")
+        for name, prefix in (("a", ""), ("b", "Template:"))
+    )
+    assert one.counts == other.counts and one.counts != read(tmp_path / "c").counts
+
+
 def test_text_of_own_templates_and_of_tables(tmp_path):
     manifest = read(tmp_path / "a", "--templates", "Note,person=name", "--tables")
     found = articles(manifest)

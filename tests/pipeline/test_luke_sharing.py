@@ -172,17 +172,21 @@ def test_a_sourced_component_brings_its_upstream(bert_dir):
 def test_a_sourced_listener_that_changes_its_encoder_in_both_pipelines_is_told(bert_dir, caplog):
     nlp, _ = shared(bert_dir)
     other, _ = shared(bert_dir)
-    assert "sourced" not in caplog.text
+    assert "two pipelines" not in caplog.text
     other.add_pipe("ner0", name="sourced", source=nlp)
-    assert "sourced is sourced from a pipeline in which it listens to another" in caplog.text
+    assert "sourced is in two pipelines, and listens to one encoder" in caplog.text
     assert encoder_of(nlp.get_pipe("ner0").model) is encoder_of(other.get_pipe("ner0").model)
+    caplog.clear()
+    nlp.add_pipe("sentencizer")  # connects it again
+    assert "ner0 is in two pipelines" in caplog.text
+    assert encoder_of(nlp.get_pipe("ner0").model) is nlp.get_pipe("luke").model.shims[0].module
     caplog.clear()
     third = spacy.blank("en")
     third.add_pipe("luke", source=other)
     third.add_pipe("ner0", source=other)
     nlp.replace_listeners("luke", "ner0", ["model.encoder"])
     other.add_pipe("ner0", name="own", source=nlp)
-    assert "listens" not in caplog.text
+    assert "two pipelines" not in caplog.text
 
 
 def test_a_component_sourced_under_another_name_is_an_upstream_of_that_name(bert_dir, tmp_path):

@@ -70,17 +70,16 @@ def key_of(layer: str, written: Written) -> str | None:
 
 
 def written_as_it_is(docs: Sequence[Doc], layers: Iterable[str]) -> Written:
-    """What a pipeline would have written that contains these layers: of the spans that most
-    documents have them of, ``Doc.ents`` first."""
+    """What a pipeline would have written that contains these layers. Types and links are those of
+    ``Doc.ents``, or, if these have none, of the group of spans that has them in most documents."""
     written: Written = {layer: {} for layer in layers if layer != ENTITIES}
     for layer in written.keys() & {TYPES, LINKS}:
-        keys = dict.fromkeys(key for doc in docs for key in doc.spans)
         n_docs = {
             key: sum(has_layer(doc, layer, {layer: {"spans_key": key}}) for doc in docs)
-            for key in (None, *keys)
+            for key in (None, *dict.fromkeys(key for doc in docs for key in doc.spans))
         }
-        most = max(n_docs, key=lambda key: n_docs[key])
-        written[layer] = {} if most is None else {"spans_key": most}
+        if not n_docs.pop(None):
+            written[layer] = {"spans_key": max(n_docs, key=lambda key: n_docs[key])}
     return written
 
 
@@ -173,13 +172,35 @@ def predicted_layers(
     return layers
 
 
-def layers_as_they_are(present: Iterable[str], scored: Collection[str]) -> list[Layer]:
+def layers_as_they_are(
+    docs: Sequence[Doc], present: Iterable[str], scored: Collection[str], written: Written
+) -> list[Layer]:
     """What the page says of the layers of documents that are shown without a pipeline."""
-    with_scores, without = "predictions, with scores", "annotation, or predictions without scores"
-    return [
-        Layer(NAMES[attribute], with_scores if attribute in scored else without)
-        for attribute in present
-    ]
+    layers = []
+    for attribute in present:
+        status = "annotation, or predictions without scores"
+        if attribute in scored:
+            status = "predictions, with scores"
+        key = key_of(attribute, written)
+        if key is not None:
+            status += f"; of the spans group {key}"
+        if attribute in (TYPES, LINKS):
+            shown, every = (_places(docs, attribute, x) for x in (written, None))
+            if len(every) > len(shown):
+                status += f"; not shown: {len(every) - len(shown):,} spans of other groups"
+        layers.append(Layer(NAMES[attribute], status))
+    return layers
+
+
+def _places(docs: Sequence[Doc], layer: str, written: Written | None) -> set[tuple[int, int, int]]:
+    """Document, start and end of the spans that have types or links."""
+    has = has_link if layer == LINKS else lambda span: get_types(span) is not None
+    return {
+        (i, span.start_char, span.end_char)
+        for i, doc in enumerate(docs)
+        for span in _spans(doc, layer, written)
+        if has(span)
+    }
 
 
 def _writers(nlp: Language, attribute: str) -> list[str]:

@@ -114,9 +114,9 @@ def page_as_it_is(docs: Sequence[Doc], limit: int, title: str, source: str) -> H
     page = HtmlPage(title, [("Documents", source)], len(docs))
     page.is_predicted = False
     page.entities = "shown" if ENTITIES in present else ""
-    scored = scored_layers(docs)
-    page.layers = layers_as_they_are(present, scored)
     written = written_as_it_is(docs, present)
+    scored = scored_layers(docs, written)
+    page.layers = layers_as_they_are(docs, present, scored, written)
     pairs = [Example(doc, _bare(doc)) for doc in docs]
     view = View(written, None, (), given=False, unscored=set(present) - scored)
     _show_all(page, pairs, limit, view)

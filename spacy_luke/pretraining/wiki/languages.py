@@ -74,6 +74,13 @@ INTERWIKI_PREFIXES = frozenset(
     """)
 )
 
+# Other codes of languages that lead to a Wikipedia, or name it.
+OTHER_CODES = {
+    "be-tarask": "be-x-old", "cmn": "zh", "egl": "eml", "gsw": "als", "lzh": "zh-classical",
+    "nan": "zh-min-nan", "nb": "no", "rup": "roa-rup", "sgs": "bat-smg", "vro": "fiu-vro",
+    "yue": "zh-yue",
+}  # fmt: skip
+
 # Further ones in the wikis of the Wikimedia Foundation.
 WIKIMEDIA_PREFIXES = frozenset(
     words("""
@@ -181,7 +188,6 @@ DISAMBIGUATION_SUFFIXES = frozenset(
     olika_betydelser flertydig täsmennyssivu rozcestník rozlišovacia_stránka egyértelműsítő
     dezambiguizare anlam_ayrımı disambiguasi nyahkekaburan định_hướng פירושונים αποσαφήνιση
     вишезначна_одредница пояснение desambiguació argipen apartigilo
-    begriffsklärungsseite begriffsklärungsseiten
     """)
 )
 

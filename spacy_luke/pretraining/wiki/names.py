@@ -18,7 +18,7 @@ from .languages import (
     TEMPLATE,
     disambiguation_templates,
 )
-from .pages import MAGIC_WORD, without_hidden
+from .pages import MAGIC_WORD
 from .sites import MAIN, PROPERTY, Names, Site
 
 _GUESSED = frozenset((*FILE_NAMES, *CATEGORY_NAMES, *INTERWIKI_PREFIXES))
@@ -29,27 +29,24 @@ _NOTE = re.compile(r"\[\[[^\[\]|]*\{\{\{")
 _ARGUMENT, _CALL = r"\{\{\{[^{}]*\}\}\}", r"\{\{[^{}]*\}\}"
 _LINK = rf"\[\[(?:[^\[\]{{}}]|{_ARGUMENT}|{_CALL})*\]\]"
 _BRANCH = rf"(?:[^{{}}|\[]|\[(?!\[)|{_LINK}|{_ARGUMENT}|{_CALL})*"
+_HIDDEN = re.compile(r"<!--|<(nowiki|noinclude)(?=[\s>])[^<>]*(?<!/)>", re.IGNORECASE)
+_CLOSINGS = {
+    "": re.compile("-->"),
+    **{tag: re.compile(rf"</{tag}\s*>", re.IGNORECASE) for tag in ("nowiki", "noinclude")},
+}
 _IF_GIVEN = re.compile(
-    rf"\{{\{{\s*#if\s*:\s*\{{\{{\{{[^{{}}|]*\|?\s*\}}\}}\}}\s*\|{_BRANCH}(?:\|({_BRANCH}))?\}}\}}",
+    rf"\{{\{{\s*#if\s*:\s*\{{\{{\{{[^{{}}|]*(?:\|\s*)?\}}\}}\}}\s*\|{_BRANCH}(?:\|({_BRANCH}))?\}}\}}",
     re.IGNORECASE,
 )
 """``{{#if:{{{argument|}}}|with|without}}``."""
-_CATEGORY = re.compile(r"\[\[\s*([^\[\]|:\n]+):([^\[\]|\n]+)")
-_SPOKEN = re.compile(
-    "|".join(
-        # Scripts without spaces have no ends of words.
-        re.escape(x)
-        if re.search("[\u3040-\u9fff\uac00-\ud7a3]", x)
-        else rf"(?<!\w){re.escape(x)}(?!\w)"
-        for x in sorted(DISAMBIGUATION_SUFFIXES)
-    ),
+_CATEGORY = re.compile(r"\[\[\s*(?!\s)([^\[\]|:\n]+):([^\[\]|\n]+)")
+_WORDS = re.compile("|".join(map(re.escape, sorted(DISAMBIGUATION_SUFFIXES))), re.IGNORECASE)
+_NOT_OF_PAGES = re.compile(
+    r"\b(?:links?|liens?|enlaces?|collegamenti|ligações|hatnotes?)\b|hinweis|verweis|ссыл",
     re.IGNORECASE,
 )
-_OF_LINKS = re.compile(
-    r"\b(?:links?|liens?|enlaces?|collegamenti|ligações|verweis\w*|ссыл\w+)\b", re.IGNORECASE
-)
-"""As in "Articles with links needing disambiguation"."""
-_TYPE = re.compile(r"\[\[\s*has[ _]type\s*::\s*([^\[\]|]+?)\s*(?:\||\]\])", re.IGNORECASE)
+"""Links and notes: "Articles with links needing disambiguation", "Begriffsklärungshinweis"."""
+_TYPE = re.compile(r"\[\[\s*has[ _]type\s*::\s*(?!\s)([^\[\]|]+)(?:\||\]\])", re.IGNORECASE)
 
 
 class _Page(Protocol):
@@ -90,7 +87,7 @@ class DumpNames:
             self._add_template(page, site)
         elif page.namespace == PROPERTY and PROPERTY in site.namespaces:
             kind = _TYPE.search(page.text)
-            if kind is not None and kind[1].casefold() not in ("page", "wikipage"):
+            if kind is not None and kind[1].strip().casefold() not in ("page", "wikipage"):
                 self.values.add(_name(page.title))
 
     def _add_title(self, title: str) -> None:
@@ -125,6 +122,7 @@ class DumpNames:
         does, because a program (Lua) may say so."""
         known = disambiguation_templates(site.language)
         seeds = self.marking | (known if site.is_wikimedia else known - self.others)
+        seeds = seeds - site.not_disambiguations
         marking = (x for x in (*seeds, *self.redirects) if self._end(x) in seeds)
         return Names(
             disambiguations=frozenset(marking),
@@ -150,7 +148,7 @@ class DumpNames:
 
 def marks_disambiguations(text: str, site: Site) -> bool:
     """Whether the pages that use a template are disambiguation pages, by its text: it contains
-    ``__DISAMBIG__``, or a category whose name has a word for them (and none for links)."""
+    ``__DISAMBIG__``, or a category whose name has a word for them (and none for links or notes)."""
     text = _output(text)
     if MAGIC_WORD.search(text) is not None:
         return True
@@ -162,13 +160,27 @@ def marks_disambiguations(text: str, site: Site) -> bool:
 
 
 def _is_of_disambiguations(category: str) -> bool:
-    return _SPOKEN.search(category) is not None and _OF_LINKS.search(category) is None
+    return _WORDS.search(category) is not None and _NOT_OF_PAGES.search(category) is None
 
 
 def _output(text: str) -> str:
     """The text of a template that pages get, if they give it no arguments: without comments and
     documentation, and of a condition on an argument what is left without it."""
-    return _IF_GIVEN.sub(lambda x: x[1] or "", without_hidden(text, ("nowiki", "noinclude")))
+    out: list[str] = []
+    position = 0
+    absent: set[str] = set()  # tags that are not closed any more: nothing is searched twice
+    for match in _HIDDEN.finditer(text):
+        tag = (match[1] or "").lower()
+        if match.start() < position or tag in absent:
+            continue
+        closing = _CLOSINGS[tag].search(text, match.end())
+        if closing is None:
+            absent.add(tag)
+            continue
+        out.append(text[position : match.start()])
+        position = closing.end()
+    out.append(text[position:])
+    return _IF_GIVEN.sub(lambda x: x[1] or "", "".join(out))
 
 
 def _name(title: str) -> str:

@@ -1,10 +1,10 @@
 """Recognise redirects and disambiguation pages."""
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections import Counter
 from typing import Protocol
 
+from .html_tags import without_tags
 from .languages import DISAMBIGUATION_SUFFIXES, REDIRECT_WORDS
 from .links import resolve
 from .sites import Site
@@ -14,10 +14,8 @@ _WORDS = "|".join(re.escape(word).replace(r"\ ", "[ _]?") for word in REDIRECT_W
 _REDIRECT = re.compile(
     rf"\s*[#＃]\s*(?:{_WORDS})\s*:?\s*\[\[([^\[\]|\n]+)(?:\|[^\]\n]*)?\]\]", re.IGNORECASE
 )
-_TEMPLATE_NAME = re.compile(r"\{\{\s*([^{}|\[\]<>\n]+?)\s*(?=\||\}\}|\n|<!--)")
+_TEMPLATE_NAME = re.compile(r"\{\{\s*(?!\s)([^{}|\[\]<>\n]+)(?=\||\}\}|\n|<!--)")
 MAGIC_WORD = re.compile("__DISAMBIG__", re.IGNORECASE)
-_QUOTED = ("nowiki", "pre", "source", "syntaxhighlight")
-"""Tags whose content is shown as it is written."""
 _SUFFIX = re.compile(r"[(（]([^()（）]+)[)）]$")
 
 
@@ -50,7 +48,8 @@ def disambiguation_mark(page: PageText, site: Site) -> str:
     if suffix is not None and suffix[1].strip().casefold() in DISAMBIGUATION_SUFFIXES:
         return f"title with ({suffix[1].strip()})"
     mark = _mark(page.text, site)
-    return mark and _mark(without_hidden(page.text, _QUOTED), site)
+    # Most pages have none, and need no second look.
+    return mark and _mark(without_tags(page.text, Counter(), keep_tables=True), site)
 
 
 def _mark(text: str, site: Site) -> str:
@@ -61,27 +60,3 @@ def _mark(text: str, site: Site) -> str:
         if plain.casefold() in site.disambiguations:
             return f"template {plain}"
     return ""
-
-
-def without_hidden(text: str, tags: Sequence[str]) -> str:
-    """Text without comments, and without the content of some tags."""
-    out: list[str] = []
-    position = 0
-    absent: set[str] = set()  # closing tags that do not follow: nothing is searched twice
-    for match in _opening(tuple(tags)).finditer(text):
-        closing = "-->" if match[1] is None else f"</{match[1]}>"
-        if match.start() < position or closing in absent:
-            continue
-        end = text.find(closing, match.end())
-        if end < 0:
-            absent.add(closing)
-            continue
-        out.append(text[position : match.start()])
-        position = end + len(closing)
-    out.append(text[position:])
-    return "".join(out)
-
-
-@lru_cache
-def _opening(tags: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"<!--|<({'|'.join(tags)})(?=[\s>])[^<>]*(?<!/)>")

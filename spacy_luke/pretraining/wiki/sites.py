@@ -12,6 +12,7 @@ from .languages import (
     FILE,
     FILE_NAMES,
     INTERWIKI_PREFIXES,
+    OTHER_CODES,
     TEMPLATE,
     WIKIMEDIA_PREFIXES,
     WIKIPEDIA_CODES,
@@ -111,12 +112,12 @@ class Site:
 
     @cached_property
     def own_code(self) -> str:
-        """The prefix of the wiki itself in links between languages. It is not the language of all:
-        ``simple`` is in English, and Commons has none."""
-        if not self.is_wikimedia or not self.dbname:
-            return self.language
-        name = _DBNAME.fullmatch(self.dbname)
-        return name[1].replace("_", "-") if name is not None else ""
+        """The code of the wiki itself in links between languages, of those in ``OTHER_CODES`` the
+        wiki's. It is not always the language: ``simple`` is in English, as Commons, which has none.
+        """
+        name = _DBNAME.fullmatch(self.dbname) if self.is_wikimedia else None
+        code = self.language if name is None else name[1].replace("_", "-")
+        return OTHER_CODES.get(code, code)
 
     @cached_property
     def disambiguations(self) -> frozenset[str]:

@@ -143,8 +143,23 @@ def test_types_and_links_of_a_group_are_predictions_or_annotation_as_those_of_en
             assert not any(has_layer(doc, x, keys) for x in layers)
         page = page_as_it_is([of_group(0.5, linked)], 0, "Test", "docs.spacy")
         assert len(page.layers) == len(layers)
-        assert {x.status for x in page.layers} == {"predictions, with scores"}
+        assert {x.status for x in page.layers} == {
+            "predictions, with scores; of the spans group things"
+        }
         assert "/person" in read(render(page))
+
+
+def test_without_a_pipeline_entities_come_first_and_spans_that_are_not_shown_are_counted():
+    """Scores of a group are not those of annotated entities."""
+    doc = Doc(EN.vocab, words=WORDS)
+    doc.ents = [Span(doc, 0, 1, "PER", kb_id="Q2")]
+    doc.ents[0]._.types = {"/city": 1.0}
+    page = page_as_it_is([doc, of_group(0.5, True), of_group(0.5, True)], 0, "Test", "docs.spacy")
+    statuses = {x.name: x.status for x in page.layers}
+    expected = "annotation, or predictions without scores; not shown: 2 spans of other groups"
+    assert statuses["types"] == statuses["links"] == expected
+    text = read(render(page))
+    assert "/city" in text and "Q2" in text and "/person" not in text
 
 
 def test_text_has_only_predictions(nlp, tmp_path):

@@ -1,7 +1,11 @@
 """Targets of links, spelled as the pages are, and what is no article."""
 
+from dataclasses import replace
+
 import pytest
 
+from spacy_luke.pretraining.dump_settings import site_of
+from spacy_luke.pretraining.settings import DumpSettings
 from spacy_luke.pretraining.wiki.links import pipe_trick, resolve, shown_target
 from spacy_luke.pretraining.wiki.sites import Names, Site
 from spacy_luke.pretraining.wiki.titles import normalize_title
@@ -45,6 +49,16 @@ def test_a_name_of_a_character_without_its_semicolon_is_text(title: str) -> None
     assert normalize_title(title) == title
 
 
+def test_a_language_that_the_user_gives_counts_more_than_the_name_of_the_export() -> None:
+    export = Site(base="https://x.wikipedia.org/wiki/A", dbname="enwiki", language="en")
+    for given, own, other in (("ja", "ja", "en"), ("en", "en", "ja")):
+        site = site_of(export, given, DumpSettings(language=given))
+        assert resolve(f":{own}:dog", site) == ("article", "Dog")
+        assert resolve(f":{other}:dog", site).kind == "interwiki"
+    site = site_of(replace(export, language="en formal"), "en", DumpSettings(language="en"))
+    assert resolve(":en:dog", site) == ("article", "Dog")
+
+
 @pytest.mark.parametrize(
     "dbname,own,others",
     [
@@ -52,6 +66,8 @@ def test_a_name_of_a_character_without_its_semicolon_is_text(title: str) -> None
         ("zh_yuewiki", ("zh-yue",), ("zh", "en")),
         ("dewiktionary", ("de",), ("en",)),
         ("commonswiki", (), ("en", "de")),
+        ("be_x_oldwiki", ("be-x-old", "be-tarask"), ("be", "en")),
+        ("nowiki", ("no", "nb"), ("nn", "en")),
     ],
 )
 def test_the_prefix_of_a_wiki_is_that_of_its_name_not_of_its_language(

@@ -2,11 +2,17 @@
 
 import pytest
 
+from spacy_luke.pretraining.articles import read_dump
+from spacy_luke.pretraining.engine import Engine
+from spacy_luke.pretraining.settings import DumpSettings
 from spacy_luke.pretraining.wiki.export import Page
 from spacy_luke.pretraining.wiki.languages import disambiguation_templates
 from spacy_luke.pretraining.wiki.names import DumpNames, marks_disambiguations
 from spacy_luke.pretraining.wiki.pages import disambiguation_mark, redirect_target
 from spacy_luke.pretraining.wiki.sites import Names, Site
+from tests.pretraining.wiki import exports
+
+ALONE = Engine(workers=1)
 
 WIKIPEDIA = Site(base="https://en.wikipedia.org/wiki/Main_Page", language="en")
 OWN = Site(base="https://wiki.example.com/", language="en", namespaces={0: "", 102: "Property"})
@@ -85,6 +91,8 @@ def test_names_of_other_languages_mark_nothing(language: str, text: str) -> None
     [
         "Write <nowiki>{{Disambig}}</nowiki> or <pre>\n__DISAMBIG__</pre> there.",
         "<!-- {{disambig}} --> An article.",
+        "<NOWIKI>{{Disambig}}</nowiki >, <math>{{dab}}</math>",
+        "{{" + " " * 100_000,
     ],
 )
 def test_a_page_that_writes_about_marks_has_none(text: str) -> None:
@@ -92,10 +100,25 @@ def test_a_page_that_writes_about_marks_has_none(text: str) -> None:
     assert disambiguation_mark(article("A", f"{text} {{{{dab}}}}"), WIKIPEDIA) == "template dab"
 
 
-def test_the_user_has_the_last_word_on_a_mark() -> None:
-    site = Site(language="en", not_disambiguations=frozenset({"dab"}))
-    assert disambiguation_mark(article("A", "{{Dab}}"), site) == ""
-    assert disambiguation_mark(article("A", "{{Disambig}}"), site) == "template Disambig"
+@pytest.mark.parametrize("name", ["Several", "Vorlage:several"])
+def test_the_user_has_the_last_word_on_a_template_and_its_redirects(tmp_path, name: str) -> None:
+    (tmp_path / "wiki.xml").write_text(
+        exports.export(
+            exports.page("Vorlage:Several", "__DISAMBIG__", 1, 10),
+            exports.page("Vorlage:Sev", "#REDIRECT [[Vorlage:Several]]", 2, 10),
+            exports.page("Vorlage:Other", "__DISAMBIG__", 3, 10),
+            exports.page("A", "{{Several}} A [[B]].", 4),
+            exports.page("B", "{{Sev}} A [[C]].", 5),
+            exports.page("C", "{{Other}} A [[B]].", 6),
+        ),
+        "utf8",
+    )
+    settings = DumpSettings(not_disambiguations=(name,))
+    manifest = read_dump([tmp_path / "wiki.xml"], tmp_path / "out", ALONE, settings, False)
+    assert (manifest.counts["article"], manifest.counts["disambiguation"]) == (2, 1)
+    found = Site(language="en", not_disambiguations=frozenset({"dab"}))
+    assert disambiguation_mark(article("A", "{{Dab}}"), found) == ""
+    assert disambiguation_mark(article("A", "{{Disambig}}"), found) == "template Disambig"
 
 
 def names(site: Site, *pages: Page) -> Names:
@@ -161,6 +184,10 @@ def test_a_wikipedia_also_has_the_marks_of_its_language() -> None:
         ("<includeonly>[[Category:All disambiguation pages]]</includeonly>", True),
         ("[[Category:Place_name_disambiguation_pages|{{PAGENAME}}]]", True),
         ("[[Kategorie:Begriffsklärung]]", True),
+        ("[[Kategorie:Begriffsklärungen]]", True),
+        ("[[Category:Disambiguations]]", True),
+        ("[[Categoria:Pagine di disambiguazione]]", True),
+        ("[[Luokka:Täsmennyssivut]]", True),
         ("[[Category:Pages d'homonymie]]", True),
         ("[[Category:曖昧さ回避ページ]]", True),
         ("{{#if:{{{nocat|}}}||[[Category:Disambiguation pages|{{{1|}}}]]}}", True),
@@ -174,6 +201,8 @@ def test_a_wikipedia_also_has_the_marks_of_its_language() -> None:
         ("x<noinclude>Write <nowiki>__DISAMBIG__</nowiki>.</noinclude>", False),
         ("<!-- __DISAMBIG__ -->x", False),
         ("[[Help:Disambiguation]]", False),
+        ("<NOINCLUDE>__DISAMBIG__</noinclude >x", False),
+        ("{{#if:{{{a" + " " * 100_000, False),
         ("<noinclude>" * 50_000 + "<!--" * 50_000, False),
     ],
 )

@@ -2,6 +2,8 @@
 
 import pytest
 
+from spacy_luke.pretraining.dump_settings import markup_settings
+from spacy_luke.pretraining.settings import DumpSettings
 from spacy_luke.pretraining.wiki.markup import parse
 from spacy_luke.pretraining.wiki.sites import Site
 from spacy_luke.pretraining.wiki.templates import COMMON, TEMPLATES, Rules, template_key
@@ -171,7 +173,11 @@ def test_own_templates_come_first() -> None:
     rules = Rules("en", {"note": "1", "lang": "text"})
     rule = rules.rule_of("Template:Lang")
     assert rule is not None and rule("lang", {"1": "a", "text": "b"}) == ["\x03text"]
-    local = Rules("de", {"note": "1"}, prefixes=Site(namespaces={10: "Vorlage"}).template_prefixes)
+    site = Site(namespaces={10: "Vorlage"})
+    for name in ("Vorlage:Note", "template:note", "Note"):
+        given = DumpSettings(templates=(f"{name}=2",))
+        assert markup_settings(given, [Site(), site]).templates == {"note": "2"}
+    local = Rules("de", {"note": "1"}, prefixes=site.template_prefixes)
     for name in ("Vorlage:Note", "template: note", "Note"):
         assert local.rule_of(name) is not None
     assert local.rule_of("Benutzer:Note") is None
