@@ -188,7 +188,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def processes(bench: Bench) -> Any:
     """Pretraining in one process, by torchrun with one (NCCL) and with two on this GPU (gloo): the
-    same losses."""
+    same losses. torch ends by a segmentation fault where weights on a GPU are sharded through gloo
+    (pytorch/pytorch issue 132471), so two processes with shards need two GPUs."""
     if not bench.real:
         return "on a GPU only"
     from tests.pretraining.world import make_world
@@ -206,7 +207,6 @@ def processes(bench: Bench) -> Any:
         "nccl": [*one, run],
         "nccl sharded": [*one, run],
         "gloo two": [*two, str(script), run],
-        "gloo two sharded": [*two, str(script), run],
     }
     losses: dict[str, list[float]] = {}
     errors: dict[str, str] = {}

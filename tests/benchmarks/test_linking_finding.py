@@ -4,7 +4,10 @@ import pytest
 import spacy
 from spacy.tokens import Span
 
-from benchmarks.linking_finding import annotated, outcome, table
+from benchmarks import linking_finding, runtime
+from benchmarks.linking_data import LinkedAbstract
+from benchmarks.linking_finding import TRAINED, annotated, identities, outcome, table
+from spacy_luke.kb.entity import Entity
 
 
 def doc_of(words, *places):
@@ -50,3 +53,18 @@ def test_the_table_has_a_row_for_tuned_settings_and_differences_to_it(docs):
 
 def test_of_several_ids_the_first_is_learned(docs):
     assert [x.kb_id_ for x in annotated(*docs[0]).ents] == ["a", "NIL"]
+
+
+@pytest.mark.parametrize("row", TRAINED)
+def test_trained_rows_run_and_are_scored(row, bert_dir, tmp_path, monkeypatch):
+    entities = [Entity("D1", "flu", {"grippe": 1.0}, "an infection"), Entity("D2", "gout", {}, "")]
+    flu = LinkedAbstract("Grippe is flu.", [(0, 6, frozenset(["D1"])), (10, 13, frozenset(["D1"]))])
+    gout = LinkedAbstract("It was gout, not colds.", [(7, 11, frozenset(["D2"]))])
+    monkeypatch.setattr(linking_finding, "disease_entities", lambda folder: entities)
+    monkeypatch.setattr(linking_finding, "disease_abstracts", lambda *part: [flu, gout] * 5)
+    options = ["--encoder", bert_dir, "--work", tmp_path, "--rows", row, "--sets", "NCBI"]
+    args = linking_finding.parse([*map(str, options), "--seeds", "0", "--words", "10"])
+    runtime.start(args.gpu_id, args.threads)
+    (named,) = identities(args)
+    found = linking_finding.run(args, named)
+    assert len(found["outcome"]["right"]) == 15 and ("tuned" in found) == (row == "trained")
