@@ -211,9 +211,10 @@ def set_name(record: results.Record, by_fold: bool) -> str:
 
 
 def table(records: Sequence[results.Record], by_fold: bool = False) -> str:
-    """Accuracy over all folds of a seed: mean and standard deviation of seeds; and the mean
-    difference to luke_linker, with an interval over documents. Runs with other settings (``--set``)
-    are another set, and so is each fold if ``by_fold``."""
+    """Accuracy over all folds: mean and standard deviation of seeds, or the mean alone if some
+    seeds were not run on all of them; and the mean difference to luke_linker, with an interval over
+    documents. Runs with other settings (``--set``) are another set, and so is each fold if
+    ``by_fold``."""
     lines = []
     names = [set_name(x, by_fold) for x in records]
     for name in dict.fromkeys(names):
@@ -236,20 +237,32 @@ def table(records: Sequence[results.Record], by_fold: bool = False) -> str:
                 right, theirs = ([x[key] for key in both] for x in (ours, runs))
                 of_doc = [docs[fold] + 100_000 * fold for fold, _ in both]
                 better = gain(right, theirs, of_doc, scale=100)
-            seeds = sorted({seed for _, seed in runs})
-            by_seed = [np.concatenate([runs[x] for x in runs if x[1] == s]).mean() for s in seeds]
+            seeds: dict[int, list[int]] = {}
+            for fold, seed in sorted(runs):
+                seeds.setdefault(fold, []).append(seed)
+            n_seeds = sorted({len(x) for x in seeds.values()})
             lines.append(
                 {
                     "set": name,
-                    "folds": len({fold for fold, _ in runs}),
-                    "mentions": sum(len(docs[fold]) for fold in {fold for fold, _ in runs}),
+                    "folds": len(seeds),
+                    "mentions": sum(len(docs[fold]) for fold in seeds),
                     "row": row,
-                    "seeds": len(seeds),
-                    "accuracy": spread([100 * x for x in by_seed]),
+                    "seeds": " to ".join(map(str, dict.fromkeys((n_seeds[0], n_seeds[-1])))),
+                    "accuracy": _accuracy(runs, seeds),
                     "trained luke_linker is better by": better,
                 }
             )
     return markdown(pd.DataFrame(lines))
+
+
+def _accuracy(runs: dict[tuple[int, int], Array], seeds: dict[int, list[int]]) -> str:
+    """Of all mentions. seeds: of each fold."""
+    some, *others = seeds.values()
+    if all(x == some for x in others):
+        right = [np.concatenate([runs[fold, seed] for fold in seeds]) for seed in some]
+        return spread([100 * x.mean() for x in right])
+    of_fold = [np.mean([runs[fold, seed] for seed in own], 0) for fold, own in seeds.items()]
+    return spread([100 * np.concatenate(of_fold).mean()])
 
 
 def identities(args: argparse.Namespace) -> list[results.Record]:

@@ -32,6 +32,20 @@ def test_folds_are_put_together_and_rows_compared():
     assert rows["luke_linker, initialised"][6].startswith("+12.5 [")
 
 
+def test_a_seed_that_was_not_run_on_all_folds_does_not_shift_the_mean():
+    records = [
+        record("luke_linker", 0, 0, [1, 0, 0, 0]),
+        record("luke_linker", 1, 0, [1, 1, 1, 1]),
+        record("luke_linker", 1, 1, [1, 1, 1, 0]),
+    ]
+    lines = [[x.strip() for x in line.split("|")[1:-1]] for line in table(records).split("\n")]
+    rows = {line[3]: line for line in lines[2:]}
+    assert rows["luke_linker, trained"][4:6] == ["1 to 2", "56.2"]
+    lines = [[x.strip() for x in line.split("|")[1:-1]] for line in table(records[1:]).split("\n")]
+    rows = {line[3]: line for line in lines[2:]}
+    assert rows["luke_linker, trained"][4:6] == ["2", "87.5 ± 17.7"]
+
+
 def test_other_settings_and_if_asked_for_folds_have_their_own_rows():
     records = [record("luke_linker", fold, 0, [1, 1, 1, fold]) for fold in (0, 1)]
     rate, length = ["components.luke_linker.model.rate", "2"], ["initialize.after_init.words", "1"]
