@@ -20,6 +20,7 @@ from .languages import (
 )
 from .pages import MAGIC_WORD
 from .sites import MAIN, PROPERTY, Names, Site
+from .templates import template_key
 
 _GUESSED = frozenset((*FILE_NAMES, *CATEGORY_NAMES, *INTERWIKI_PREFIXES))
 _PLAIN = DISAMBIGUATION_SUFFIXES | disambiguation_templates("")
@@ -88,7 +89,7 @@ class DumpNames:
         elif page.namespace == PROPERTY and PROPERTY in site.namespaces:
             kind = _TYPE.search(page.text)
             if kind is not None and kind[1].strip().casefold() not in ("page", "wikipage"):
-                self.values.add(_name(page.title))
+                self.values.add(page.title.partition(":")[2].strip().casefold())
 
     def _add_title(self, title: str) -> None:
         prefix, colon, rest = title.partition(":")
@@ -102,9 +103,9 @@ class DumpNames:
             self.slashes.add(title)
 
     def _add_template(self, page: _Page, site: Site) -> None:
-        name = _name(page.title)
+        name = template_key(page.title, site.template_prefixes)
         if page.redirect is not None:
-            self.redirects[name] = _name(page.redirect)
+            self.redirects[name] = template_key(page.redirect, site.template_prefixes)
         elif marks_disambiguations(page.text, site):
             self.marking.add(name)
         elif name in disambiguation_templates(site.language) and (
@@ -181,7 +182,3 @@ def _output(text: str) -> str:
         position = closing.end()
     out.append(text[position:])
     return _IF_GIVEN.sub(lambda x: x[1] or "", "".join(out))
-
-
-def _name(title: str) -> str:
-    return title.partition(":")[2].strip().casefold()

@@ -8,6 +8,7 @@ from .html_tags import without_tags
 from .languages import DISAMBIGUATION_SUFFIXES, REDIRECT_WORDS
 from .links import resolve
 from .sites import Site
+from .templates import template_key
 from .titles import normalize_title
 
 _WORDS = "|".join(re.escape(word).replace(r"\ ", "[ _]?") for word in REDIRECT_WORDS)
@@ -56,7 +57,6 @@ def _mark(text: str, site: Site) -> str:
     if MAGIC_WORD.search(text) is not None:
         return "__DISAMBIG__"
     for name in _TEMPLATE_NAME.findall(text):
-        plain = name.rpartition(":")[2].strip().replace("_", " ")
-        if plain.casefold() in site.disambiguations:
-            return f"template {plain}"
+        if template_key(name, site.template_prefixes) in site.disambiguations:
+            return f"template {' '.join(name.replace('_', ' ').split())}"
     return ""
