@@ -6,7 +6,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -18,14 +17,13 @@ from ..corpora.lines import Advance, ignore_progress
 from ..corpora.options import ConvertOptions
 from ..errors import StageError
 from ..kb.entity import NIL
+from .article_files import FILE, read_articles
 from .articles import STAGE
 from .database import database
 from .entities import follow_redirects, read_links
 from .manifest import Manifest, read_manifest
 from .settings import VocabSettings
 
-FILE = "articles.parquet"
-_ARTICLES_AT_ONCE = 50
 # Pages that the export lacks are entities, too, as in an entity vocabulary.
 _TARGETS = """
 SELECT l.title, coalesce(r.target, l.title), CASE
@@ -70,7 +68,7 @@ def read_article_docs(
         targets = _resolve(manifest)
         writer = AnnotationWriter(options.spans_key, report)
         for file in manifest.paths(FILE):
-            for row in _rows(file):
+            for row in read_articles(file):
                 location = f"article {row['title']!r}"
                 spans = _spans(row, targets, location, report)
                 if not spans:
@@ -86,12 +84,6 @@ def read_article_docs(
     except pa.ArrowException as error:
         reason = str(error).partition("\n")[0]
         raise StageError(f"The articles of {path} cannot be read: {reason}.") from error
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(_ARTICLES_AT_ONCE):
-            yield from batch.to_pylist()
 
 
 def _resolve(manifest: Manifest) -> dict[str, Target]:

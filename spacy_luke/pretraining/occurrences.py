@@ -10,7 +10,6 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +19,10 @@ from marisa_trie import Trie
 from ..errors import ConfigError
 from ..files import remove_folder
 from ..kb.whole_words import MAX_CHARACTERS, is_whole, normalize_words, occurrences
+from .article_files import ArticleFile, article_files, read_articles
 from .database import database, rows_of, write_query
 from .engine import Engine
-from .manifest import File, Manifest, by_input, read_manifest, verified
+from .manifest import Manifest, by_input, read_manifest
 from .settings import VocabSettings
 from .stage import Stage, begin
 from .tables import ANCHORS, OCCURRENCES, TableWriter
@@ -30,21 +30,8 @@ from .tables import ANCHORS, OCCURRENCES, TableWriter
 STAGE, TEXTS, COUNTS = "occurrences", "texts", "counts"
 FILE = "occurrences.parquet"
 _TRIE, _LINKS, _COUNTS = "texts.marisa", "links.parquet", "counts.npy"
-_ARTICLES_AT_ONCE = 50
 _BLOCK = 1 << 20
 _COLUMNS = ["text", "link_starts", "link_ends"]
-
-
-class _Partition(NamedTuple):
-    """One file of articles."""
-
-    language: str
-    stage: str
-    folder: Path
-    file: File
-
-    def __str__(self) -> str:
-        return str(self.folder / self.file.path)
 
 
 def count_occurrences(
@@ -73,17 +60,13 @@ def count_occurrences(
             "same order."
         )
     inputs["entities"] = entities.fingerprint
-    partitions = [
-        _Partition(str(manifest.settings["language"]), manifest.stage, manifest.folder, file)
-        for manifest in articles
-        for file in manifest.files("articles.parquet")
-    ]
+    files = article_files(articles)
     folder = folder.absolute()
     with begin(STAGE, folder, {"languages": entities.settings["languages"]}, inputs) as stage:
         if not stage.finished:
             texts = _texts(stage, entities, memory, show_progress)
-            counts = _counts(stage, texts, partitions, engine, show_progress)
-            total = partial(_total, texts=texts, partitions=partitions)
+            counts = _counts(stage, texts, files, engine, show_progress)
+            total = partial(_total, texts=texts, files=files)
             stage.run([counts], total, Engine(workers=1), show_progress)
         for name in (TEXTS, COUNTS):  # large, and not needed any longer
             if _hidden(folder, name).exists():
@@ -146,25 +129,25 @@ def _normalized(anchors: Path, counts: Counter[str]) -> Iterator[pa.Table]:
 def _counts(
     stage: Stage,
     texts: Manifest,
-    partitions: Sequence[_Partition],
+    files: Sequence[ArticleFile],
     engine: Engine,
     show_progress: bool,
 ) -> Manifest:
     """The occurrences of texts in each file of articles."""
     (trie,) = texts.paths(_TRIE)
     folder = _hidden(stage.folder, COUNTS)
-    with begin(COUNTS, folder, stage.settings, stage.inputs, len(partitions)) as counts:
-        return counts.run(partitions, partial(_count, trie=trie), engine, show_progress)
+    with begin(COUNTS, folder, stage.settings, stage.inputs, len(files)) as counts:
+        return counts.run(files, partial(_count, trie=trie), engine, show_progress)
 
 
-def _count(partition: _Partition, folder: Path, trie: Path) -> dict[str, int]:
+def _count(file: ArticleFile, folder: Path, trie: Path) -> dict[str, int]:
     """Write the ids of texts, and how often they occur: (2, n)."""
-    path = verified(partition.folder, partition.file, partition.stage)
+    file.verify()
     texts = _open(trie)
     totals = np.zeros(len(texts), np.int64)
     block: list[int] = []
-    for text, starts, ends in _articles(path):
-        block += _rows_in(texts, text, starts, ends)
+    for row in read_articles(file.path, _COLUMNS):
+        block += _rows_in(texts, *(row[name] for name in _COLUMNS))
         if len(block) > _BLOCK:
             totals += np.bincount(block, minlength=len(texts))
             block.clear()
@@ -189,21 +172,15 @@ def _rows_in(texts: Trie, text: str, starts: Sequence[int], ends: Sequence[int])
                 yield texts[key]
 
 
-def _articles(path: Path) -> Iterator[tuple[str, list[int], list[int]]]:
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(_ARTICLES_AT_ONCE, columns=_COLUMNS):
-            yield from zip(*(batch[name].to_pylist() for name in _COLUMNS))
-
-
 def _total(
-    counts: Manifest, folder: Path, texts: Manifest, partitions: Sequence[_Partition]
+    counts: Manifest, folder: Path, texts: Manifest, files: Sequence[ArticleFile]
 ) -> dict[str, int]:
     (trie,), (links,) = texts.paths(_TRIE), texts.paths(_LINKS)
     keys = _open(trie)
     totals = Counter(texts.counts)
     with TableWriter(folder / FILE, OCCURRENCES) as table:
         for language, rows in groupby(_links(links), itemgetter(0)):
-            paths = (x for x, y in zip(counts.paths(_COUNTS), partitions) if y.language == language)
+            paths = (x for x, y in zip(counts.paths(_COUNTS), files) if y.language == language)
             n = _sum(paths, len(keys))
             for text, group in groupby(rows, itemgetter(1)):
                 row = keys[text]

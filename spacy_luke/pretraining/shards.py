@@ -3,14 +3,13 @@
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow.parquet as pq
 import spacy
 import srsly
 from spacy.language import Language
@@ -21,9 +20,10 @@ from ..files import sha256_of
 from ..report import LOGGER
 from ..vocab.entity_vocab import EntityVocab
 from ..vocab.pieces import PieceTokenizer
+from .article_files import ArticleFile, article_files, read_articles
 from .database import database
 from .engine import Engine
-from .manifest import File, Manifest, by_input, verified
+from .manifest import Manifest, by_input
 from .sentences import sentence_starts
 from .sequences import Article, SequenceLimits, cut_sequences, lay_out
 from .settings import RULES, SENTENCIZER, ShardSettings, VocabSettings
@@ -32,7 +32,6 @@ from .tables import FROM_PARQUET, SEQUENCES, TableWriter, literal
 
 STAGE = "shards"
 TRAIN, HELD_OUT = "train.parquet", "held_out.parquet"
-_ARTICLES_AT_ONCE = 50
 
 
 class _Pipeline(NamedTuple):
@@ -44,21 +43,6 @@ class _Pipeline(NamedTuple):
     sha256: str
 
 
-class _Partition(NamedTuple):
-    language: str
-    stage: str
-    folder: Path
-    file: File
-    targets: Path
-
-    @property
-    def articles(self) -> Path:
-        return self.folder / self.file.path
-
-    def __str__(self) -> str:
-        return str(self.articles)
-
-
 def build_shards(
     articles: Sequence[Manifest],
     entities: Manifest,
@@ -68,7 +52,7 @@ def build_shards(
     engine: Engine,
     show_progress: bool = True,
 ) -> Manifest:
-    """Write ``train.parquet`` and ``held_out.parquet`` for every partition of the articles.
+    """Write ``train.parquet`` and ``held_out.parquet`` for every file of articles.
 
     articles: one or several languages. entities: the vocabulary, which gives the ids.
     """
@@ -79,11 +63,7 @@ def build_shards(
         raise ConfigError(f"{entities.folder} was made without articles in {', '.join(missing)}.")
     entities.verify()
     (targets,) = entities.paths("targets.parquet")
-    partitions = [
-        _Partition(language, manifest.stage, manifest.folder, file, targets)
-        for language, manifest in zip(languages, articles)
-        for file in manifest.files("articles.parquet")
-    ]
+    files = article_files(articles)
     inputs = {name: manifest.fingerprint for name, manifest in sources.items()}
     inputs |= {"entities": entities.fingerprint, "pieces": pieces_hash(tokenizer)}
     sentences = _pipeline(settings.sentences)
@@ -91,9 +71,16 @@ def build_shards(
         _tell_missing_tokenizers(languages)
     inputs |= {"sentences": sentences.sha256} if sentences.sha256 else {}
     unk = vocabulary(entities).unk_id
-    work = partial(_build, tokenizer=tokenizer, settings=settings, sentences=sentences, unk=unk)
-    with begin(STAGE, folder, asdict(settings), inputs, len(partitions)) as stage:
-        return stage.run(partitions, work, engine, show_progress)
+    work = partial(
+        _build,
+        targets=targets,
+        tokenizer=tokenizer,
+        settings=settings,
+        sentences=sentences,
+        unk=unk,
+    )
+    with begin(STAGE, folder, asdict(settings), inputs, len(files)) as stage:
+        return stage.run(files, work, engine, show_progress)
 
 
 def covers_nothing(shards: Manifest) -> bool:
@@ -115,29 +102,30 @@ def vocabulary(entities: Manifest) -> EntityVocab:
 
 
 def _build(
-    partition: _Partition,
+    file: ArticleFile,
     folder: Path,
+    targets: Path,
     tokenizer: PieceTokenizer,
     settings: ShardSettings,
     sentences: _Pipeline,
     unk: int,
 ) -> dict[str, int]:
     counts: Counter[str] = Counter()
-    verified(partition.folder, partition.file, partition.stage)
-    ids = _ids(partition, folder)
+    file.verify()
+    ids = _ids(file, targets, folder)
     limits = SequenceLimits(settings.max_pieces, settings.max_entities)
-    cut = partial(_sentence_starts, partition.language, sentences)
+    cut = partial(_sentence_starts, file.language, sentences)
     with (
         TableWriter(folder / TRAIN, SEQUENCES) as train,
         TableWriter(folder / HELD_OUT, SEQUENCES) as held_out,
     ):
-        for row in _articles(partition):
+        for row in read_articles(file.path):
             link_ids = np.asarray([ids.get(x, unk) for x in row["link_targets"]], dtype=np.int64)
             starts, ends = (
                 np.asarray(row[x], dtype=np.int64) for x in ("link_starts", "link_ends")
             )
             article = lay_out(row["text"], starts, ends, tokenizer, cut, settings.max_mention)
-            is_held_out = _is_held_out(partition.language, row["title"], settings)
+            is_held_out = _is_held_out(file.language, row["title"], settings)
             table, side = (held_out, "held out") if is_held_out else (train, "train")
             for start, end in cut_sequences(article, limits):
                 table.add(_row(row, article, link_ids, start, end))
@@ -166,22 +154,16 @@ def _row(
     )
 
 
-def _ids(partition: _Partition, folder: Path) -> dict[str, int]:
-    """Title -> id, of the vocabulary's titles that the partition links to."""
-    failure = f"The links of {partition} cannot be looked up"
+def _ids(file: ArticleFile, targets: Path, folder: Path) -> dict[str, int]:
+    """Title -> id, of the vocabulary's titles that the articles link to."""
+    failure = f"The links of {file} cannot be looked up"
     with database(VocabSettings.memory, folder, failure) as db:
         rows = db.execute(
             f"SELECT title, id {FROM_PARQUET} t SEMI JOIN (SELECT DISTINCT unnest("
             f"link_targets) AS title {FROM_PARQUET}) USING (title) WHERE language = ?",
-            [literal(partition.targets), literal(partition.articles), partition.language],
+            [literal(targets), literal(file.path), file.language],
         ).fetchall()
     return dict(rows)
-
-
-def _articles(partition: _Partition) -> Iterator[dict[str, Any]]:
-    with pq.ParquetFile(partition.articles) as file:
-        for batch in file.iter_batches(_ARTICLES_AT_ONCE):
-            yield from batch.to_pylist()
 
 
 def _is_held_out(language: str, title: str, settings: ShardSettings) -> bool:
