@@ -26,12 +26,19 @@ def check_free(out: Path, force: bool = False, sign: str = "meta.json") -> None:
 def check_movable(out: Path) -> None:
     """Raise ConfigError if a directory cannot be replaced as a whole."""
     is_mount = out.resolve().is_mount()  # of ".", this is always true
-    if is_mount or out.resolve() == Path.cwd():
+    if is_mount or _is_current(out):
         kind = "a mount point" if is_mount else "the current directory"
         raise ConfigError(
             f"{out} is {kind}: it cannot be replaced as a whole, as what is written there is. Name "
             "a directory in it."
         )
+
+
+def _is_current(out: Path) -> bool:
+    try:
+        return out.resolve() == Path.cwd()
+    except FileNotFoundError:  # the current directory was removed
+        return False
 
 
 def check_file(out: Path, force: bool = False) -> None:

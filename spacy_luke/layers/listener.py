@@ -95,6 +95,7 @@ class UpstreamLink:
     def __getstate__(self) -> dict[str, Any]:
         return {
             **self.__dict__,
+            "vocab": None,  # only says where a connection was made
             "batch": None,
             "own_examples": None,
             "head": None,

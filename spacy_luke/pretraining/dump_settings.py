@@ -45,7 +45,8 @@ def markup_settings(settings: DumpSettings, sites: Iterable[Site]) -> MarkupSett
     found = {}
     for text in settings.templates:
         name, _, key = text.partition("=")
-        if not name.strip():
+        template = template_key(name, prefixes)
+        if not template:
             raise ConfigError(f"--templates {text}: use NAME or NAME=ARGUMENT.")
-        found[template_key(name, prefixes)] = key.strip() or "1"
+        found[template] = key.strip() or "1"
     return MarkupSettings(settings.tables, found)

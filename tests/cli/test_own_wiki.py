@@ -51,9 +51,11 @@ PAGES = [
 ]
 
 
-def read(folder: Path, *options: str, pages: list[str] = PAGES) -> Manifest:
+def read(
+    folder: Path, *options: str, pages: list[str] = PAGES, namespaces: dict[int, str] = NAMESPACES
+) -> Manifest:
     folder.mkdir()
-    (folder / "acme.xml").write_text(export(*pages, language="en", namespaces=NAMESPACES), "utf8")
+    (folder / "acme.xml").write_text(export(*pages, language="en", namespaces=namespaces), "utf8")
     command = ["articles", folder / "acme.xml", "-o", folder / "articles", *options]
     result = CliRunner().invoke(app, [*map(str, command), "--workers", "1", "--no-progress"])
     assert result.exit_code == 0, result.output
@@ -115,11 +117,13 @@ def test_a_namespace_that_the_wiki_lacks_is_an_error(tmp_path):
 
 
 def test_own_templates_may_have_the_name_of_their_namespace(tmp_path):
-    one, other = (
-        read(tmp_path / name, "--templates", f"{prefix}Note")
-        for name, prefix in (("a", ""), ("b", "Template:"))
+    german = {**NAMESPACES, 10: "Vorlage"}
+    one, *others = (
+        read(tmp_path / name, "--templates", f"{prefix}Note", namespaces=german)
+        for name, prefix in (("a", ""), ("b", "Template:"), ("c", "Vorlage:"))
     )
-    assert one.counts == other.counts and one.counts != read(tmp_path / "c").counts
+    assert all(x.counts == one.counts for x in others)
+    assert one.counts != read(tmp_path / "d", namespaces=german).counts
 
 
 def test_text_of_own_templates_and_of_tables(tmp_path):
@@ -221,7 +225,7 @@ def test_nothing_but_the_articles_stays(tmp_path):
     assert kept == {".lock", "stage.json", "manifest.json", "part-00000"}
 
 
-@pytest.mark.parametrize("templates", ["=x", "a, =b"])
+@pytest.mark.parametrize("templates", ["=x", "a, =b", "Template:=x"])
 def test_a_template_has_a_name(tmp_path, templates):
     (tmp_path / "acme.xml").write_text(export(*PAGES), "utf8")
     command = ["articles", tmp_path / "acme.xml", "-o", tmp_path / "a", "--templates", templates]

@@ -186,6 +186,10 @@ def test_a_sourced_listener_that_changes_its_encoder_in_both_pipelines_is_told(b
     third.add_pipe("ner0", source=other)
     nlp.replace_listeners("luke", "ner0", ["model.encoder"])
     other.add_pipe("ner0", name="own", source=nlp)
+    alone, _ = shared(bert_dir)
+    before = alone.get_pipe("luke")
+    alone.replace_pipe("luke", "luke")  # another encoder in the same pipeline
+    assert alone.get_pipe("luke").listeners and alone.get_pipe("luke") is not before
     assert "two pipelines" not in caplog.text
 
 

@@ -187,16 +187,16 @@ def layers_as_they_are(
         if attribute in (TYPES, LINKS):
             shown, every = (_places(docs, attribute, x) for x in (written, None))
             if len(every) > len(shown):
-                status += f"; not shown: {len(every) - len(shown):,} spans of other groups"
+                status += f"; not shown: {len(every) - len(shown):,} in other groups"
         layers.append(Layer(NAMES[attribute], status))
     return layers
 
 
-def _places(docs: Sequence[Doc], layer: str, written: Written | None) -> set[tuple[int, int, int]]:
-    """Document, start and end of the spans that have types or links."""
+def _places(docs: Sequence[Doc], layer: str, written: Written | None) -> set[tuple]:
+    """Document, start, end and id of the spans that have types or links."""
     has = has_link if layer == LINKS else lambda span: get_types(span) is not None
     return {
-        (i, span.start_char, span.end_char)
+        (i, span.start_char, span.end_char, span.kb_id_ if layer == LINKS else "")
         for i, doc in enumerate(docs)
         for span in _spans(doc, layer, written)
         if has(span)

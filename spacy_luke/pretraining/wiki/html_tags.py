@@ -23,9 +23,11 @@ _DROPPED = {
 }  # fmt: skip
 _KEPT = ("nowiki", "poem", "tabber")
 _NAMES = "|".join((*_DROPPED, *_KEPT))
-_OPENING = re.compile(rf"<!--|<(/?)({_NAMES})(?=[\s/>])([^<>]*?)(/?)>", re.IGNORECASE)
-_CLOSING = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in (*_DROPPED, *_KEPT)}
-_NEXT_REFERENCE = re.compile(r"<ref(?=[\s>])[^<>]*(?<!/)>", re.IGNORECASE)
+# ASCII: without it, "i" and "s" also match letters whose small letters are others.
+_CASE = re.IGNORECASE | re.ASCII
+_OPENING = re.compile(rf"<!--|<(/?)({_NAMES})(?=[\s/>])([^<>]*?)(/?)>", _CASE)
+_CLOSING = {name: re.compile(rf"</{name}\s*>", _CASE) for name in (*_DROPPED, *_KEPT)}
+_NEXT_REFERENCE = re.compile(r"<ref(?=[\s>])[^<>]*(?<!/)>", _CASE)
 
 _TAG = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)(?=[\s/>])[^<>]*>")
 _BROKEN_REFERENCE = re.compile(r"</?ref(?:erences)?(?=[\s/=])[^<>\n]*", re.IGNORECASE)

@@ -188,6 +188,18 @@ DISAMBIGUATION_SUFFIXES = frozenset(
     olika_betydelser flertydig täsmennyssivu rozcestník rozlišovacia_stránka egyértelműsítő
     dezambiguizare anlam_ayrımı disambiguasi nyahkekaburan định_hướng פירושונים αποσαφήνιση
     вишезначна_одредница пояснение desambiguació argipen apartigilo
+    begriffsklärungsseite begriffsklärungsseiten
+    """)
+)
+
+# Beginnings of words in the names of categories of disambiguation pages.
+DISAMBIGUATION_STEMS = frozenset(
+    words("""
+    disambigu desambigu begriffsklär homonymie doorverwijspagina ujednoznaczn неоднозначн многозначн
+    страницы_значений багатозначн صفحات_توضيح ابهام‌زدایی 曖昧さ回避 消歧义 消歧義 동음이의 olika_betydelser
+    förgreningssid flertydig pekersid täsmennyssivu rozcestník rozlišovaci egyértelműsítő dezambigu
+    anlam_ayrım nyahkekaburan định_hướng פירושונים αποσαφήνισ вишезначн пояснителн argipen_orri
+    apartigil
     """)
 )
 

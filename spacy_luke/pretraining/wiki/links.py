@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from .languages import CATEGORY, FILE, OTHER_CODES
+from .languages import CATEGORY, FILE
 from .sites import Site
 from .titles import decoded, normalize_title, unquoted
 
@@ -50,7 +50,7 @@ def resolve(raw: str, site: Site, page: str = "") -> Target:
             namespace = site.prefixes.get(key)
             if namespace is not None:
                 return _in_namespace(namespace, rest, has_colon, site)
-            if key in site.languages and OTHER_CODES.get(key, key) == site.own_code:
+            if key in site.languages and key in site.own_codes:
                 title, has_colon = rest.strip(" _"), True  # the prefix of the wiki itself
                 continue
             if key in site.languages:

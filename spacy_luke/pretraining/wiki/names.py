@@ -12,6 +12,7 @@ from typing import Protocol
 from .languages import (
     CATEGORY,
     CATEGORY_NAMES,
+    DISAMBIGUATION_STEMS,
     DISAMBIGUATION_SUFFIXES,
     FILE_NAMES,
     INTERWIKI_PREFIXES,
@@ -30,10 +31,12 @@ _NOTE = re.compile(r"\[\[[^\[\]|]*\{\{\{")
 _ARGUMENT, _CALL = r"\{\{\{[^{}]*\}\}\}", r"\{\{[^{}]*\}\}"
 _LINK = rf"\[\[(?:[^\[\]{{}}]|{_ARGUMENT}|{_CALL})*\]\]"
 _BRANCH = rf"(?:[^{{}}|\[]|\[(?!\[)|{_LINK}|{_ARGUMENT}|{_CALL})*"
-_HIDDEN = re.compile(r"<!--|<(nowiki|noinclude)(?=[\s>])[^<>]*(?<!/)>", re.IGNORECASE)
+# ASCII: without it, "i" and "s" also match letters whose small letters are others.
+_TAGS = re.IGNORECASE | re.ASCII
+_HIDDEN = re.compile(r"<!--|<(nowiki|noinclude)(?=[\s>])[^<>]*(?<!/)>", _TAGS)
 _CLOSINGS = {
     "": re.compile("-->"),
-    **{tag: re.compile(rf"</{tag}\s*>", re.IGNORECASE) for tag in ("nowiki", "noinclude")},
+    **{tag: re.compile(rf"</{tag}\s*>", _TAGS) for tag in ("nowiki", "noinclude")},
 }
 _IF_GIVEN = re.compile(
     rf"\{{\{{\s*#if\s*:\s*\{{\{{\{{[^{{}}|]*(?:\|\s*)?\}}\}}\}}\s*\|{_BRANCH}(?:\|({_BRANCH}))?\}}\}}",
@@ -41,9 +44,19 @@ _IF_GIVEN = re.compile(
 )
 """``{{#if:{{{argument|}}}|with|without}}``."""
 _CATEGORY = re.compile(r"\[\[\s*(?!\s)([^\[\]|:\n]+):([^\[\]|\n]+)")
-_WORDS = re.compile("|".join(map(re.escape, sorted(DISAMBIGUATION_SUFFIXES))), re.IGNORECASE)
+_WORDS = re.compile(
+    "|".join(
+        # Scripts without spaces have no beginnings of words.
+        re.escape(stem)
+        if re.search("[\u3040-\u9fff\uac00-\ud7a3]", stem)
+        else rf"\b{re.escape(stem)}"
+        for stem in sorted(DISAMBIGUATION_STEMS)
+    ),
+    re.IGNORECASE,
+)
 _NOT_OF_PAGES = re.compile(
-    r"\b(?:links?|liens?|enlaces?|collegamenti|ligações|hatnotes?)\b|hinweis|verweis|ссыл",
+    r"link|\b(?:hat)?not(?:es?|ices?)\b|\b(?:liens?|enlaces?|collegamenti|ligações)\b"
+    r"|hinweis|verweis|vermerk|ссыл",
     re.IGNORECASE,
 )
 """Links and notes: "Articles with links needing disambiguation", "Begriffsklärungshinweis"."""

@@ -13,7 +13,7 @@ from .titles import normalize_title
 
 _WORDS = "|".join(re.escape(word).replace(r"\ ", "[ _]?") for word in REDIRECT_WORDS)
 _REDIRECT = re.compile(
-    rf"\s*[#＃]\s*(?:{_WORDS})\s*:?\s*\[\[([^\[\]|\n]+)(?:\|[^\]\n]*)?\]\]", re.IGNORECASE
+    rf"\s*[#＃]\s*(?:{_WORDS})\s*(?::\s*)?\[\[([^\[\]|\n]+)(?:\|[^\]\n]*)?\]\]", re.IGNORECASE
 )
 _TEMPLATE_NAME = re.compile(r"\{\{\s*(?!\s)([^{}|\[\]<>\n]+)(?=\||\}\}|\n|<!--)")
 MAGIC_WORD = re.compile("__DISAMBIG__", re.IGNORECASE)

@@ -108,16 +108,22 @@ class Site:
     @cached_property
     def languages(self) -> frozenset[str]:
         """Casefolded prefixes of the same wiki in other languages."""
-        return WIKIPEDIA_CODES if self.is_wikimedia else self.interwikis & WIKIPEDIA_CODES
+        if self.is_wikimedia:
+            return WIKIPEDIA_CODES | OTHER_CODES.keys()
+        return self.interwikis & WIKIPEDIA_CODES
 
     @cached_property
-    def own_code(self) -> str:
-        """The code of the wiki itself in links between languages, of those in ``OTHER_CODES`` the
-        wiki's. It is not always the language: ``simple`` is in English, as Commons, which has none.
-        """
-        name = _DBNAME.fullmatch(self.dbname) if self.is_wikimedia else None
-        code = self.language if name is None else name[1].replace("_", "-")
-        return OTHER_CODES.get(code, code)
+    def own_codes(self) -> frozenset[str]:
+        """The codes of the wiki itself in links between languages. They are not always those of its
+        language: ``simple`` is in English, as Commons, which has none."""
+        if not self.is_wikimedia:
+            return frozenset({self.language})
+        code = self.language
+        if self.dbname:
+            name = _DBNAME.fullmatch(self.dbname)
+            code = "" if name is None else name[1].replace("_", "-")
+        code = OTHER_CODES.get(code, code)
+        return frozenset({code, *(x for x, same in OTHER_CODES.items() if same == code)})
 
     @cached_property
     def disambiguations(self) -> frozenset[str]:

@@ -154,12 +154,22 @@ def test_without_a_pipeline_entities_come_first_and_spans_that_are_not_shown_are
     doc = Doc(EN.vocab, words=WORDS)
     doc.ents = [Span(doc, 0, 1, "PER", kb_id="Q2")]
     doc.ents[0]._.types = {"/city": 1.0}
-    page = page_as_it_is([doc, of_group(0.5, True), of_group(0.5, True)], 0, "Test", "docs.spacy")
+    two = of_group(0.5, True)
+    two.spans["same"] = [Span(two, 0, 1, "PER", kb_id="Q3")]  # another link of the same words
+    page = page_as_it_is([doc, of_group(0.5, True), two], 0, "Test", "docs.spacy")
     statuses = {x.name: x.status for x in page.layers}
-    expected = "annotation, or predictions without scores; not shown: 2 spans of other groups"
-    assert statuses["types"] == statuses["links"] == expected
+    expected = "annotation, or predictions without scores; not shown: {} in other groups"
+    assert statuses["types"] == expected.format(2) and statuses["links"] == expected.format(3)
     text = read(render(page))
     assert "/city" in text and "Q2" in text and "/person" not in text
+
+
+def test_without_entities_the_group_that_most_documents_have_is_shown():
+    other = Doc(EN.vocab, words=WORDS)
+    other.spans["few"] = [Span(other, 2, 3, "PER", kb_id="Q9")]
+    page = page_as_it_is([other, of_group(0.5, True), of_group(0.5, True)], 0, "Test", "docs.spacy")
+    (links,) = (x for x in page.layers if x.name == "links")
+    assert links.status.endswith("of the spans group things; not shown: 1 in other groups")
 
 
 def test_text_has_only_predictions(nlp, tmp_path):

@@ -63,9 +63,11 @@ def test_a_language_that_the_user_gives_counts_more_than_the_name_of_the_export(
     "dbname,own,others",
     [
         ("simplewiki", ("simple",), ("en", "de")),
-        ("zh_yuewiki", ("zh-yue",), ("zh", "en")),
+        ("zh_yuewiki", ("zh-yue", "yue"), ("zh", "en", "cmn", "nan")),
         ("dewiktionary", ("de",), ("en",)),
         ("commonswiki", (), ("en", "de")),
+        ("test2wiki", (), ("en", "de")),
+        ("nowikimedia", (), ("no", "en")),
         ("be_x_oldwiki", ("be-x-old", "be-tarask"), ("be", "en")),
         ("nowiki", ("no", "nb"), ("nn", "en")),
     ],
@@ -79,6 +81,12 @@ def test_the_prefix_of_a_wiki_is_that_of_its_name_not_of_its_language(
     for code in others:
         assert resolve(f":{code}:dog", site).kind == "interwiki"
         assert resolve(f"{code}:dog", site).kind == "language"
+
+
+def test_a_wiki_that_is_no_wikipedia_has_the_code_of_its_language_alone() -> None:
+    site = Site(base="https://wiki.acme.no/A", language="nb", interwikis=frozenset({"no", "nb"}))
+    assert resolve("nb:dog", site) == ("article", "Dog")
+    assert resolve(":no:dog", site).kind == "interwiki"
 
 
 @pytest.mark.parametrize(
