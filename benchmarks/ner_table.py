@@ -58,12 +58,14 @@ def lines(data: str, rows: Rows, wanted: Sequence[str], samples: int) -> Iterato
 
 
 def gain(rows: Rows, row: str, samples: int) -> str:
-    """Of two-stage over another row, where both have as many seeds."""
-    if row == OURS or len(rows.get(row, ())) != len(rows.get(OURS, ())):
+    """Of two-stage over another row, of the seeds that both have."""
+    theirs, ours = ({run["seed"]: run for run in rows.get(x, ())} for x in (row, OURS))
+    both = sorted(theirs.keys() & ours.keys())
+    if row == OURS or not both:
         return "-"
     n_docs = rows[row][0]["n_docs"]
-    pair = (counts(rows[row], n_docs), counts(rows[OURS], n_docs))
-    return str(paired_bootstrap(*pair, samples))
+    one, other = (counts([runs[seed] for seed in both], n_docs) for runs in (theirs, ours))
+    return str(paired_bootstrap(one, other, samples))
 
 
 def overview(
