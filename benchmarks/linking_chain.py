@@ -30,7 +30,7 @@ from . import results, runtime
 from .datasets import default_folder
 from .differences import gain
 from .linking_data import LinkedDoc, LinkedSet
-from .linking_training import N_FOLDS, ambiguous, config_of, prepare, scored
+from .linking_training import N_FOLDS, ambiguous, config_of, prepare, scored, write_files
 from .markdown import markdown, spread
 
 KIND = "linking_chain"
@@ -99,9 +99,8 @@ def run(args: argparse.Namespace, named: results.Record) -> results.Record:
     here = argparse.Namespace(**vars(args))
     if row != BEFORE:
         here.encoder = str(pretrained(args, data, args.work / f"pretrained-{fold}", seed))
-        here.work = args.work / f"vectors-{args.steps}-{seed}"
-        here.work.mkdir(exist_ok=True)
-        data, folder = prepare(here, SET, fold)
+        folder = args.work / f"vectors-{args.steps}-{seed}" / folder.name
+        write_files(data, here.encoder, folder)
     here.set = [(f"components.luke_linker.model.{x}", json.dumps(y)) for x, y in ROWS[row].items()]
     config = config_of(here, "luke_linker", data.lang, folder, seed)
     nlp = init_nlp(config, use_gpu=args.gpu_id)

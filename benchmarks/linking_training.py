@@ -70,8 +70,14 @@ def prepare(args: argparse.Namespace, name: str, fold: int) -> tuple[LinkedSet, 
     """The fold of a set, and the folder with its knowledge base and training data."""
     data: LinkedSet = LINKED_SETS[name](args.data, args.work, fold, N_FOLDS)
     folder = args.work / f"{name}-{fold}"
+    write_files(data, args.encoder, folder)
+    return data, folder
+
+
+def write_files(data: LinkedSet, encoder: str, folder: Path) -> None:
+    """The knowledge base, with vectors of the encoder, and the training data."""
     if not (folder / "train.spacy").exists():
-        nlp = make_encoder(data.lang, args.encoder)
+        nlp = make_encoder(data.lang, encoder)
         build_kb(iter(data.entities), folder / "kb", data.lang, findings=Findings())
         kb = MappedKB.open(folder / "kb", nlp.vocab)
         make_vectors(nlp, kb)
@@ -79,7 +85,6 @@ def prepare(args: argparse.Namespace, name: str, fold: int) -> tuple[LinkedSet, 
         docs = [annotated(nlp, doc, links=True) for doc in data.train]
         store(folder / "dev.spacy", docs)
         store(folder / "train.spacy", docs)
-    return data, folder
 
 
 def annotated(nlp: Language, linked: LinkedDoc, links: bool) -> Doc:

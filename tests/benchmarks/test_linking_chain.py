@@ -1,5 +1,7 @@
+from benchmarks import linking_chain, linking_training, runtime
 from benchmarks.linking_chain import table, write_articles
-from benchmarks.linking_data import LinkedDoc
+from benchmarks.linking_data import LinkedDoc, LinkedSet
+from spacy_luke.kb.entity import Entity
 from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.linked_text import read_linked_text
 
@@ -33,3 +35,27 @@ def test_the_training_articles_are_linked_text(tmp_path):
     engine, articles = Engine(workers=1), tmp_path / "articles"
     manifest = read_linked_text([tmp_path / "texts.jsonl"], articles, engine, "it", False)
     assert manifest.counts["links"] == 1 and manifest.counts["article"] == 2
+
+
+def test_rows_before_and_after_pretraining_have_vectors_of_their_encoder(
+    bert_dir, tmp_path, monkeypatch
+):
+    paris = [Entity("Q1", "Paris", {"Paris": 3.0}), Entity("Q2", "Paris, Texas", {"Paris": 1.0})]
+    docs = [LinkedDoc("Paris è grande.", [(0, 5, "Q1")]), LinkedDoc("Paris no.", [(0, 5, "Q2")])]
+    read = []
+
+    def places(*args):
+        read.append(args)
+        return LinkedSet("it", paris, docs, docs)
+
+    monkeypatch.setitem(linking_training.LINKED_SETS, "italian", places)
+    monkeypatch.setattr(linking_chain, "pretrained", lambda *args: bert_dir)
+    args = linking_chain.parse(["--encoder", str(bert_dir), "--work", str(tmp_path)])
+    runtime.start(args.gpu_id, args.threads)
+    for row in ("titles, before", "titles"):
+        named = {"row": row, "seed": 0, "settings": {"fold": 0}}
+        found = linking_chain.run(args, named)
+        assert (found["prior"], found["docs"]) == ([True, False], [0, 1])
+    assert len(read) == 2  # once for a row
+    folders = {path.parent.relative_to(tmp_path) for path in tmp_path.rglob("train.spacy")}
+    assert sorted(map(str, folders)) == ["italian-0", "vectors-700-0/italian-0"]
