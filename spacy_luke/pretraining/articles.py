@@ -67,6 +67,9 @@ def read_dump(
         for hidden in hidden_folders(stage):
             remove_folder(hidden)
     manifest = read_manifest(folder, STAGE)
+    unused = [name for name in markup.templates if not manifest.counts.get(_with_template(name))]
+    if unused:
+        LOGGER.warning("--templates: no article has text of %s.", ", ".join(unused))
     if not any(part.site.is_wikimedia for part in parts):  # their prefixes are known
         tell_unknown_prefixes(manifest, {x for part in parts for x in part.site.prefixes})
     return manifest
@@ -183,8 +186,13 @@ def _counts(parsed: Parsed, page: Page) -> Mapping[str, int]:
         "categories": len(parsed.categories),
         "characters": len(parsed.text),
         "characters of markup": len(page.text),
+        **{_with_template(name): 1 for name in parsed.own},
         **{f"dropped: {reason}": n for reason, n in parsed.dropped.items()},
     }
+
+
+def _with_template(name: str) -> str:
+    return f"article with text of template {name}"
 
 
 def _row(page_id: int, title: str, parsed: Parsed) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """What a user says about a dump, in terms of its wiki."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ..errors import ConfigError
@@ -34,9 +34,14 @@ def site_of(site: Site, language: str, settings: DumpSettings) -> Site:
         content=frozenset(content),
         interwikis=frozenset(prefixes),
         not_disambiguations=frozenset(
-            template_key(name, site.template_prefixes) for name in settings.not_disambiguations
+            _template(name, site.template_prefixes) for name in settings.not_disambiguations
         ),
     )
+
+
+def _template(name: str, prefixes: Collection[str]) -> str:
+    """The key of a template as a user names it, maybe as in a link: ``:Template:Note``."""
+    return template_key(name.strip().removeprefix(":"), prefixes)
 
 
 def markup_settings(settings: DumpSettings, sites: Iterable[Site]) -> MarkupSettings:
@@ -45,7 +50,7 @@ def markup_settings(settings: DumpSettings, sites: Iterable[Site]) -> MarkupSett
     found = {}
     for text in settings.templates:
         name, _, key = text.partition("=")
-        template = template_key(name, prefixes)
+        template = _template(name, prefixes)
         if not template:
             raise ConfigError(f"--templates {text}: use NAME or NAME=ARGUMENT.")
         found[template] = key.strip() or "1"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import spacy
 from typer.testing import CliRunner
 
 from spacy_luke.cli import app
@@ -120,10 +121,17 @@ def test_own_templates_may_have_the_name_of_their_namespace(tmp_path):
     german = {**NAMESPACES, 10: "Vorlage"}
     one, *others = (
         read(tmp_path / name, "--templates", f"{prefix}Note", namespaces=german)
-        for name, prefix in (("a", ""), ("b", "Template:"), ("c", "Vorlage:"))
+        for name, prefix in (("a", ""), ("b", "Template:"), ("c", "Vorlage:"), ("e", ":Vorlage:"))
     )
     assert all(x.counts == one.counts for x in others)
     assert one.counts != read(tmp_path / "d", namespaces=german).counts
+
+
+def test_a_template_that_no_article_has_is_told(tmp_path, caplog):
+    spacy.util.logger.propagate = True
+    manifest = read(tmp_path / "a", "--templates", "Note,Nota=2,Person")
+    assert manifest.counts["article with text of template note"] == 1
+    assert "--templates: no article has text of nota, person." in caplog.text
 
 
 def test_text_of_own_templates_and_of_tables(tmp_path):

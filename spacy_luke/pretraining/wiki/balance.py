@@ -52,11 +52,13 @@ class Blocks:
 
     dropped: counts by kind. templates: the markup of those that start a line, for example of
     infoboxes; not of templates in other templates or in tables. left_out: the outermost templates.
+    own: those that the user has named whose text is kept.
     """
 
     dropped: Counter[str] = field(default_factory=Counter)
     templates: list[str] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    own: set[str] = field(default_factory=set)
 
 
 def without_blocks(text: str, found: Blocks, rules: Rules, keep_tables: bool = False) -> str:

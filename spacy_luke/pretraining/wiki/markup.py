@@ -60,6 +60,7 @@ class Parsed:
     facts: the fields of templates, in text order; see ``facts``.
     categories: names, in text order, each once. Those that templates add are unknown.
     left_out: the outermost templates whose text was left out.
+    own: the templates that the user has named whose text is in the page's.
     dropped: counts by kind. ``link to KIND``: not an entity; its text is kept, except for files,
         categories and languages. ``link in KIND``: within something that was left out.
     """
@@ -69,6 +70,7 @@ class Parsed:
     facts: list[Fact] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    own: set[str] = field(default_factory=set)
     dropped: Counter[str] = field(default_factory=Counter)
 
 
@@ -112,7 +114,7 @@ def parse(
         for name, value in call.fields.items()
     ]
     categories = list(dict.fromkeys(categories))
-    return Parsed(plain_text, links, facts, categories, found.left_out, +dropped)
+    return Parsed(plain_text, links, facts, categories, found.left_out, found.own, +dropped)
 
 
 class _Context(NamedTuple):
@@ -141,7 +143,7 @@ def _plain(
         text = table_text(text)
     if "__" in text:
         text = _SWITCH.sub(_without_switch, text)
-    writer = _Writer(context, found.dropped)
+    writer = _Writer(context, found)
     paragraphs = _Paragraphs()
     for line in text.split("\n"):
         _read_line(line, writer, paragraphs, found.dropped)
@@ -269,9 +271,9 @@ class _Frame:
 class _Writer:
     """Converts a line of markup to text: a loop over tokens, with a stack of open brackets."""
 
-    def __init__(self, context: _Context, dropped: Counter[str]) -> None:
+    def __init__(self, context: _Context, found: Blocks) -> None:
         self.site, self.page, self.rules, _ = context
-        self.dropped = dropped
+        self.dropped, self.own = found.dropped, found.own
         self.tokenizer: Any = Tokenizer()
         self.frames: list[_Frame] = []
         self.targets: dict[str, tuple[str, str]] = {}
@@ -400,6 +402,8 @@ class _Writer:
         if not shown:
             self.dropped["template"] += 1
             outer.add(HOLE)
+        elif (key := self.rules.own_key(name)) is not None:
+            self.own.add(key)
         for part in shown:
             if part.startswith(ARGUMENT):
                 text, links = frame.given[part[1:]]

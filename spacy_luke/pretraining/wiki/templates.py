@@ -331,6 +331,11 @@ class Rules:
         self._table = _table(language or "en")
         self._is_french = language.startswith("fr")
 
+    def own_key(self, name: str) -> str | None:
+        """The key of a template that the user has named."""
+        key = template_key(name, self._prefixes)
+        return key if key in self._own else None
+
     def rule_of(self, name: str) -> Rule | None:
         """The rule of a template; None for templates that are left out.
 
