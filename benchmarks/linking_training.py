@@ -204,22 +204,26 @@ def scored(nlp: Language, tested: Sequence[TestedDoc]) -> results.Record:
     }
 
 
-def set_name(record: results.Record, by_fold: bool) -> str:
-    """The data, what was set (but for the length of the training) and, if asked for, the fold."""
-    shown = [f"fold {record['settings']['fold']}"] if by_fold else []
-    shown += [
+def set_of(record: results.Record) -> list[str]:
+    """What was set, but for the length of the training."""
+    return [
         f"{name.removeprefix('components.luke_linker.')} {text}"
         for name, text in record["settings"]["set"]
         if not name.startswith("initialize.after_init.")
     ]
-    return ", ".join([record["data"], *shown])
+
+
+def set_name(record: results.Record, by_fold: bool) -> str:
+    """The data, what was set and, if asked for, the fold."""
+    fold = [f"fold {record['settings']['fold']}"] if by_fold else []
+    return ", ".join([record["data"], *fold, *set_of(record)])
 
 
 def table(records: Sequence[results.Record], by_fold: bool = False) -> str:
     """Accuracy over all folds: mean and standard deviation of seeds, or the mean alone if some
     seeds were not run on all of them; and the mean difference to luke_linker, with an interval over
-    documents. Runs with other settings (``--set``) are another set, and so is each fold if
-    ``by_fold``."""
+    documents. Runs with other settings (``--set``) are another set, whose last row is the
+    config's, and so is each fold if ``by_fold``."""
     lines = []
     names = [set_name(x, by_fold) for x in records]
     for name in dict.fromkeys(names):
@@ -235,6 +239,15 @@ def table(records: Sequence[results.Record], by_fold: bool = False) -> str:
                 if when in record:
                     columns.setdefault(shown, {})[key] = np.asarray(record[when])
         ours = columns.get("luke_linker, trained", {})
+        shipped = {
+            key: np.asarray(record["right"])
+            for record in records
+            if record["row"] == "luke_linker" and not set_of(record)
+            if record["data"] == of_set[0]["data"] and set_of(of_set[0])
+            if (key := (record["settings"]["fold"], record["seed"])) in ours
+        }
+        if shipped:
+            columns["luke_linker, trained by the config"] = shipped
         for row, runs in columns.items():
             both = sorted(set(runs) & set(ours))
             better = "-"

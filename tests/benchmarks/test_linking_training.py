@@ -57,6 +57,21 @@ def test_other_settings_and_if_asked_for_folds_have_their_own_rows():
     assert list(dict.fromkeys(by_fold)) == ["places, fold 0", "places, fold 1, model.rate 2"]
 
 
+def test_other_settings_are_compared_with_the_config():
+    records = [
+        record("luke_linker", 0, 0, [1, 0, 0, 0]),
+        record("luke_linker", 1, 0, [0, 0, 0, 0]),
+        record("luke_linker", 0, 0, [1, 1, 1, 0]),
+    ]
+    settings = records[2]["settings"]
+    records[2]["settings"] = {**settings, "set": [["components.luke_linker.age", "2"]]}
+    lines = [[x.strip() for x in line.split("|")[1:-1]] for line in table(records).split("\n")]
+    row = "luke_linker, trained by the config"
+    ((of_set, folds, _, _, _, accuracy, better),) = [x for x in lines if x[3] == row]
+    assert (of_set, folds, accuracy) == ("places, age 2", "1", "25.0")
+    assert better.startswith("+50.0 [")
+
+
 @pytest.fixture
 def places(bert_dir, tmp_path):
     """A set in which one name has two meanings, its pipeline, and its folder."""
