@@ -32,8 +32,7 @@ from ..validation import Count, check_settings
 from . import encoder_run
 from .encoder import module_of
 from .encoder_module import Encoder
-from .encoder_run import EncoderRun, pieces_of
-from .given_spans import in_parts
+from .encoder_run import EncoderRun, in_parts, pieces_of
 from .listener import encoder_node
 from .shim import LearnRates
 from .task_head import Head, HeadKind

@@ -1,12 +1,13 @@
 """``spacy-luke.CandidateScorer.v1``: scores the entities of a knowledge base that a mention may
 mean, and that it means none of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model
 from torch import nn
@@ -29,6 +30,7 @@ from .mention_words import piece_means, sentence_table
 from .shim import LearnRates
 from .task_head import Head, HeadKind
 from .task_layer import Scorer, encoder_of, head_of, scorer_of, task_layer
+from .text_vectors import learned_vectors
 
 FEATURES = ("prior", "likeness", "type")
 """Of a candidate, computed without the text: the logarithm of its prior, that of the likeness of
@@ -41,11 +43,12 @@ CANDIDATES, ROWS = "candidates", "rows"
 class CandidateQuery(EntityQuery):
     """Mentions with their candidates.
 
-    entities: (n_spans, K) rows of ``vectors``; -1 where a mention has fewer than K candidates.
+    entities: (n_spans, K) rows of ``vectors`` or ``texts``; -1 where a mention has fewer than K
+    candidates, and in training where a mention teaches nothing.
     features: (n_spans, K, len(FEATURES)). prior_known: (n_spans, K) whether the prior tells how
     often the mention's text means the entity. vectors: (m, H) of length 1. described: (m,) whether
     an entity has a description. known_rows: (m,) of the same entities in the encoder's table, or
-    -1.
+    -1. texts: of the same entities, given instead of ``vectors`` if these are to be learned.
     nil_bias: what will be subtracted from the logit of "none of the candidates".
     """
 
@@ -56,6 +59,7 @@ class CandidateQuery(EntityQuery):
     described: Array
     known_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64), kw_only=True)
     nil_bias: float = field(default=0.0, kw_only=True)
+    texts: Sequence[Doc] | None = field(default=None, kw_only=True)
 
 
 def _parts(
@@ -170,6 +174,10 @@ class _Candidates:
         self.run, self.head, self.query, self.rows = run, head, query, rows
         self.table = entity_rows(run, query.known_rows) if "row_size" in head.config else None
         if not _scores_rows_only(head):
+            if query.texts is None:
+                self.vectors = run.values(query.vectors)
+            else:
+                self.vectors = learned_vectors(run, query.texts)
             sentences = sentence_table(query.docs, placed.spans[rows], placed.of_doc[rows])
             of_sentences = span_pieces(placed.pieces, sentences, placed.of_doc[rows])
             self.words = piece_means(run, pieces, placed.starts[rows], placed.ends[rows])
@@ -189,7 +197,7 @@ class _Candidates:
         )
         return self.head.part(CANDIDATES, CandidateHead)(
             states,
-            run.values(query.vectors),
+            self.vectors,
             run.values(query.described),
             entities,
             run.values(query.features[rows]),

@@ -30,8 +30,8 @@ from ..validation import Count, check_settings
 from ..vocab.pieces import PieceTokenizer
 from . import encoder_run
 from .encoder import module_of
-from .encoder_run import EncoderRun, pieces_of
-from .given_spans import ClassScores, GivenSpans, in_parts
+from .encoder_run import EncoderRun, in_parts, pieces_of
+from .given_spans import ClassScores, GivenSpans
 from .listener import encoder_node
 from .shim import LearnRates
 from .task_head import Head, HeadKind

@@ -180,10 +180,28 @@ def _initialize(model: Model, X: Any = None, Y: Any = None) -> None:
     set_encoder(model, read_checkpoint(directory, settings.entity_aware, settings.name))
 
 
+def check_embeddings(node: Model) -> None:
+    """Raise ConfigError if an encoder has other embeddings than the node's settings name, because
+    these were overridden at loading: it would be used without what it has learned."""
+    settings, module = node.attrs["settings"], shim_of(node).module
+    if module is None:
+        return
+    assert isinstance(module, Encoder)
+    config = module.network.config
+    for name in ("word_shapes", "entity_labels"):
+        now, learned = getattr(settings, name), getattr(config, name)
+        if now != learned:
+            raise ConfigError(
+                f"LukeEncoder.{name} is {now!r}, and the encoder was initialised with {learned!r}: "
+                "this setting cannot be changed after nlp.initialize()."
+            )
+
+
 def _apply_settings(model: Model, module: Encoder) -> None:
     """Apply the settings to a module that was just read or loaded."""
     settings: EncoderSettings = model.attrs["settings"]
     network = module.network
+    check_embeddings(model)
     module.window = settings.window_of(network)
     network.gradient_checkpointing = settings.gradient_checkpointing
     network.attention_dropout = settings.attention_dropout

@@ -1,13 +1,15 @@
 """The use of an encoder by a task: placing spans, and encoding one batch of documents."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model
+from torch.utils.checkpoint import checkpoint
 
 from ..errors import TrainingError
 from ..inputs.alignment import MAX_TOKEN_PIECES, Pieces, align
@@ -75,6 +77,15 @@ def pieces_of(node: Model, docs: Sequence[Doc], spans: Sequence[Array]) -> Piece
 def window(node: Model) -> int:
     """The size of a window in pieces, without the two special pieces."""
     return module_of(encoder_node(node)).window[0]
+
+
+def learns(node: Model) -> bool:
+    """Whether an update that begins now may change an encoder (or a listener's encoder): it is not
+    frozen, and the upstream of a listener has an open batch."""
+    if is_listener(node) and node.attrs["link"].batch is None:
+        return False
+    network = module_of(encoder_node(node)).network
+    return any(parameter.requires_grad for parameter in network.parameters())
 
 
 def _warn_of_cut(encoder: Encoder, pieces: Pieces) -> None:
@@ -176,7 +187,7 @@ class EncoderRun:
     @property
     def max_rows(self) -> int | None:
         """Most pieces plus entities of a network call. Training has no limit (None), because the
-        whole graph is kept in memory in any case."""
+        whole graph is kept in memory; but see :func:`in_parts`."""
         return None if self.is_train else MAX_ROWS
 
     def encode(self, inputs: LukeInputs, attention: AttentionPattern) -> LukeStates:
@@ -222,6 +233,26 @@ class EncoderRun:
 
     def zeros(self, *shape: int) -> torch.Tensor:
         return torch.zeros(*shape, dtype=torch.float32, device=self.device)
+
+
+def in_parts(
+    run: EncoderRun,
+    score: Callable[[int, int], torch.Tensor],
+    parts: Sequence[tuple[int, int]],
+) -> torch.Tensor:
+    """What ``score`` computes of rows [low, high), one part after the other, to limit memory. In
+    training with several parts their inner states are not kept, but computed again in the backward
+    pass."""
+    # Not used for scores: the checkpoint saves the random state (for dropout) of its device.
+    on_device = run.zeros(0)
+
+    def score_part(low: int, high: int, _: torch.Tensor) -> torch.Tensor:
+        return score(low, high)
+
+    if run.is_train and len(parts) > 1:
+        scorers = [partial(score_part, low, high) for low, high in parts]
+        return torch.cat([checkpoint(x, on_device, use_reentrant=False) for x in scorers])
+    return torch.cat([score(low, high) for low, high in parts])
 
 
 def check_gradients(modules: Sequence[torch.nn.Module]) -> None:

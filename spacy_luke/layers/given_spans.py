@@ -8,14 +8,12 @@ vocabulary has it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model
-from torch.utils.checkpoint import checkpoint
 
 from ..inputs.marked import Marked, Markers, View, context_windows, marker_ids, pack_marked
 from ..inputs.placed_spans import PlacedSpans, bounded
@@ -24,7 +22,7 @@ from ..model.packing import Array, Entities, LukeInputs
 from ..report import LOGGER
 from ..validation import Count, check_settings
 from . import encoder_run
-from .encoder_run import EncoderRun, place
+from .encoder_run import EncoderRun, in_parts, place
 from .task_layer import Query, Scorer
 
 Mode = Literal["probe", "markers"]
@@ -193,7 +191,7 @@ class MarkedSpans:
         """Classify rows that fit. Returns (n, C).
 
         classify: (k, m, H) entity states -> (k, C). max_mention_pieces: the number of a span's
-        first pieces, markers included, that its positions use. See also :func:`in_parts`.
+        first pieces, markers included, that its positions use. See also :func:`.in_parts`.
         """
         pieces, docs, tokenizer = self.placed.pieces, self.placed.docs, self.placed.tokenizer
         starts, ends, kinds = self.placed.starts[rows], self.placed.ends[rows], self.kinds[rows]
@@ -234,22 +232,3 @@ class MarkedSpans:
             label_ids.ravel(),
         )
         return run.encode(LukeInputs(marked.words, entities), "full").entities.reshape(n, m, -1)
-
-
-def in_parts(
-    run: EncoderRun,
-    score: Callable[[int, int], torch.Tensor],
-    parts: Sequence[tuple[int, int]],
-) -> torch.Tensor:
-    """The scores of rows [low, high), one part after the other, to limit memory. In training with
-    several parts their inner states are not kept, but computed again in the backward pass."""
-    # Not used for scores: the checkpoint saves the random state (for dropout) of its device.
-    on_device = run.zeros(0)
-
-    def score_part(low: int, high: int, _: torch.Tensor) -> torch.Tensor:
-        return score(low, high)
-
-    if run.is_train and len(parts) > 1:
-        scorers = [partial(score_part, low, high) for low, high in parts]
-        return torch.cat([checkpoint(x, on_device, use_reentrant=False) for x in scorers])
-    return torch.cat([score(low, high) for low, high in parts])

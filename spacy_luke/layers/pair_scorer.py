@@ -22,8 +22,8 @@ from ..inputs.placed_spans import PlacedSpans
 from ..model.heads import LinearHead, PairHead
 from ..model.packing import Array
 from .encoder_module import Encoder
-from .encoder_run import EncoderRun
-from .given_spans import ClassScores, GivenScorer, GivenSpans, in_parts, span_states
+from .encoder_run import EncoderRun, in_parts
+from .given_spans import ClassScores, GivenScorer, GivenSpans, span_states
 from .shim import LearnRates
 from .task_head import Head, HeadKind
 from .task_layer import task_layer

@@ -1,7 +1,7 @@
 """Thinc shims of torch modules: optimizer steps, learning rates, serialisation."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -129,15 +129,16 @@ class LukeShim(PyTorchShim):
             self.id = Shim.global_id
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Take an optimizer step on all parameters with gradients, and remove these."""
+        """Take an optimizer step on all parameters with gradients, and remove these. Without any,
+        as in a frozen module, nothing changes, and what was computed by the weights stays valid."""
         if self._model is None:
             return
-        with self._changing():
-            self._step(optimizer)
-
-    def _step(self, optimizer: Optimizer) -> None:
-        assert self._model is not None
         changes = list(self._changes(optimizer))
+        if changes:
+            with self._changing():
+                self._step(optimizer, changes)
+
+    def _step(self, optimizer: Optimizer, changes: Sequence[Change]) -> None:
         if applies(optimizer, changes):
             step(optimizer, changes)
         else:

@@ -18,6 +18,8 @@ from .token_vectors import encode_pieces
 _ENTITIES = "entity_embeddings."
 _MAX_WORDS = 4096
 """Words of documents that are encoded together."""
+_MOST_KEPT = 4096
+"""Rows of texts that are learned, whose inner states are kept for the backward pass."""
 
 
 def text_vectors(encoder: Model, docs: Sequence[Doc]) -> Array:
@@ -32,15 +34,26 @@ def text_vectors(encoder: Model, docs: Sequence[Doc]) -> Array:
     for rows in _batches(docs):
         batch = [docs[i] for i in rows]
         with EncoderRun(encoder, batch, is_train=False) as run:
-            pieces, states = encode_pieces(run)
-            offsets = torch.from_numpy(np.asarray(pieces.piece_offsets)).to(states.device)
-            of_doc = torch.repeat_interleave(
-                torch.arange(len(batch), device=states.device), offsets.diff()
-            )
-            sums = states.new_zeros((len(batch), width)).index_add(0, of_doc, states)
-            unit = torch.nn.functional.normalize(sums.float(), dim=-1)
-            vectors[rows] = unit.cpu().numpy()
+            vectors[rows] = _vectors(run, batch).cpu().numpy()
     return vectors
+
+
+def learned_vectors(run: EncoderRun, docs: Sequence[Doc]) -> torch.Tensor:
+    """(n_docs, hidden) as :func:`text_vectors`, computed in a run of other documents: gradients
+    flow through them."""
+    order = sorted(range(len(docs)), key=lambda i: len(docs[i]))
+    vectors = _vectors(run, [docs[i] for i in order], _MOST_KEPT)
+    return vectors.index_select(0, run.index(np.argsort(order)))
+
+
+def _vectors(run: EncoderRun, docs: Sequence[Doc], max_rows: int | None = None) -> torch.Tensor:
+    """The means of all pieces, of length 1. max_rows: of :func:`.encode_pieces`."""
+    pieces, states = encode_pieces(run, docs, max_rows)
+    lengths = run.index(np.diff(pieces.piece_offsets))
+    numbers = run.index(np.arange(len(docs)))
+    of_doc = torch.repeat_interleave(numbers, lengths, output_size=len(states))
+    sums = states.new_zeros((len(docs), states.shape[1])).index_add(0, of_doc, states)
+    return torch.nn.functional.normalize(sums.float(), dim=-1)
 
 
 def _batches(docs: Sequence[Doc]) -> Iterator[list[int]]:

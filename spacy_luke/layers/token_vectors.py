@@ -11,22 +11,32 @@ from thinc.util import torch2xp
 
 from ..inputs.alignment import Pieces, ranges
 from ..model.packing import Array
-from .encoder_run import EncoderRun, place
+from .encoder_run import EncoderRun, in_parts, place
 from .listener import encoder_node
 
 _NO_SPANS: Array = np.zeros((0, 2), dtype=np.int64)
 _NO_DOCS: Array = np.zeros(0, dtype=np.int64)
 
 
-def encode_pieces(run: EncoderRun) -> tuple[Pieces, torch.Tensor]:
-    """The pieces of the run's documents, and their states (n_pieces, hidden), each from the window
-    that the piece belongs to; without special pieces."""
-    placed = place(run.node, run.docs, _NO_SPANS, _NO_DOCS)
-    parts = [run.zeros(0, run.encoder.hidden_size)]
-    for batch in placed.batches(run.max_rows):
+def encode_pieces(
+    run: EncoderRun, docs: Sequence[Doc], max_rows: int | None = None
+) -> tuple[Pieces, torch.Tensor]:
+    """The pieces of documents, and their states (n_pieces, hidden), each from the window that the
+    piece belongs to; without special pieces.
+
+    max_rows: most rows (:meth:`.PlacedSpans.batches`) of a network call; by default those of the
+        run. See :func:`.in_parts` for several calls in training."""
+    placed = place(run.node, docs, _NO_SPANS, _NO_DOCS)
+    batches = list(placed.batches(max_rows or run.max_rows))
+    if not batches:
+        return placed.pieces, run.zeros(0, run.encoder.hidden_size)
+
+    def encode(low: int, high: int) -> torch.Tensor:
+        batch = batches[low]
         states = run.encode_words(batch).states
-        parts.append(states.index_select(0, run.index(placed.own_rows(batch))))
-    return placed.pieces, torch.cat(parts)
+        return states.index_select(0, run.index(placed.own_rows(batch)))
+
+    return placed.pieces, in_parts(run, encode, [(i, i + 1) for i in range(len(batches))])
 
 
 def encoder_pooling(node: Model) -> str:
@@ -58,7 +68,7 @@ def forward(
 ) -> tuple[list[Any], Callable[[list[Any]], list]]:
     """Token vectors of each document, (n_tokens, hidden); zeros for a token without pieces."""
     with EncoderRun(model, docs, is_train) as run:
-        pieces, states = encode_pieces(run)
+        pieces, states = encode_pieces(run, docs)
         vectors = pool(states, pieces, encoder_pooling(model))
     bounds = pieces.token_offsets.tolist()
 

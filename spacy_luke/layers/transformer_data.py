@@ -35,7 +35,7 @@ class WordStates:
     def __init__(self, encoder: Model, docs: Sequence[Doc], is_train: bool):
         self._run = EncoderRun(encoder, docs, is_train)
         with self._run as run:
-            self._pieces, self._states = encode_pieces(run)
+            self._pieces, self._states = encode_pieces(run, docs)
         self._gradient: torch.Tensor | None = None
         states = torch2xp(self._states.detach())
         # The stock layer returns no gradient for an empty document.

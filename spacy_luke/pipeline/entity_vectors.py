@@ -18,6 +18,7 @@ from ..kb.knowledge_base import MappedKB
 from ..kb.nearest import NearestSettings, nearest_candidates
 from ..kb.tables import Tables
 from ..layers.encoder import ENCODER, module_of
+from ..layers.encoder_run import learns
 from ..layers.listener import encoder_node, is_listener
 from ..layers.text_vectors import encoder_hash, text_vectors
 from ..layers.word_passes import weights_state
@@ -151,7 +152,7 @@ def encode_entities(
     encoder: Model, make_doc: MakeDoc, tables: Tables, rows: Array, text: Text
 ) -> Array:
     """(n, width) float32 vectors of the entities in some rows."""
-    return text_vectors(encoder, [make_doc(_text(tables, row, text)) for row in rows.tolist()])
+    return text_vectors(encoder, _texts(make_doc, tables, rows.tolist(), text))
 
 
 def _width(encoder: Model) -> int:
@@ -160,6 +161,10 @@ def _width(encoder: Model) -> int:
 
 def _blocks(rows: Array) -> Iterator[Array]:
     return (rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK))
+
+
+def _texts(make_doc: MakeDoc, tables: Tables, rows: Sequence[int], text: Text) -> list[Doc]:
+    return [make_doc(_text(tables, row, text)) for row in rows]
 
 
 def _text(tables: Tables, row: int, text: Text) -> str:
@@ -183,8 +188,9 @@ class _Cache:
 
 
 class VectorSettings(Protocol):
-    """entity_text: see :data:`Text`. max_vector_age: in training, where weights change with every
-    step, vectors are used for this number of updates, or until the component predicts."""
+    """entity_text: see :data:`Text`. max_vector_age: if the encoder is trained, its weights change
+    with every step. With 0, each update makes the vectors that it needs, and learns them; else they
+    are used for this number of updates, or until the component predicts."""
 
     entity_text: Text
     max_vector_age: int
@@ -209,6 +215,14 @@ class EntityVectors:
     def text(self) -> Text:
         return self.settings.entity_text
 
+    def are_learned(self, encoder: Model) -> bool:
+        """Whether the update that begins now makes the vectors itself, and learns them, too."""
+        return not self.settings.max_vector_age and learns(encoder)
+
+    def texts(self, kb: MappedKB, rows: Sequence[int]) -> list[Doc]:
+        """What stands for the entities in some rows."""
+        return _texts(self.make_doc, kb.tables, rows, self.text)
+
     def of(self, kb: MappedKB, encoder: Model, rows: Sequence[int], learning: bool) -> Array:
         """(n, width) float32 vectors of the entities in some rows.
 
@@ -221,7 +235,7 @@ class EntityVectors:
         old: dict[int, Array] = {}
         if not is_same or (cache.weights != weights and not may_be_old):
             current = self._are_current(kb, encoder)
-            old = cache.vectors if is_same and learning else {}
+            old = cache.vectors if is_same and learning and self.settings.max_vector_age else {}
             cache = self._cache = _Cache(kb.tables, self.text, weights, current, {})
         cache.n_used += learning
         stored, made = kb.tables.vectors if cache.current else None, cache.vectors
@@ -253,8 +267,9 @@ class EntityVectors:
                 "The encoder is trained so fast that vectors of entities have changed (mean cosine "
                 "%.2f) since they were made, at most max_vector_age (%d) updates before. What is "
                 "learned from old vectors does not fit the new ones, with which entities are "
-                "linked. Freeze the encoder (learn_rate_factor = 0), or lower its learning rate or "
-                "max_vector_age. This warning is logged once per encoder.",
+                "linked. Learn them, too (max_vector_age = 0), freeze the encoder "
+                "(learn_rate_factor = 0), or lower its learning rate. This warning is logged once "
+                "per encoder.",
                 cosine,
                 self.settings.max_vector_age,
             )

@@ -26,24 +26,31 @@ class LinkQuery(CandidateQuery):
 
 
 def with_entities(
-    query: LinkQuery, model: Model, vectors: EntityVectors, learning: bool
+    query: LinkQuery, model: Model, vectors: EntityVectors, teaches: Array | None = None
 ) -> LinkQuery:
-    """The query with vectors of its candidates, and their rows in the encoder's table, as far as
-    the model uses them.
+    """The query with vectors of its candidates (or in an update that learns these, their texts),
+    and their rows in the encoder's table, as far as the model uses them.
 
-    learning: whether this is an update.
+    teaches: (n_spans,) in an update, whether it learns from a mention. The candidates of others are
+        left out.
     """
-    exists, kb = query.rows >= 0, query.kb
+    learning, exists, kb = teaches is not None, query.rows >= 0, query.kb
+    if teaches is not None:
+        exists &= teaches[:, None]
     unique, inverse = np.unique(query.rows[exists], return_inverse=True)
     entities = np.full(query.rows.shape, -1, dtype=np.int64)
     entities[exists] = inverse
-    rows = unique.tolist()
+    # One at least, if there are any: tables without rows cannot be indexed.
+    rows = (unique if len(unique) else query.rows[query.rows >= 0][:1]).tolist()
     with_text = vectors.text == "description"
     described = [with_text and bool(kb.tables.descriptions[row]) for row in rows]
     query = replace(query, entities=entities, described=np.asarray(described, dtype=bool))
     if not only_rows(model):
-        made = vectors.of(kb, encoder_below(model), rows, learning)
-        query = replace(query, vectors=made)
+        encoder = encoder_below(model)
+        if learning and vectors.are_learned(encoder):
+            query = replace(query, texts=vectors.texts(kb, rows))
+        else:
+            query = replace(query, vectors=vectors.of(kb, encoder, rows, learning))
     if uses_rows(model):
         known = kb_rows(kb, encoder_of(model).entities, rows, kb.vocab.lang)
         query = replace(query, known_rows=known)

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import srsly
+from pydantic import Field
 from spacy.kb import KnowledgeBase
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -71,7 +72,7 @@ incl_prior = true
 type_bias = null
 leave_one_out = null
 entity_text = "description"
-max_vector_age = 20
+max_vector_age = 0
 threshold = 0.0
 nil_bias = 0.0
 overwrite = true
@@ -133,8 +134,9 @@ def make_luke_linker(
     leave_one_out: whether in training a mention is left out of the counts that make its prior. If
         it is null, ``initialize`` sets it: true if the counts contain the training data's links.
     entity_text: what stands for an entity: its ``name``, or its name and ``description``.
-    max_vector_age: in training, where the encoder changes with every update, vectors of entities
-        are used for this number of updates. They are never old in predictions.
+    max_vector_age: if the encoder is trained, it changes with every update. With 0, an update makes
+        the vectors of its candidates, and learns them, too; with a number, they are used for so
+        many updates, which is cheaper and teaches less. They are never old in predictions.
     threshold: least score of a link; below it a mention gets "NIL".
     nil_bias: subtracted from the logit of "NIL"; ``spacy luke tune`` chooses it.
     overwrite: replace existing links; if false, a mention that has one keeps it.
@@ -191,7 +193,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     type_bias: TypeBias | None = setting()
     leave_one_out: bool | None = setting()
     entity_text: Text = setting()
-    max_vector_age: Count = setting()
+    max_vector_age: Annotated[int, Field(ge=0)] = setting()
     nil_bias: float = setting()
     overwrite: bool = setting()
     candidates_batch_size: Count = setting()
@@ -258,12 +260,12 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     def _query(self, docs: Sequence[Doc]) -> LinkQuery:
         query = self._mentions(docs, learning=False)
-        return with_entities(query, self.model, self._vectors, learning=False)
+        return with_entities(query, self.model, self._vectors)
 
     def _query_to_learn(self, docs: Sequence[Doc]) -> LinkQuery:
-        """Vectors of earlier weights may be used: they are not made again in every step."""
-        query = self._mentions(docs, learning=True)
-        return with_entities(query, self.model, self._vectors, learning=True)
+        """What the encoder says of entities follows in ``_before_update``, for the mentions that
+        teach something."""
+        return self._mentions(docs, learning=True)
 
     def _mentions(self, docs: Sequence[Doc], learning: bool) -> LinkQuery:
         """The mentions and their candidates, without what the encoder says of these."""
@@ -360,9 +362,9 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     def _before_update(self, query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
         query, targets = super()._before_update(query, targets)
-        if not self.leave_one_out or only_rows(self.model):  # scores without a prior
-            return query, targets
-        return leave_out(query, targets)
+        if self.leave_one_out and not only_rows(self.model):  # these are scores without a prior
+            query, targets = leave_out(query, targets)
+        return with_entities(query, self.model, self._vectors, teaches=targets[1]), targets
 
     def initialize(  # type: ignore[override]  # spaCy passes each component its own settings
         self,

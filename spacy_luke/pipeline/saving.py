@@ -13,7 +13,7 @@ from thinc.api import Config, Model
 
 from ..errors import ConfigError
 from ..files import remove_folder, whole_file
-from ..layers.encoder import ENCODER, module_of, shim_of
+from ..layers.encoder import ENCODER, check_embeddings, module_of, shim_of
 from ..layers.encoder_files import FOLDER, apart
 from ..layers.listener import UpstreamLink, is_listener
 from ..report import LOGGER
@@ -65,8 +65,20 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
         overridden = overridden_settings(path, self.cfg)
         with apart(path / FOLDER):
             super().from_disk(path, exclude=exclude)
+        self._check_encoders()
         self.cfg.update(overridden)
         return self
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "SavesEncoderApart":
+        super().from_bytes(data, exclude=exclude)
+        self._check_encoders()
+        return self
+
+    def _check_encoders(self) -> None:
+        """Raise ConfigError if an encoder has other embeddings than its settings say now."""
+        for node in self.model.walk():
+            if node.name == ENCODER:
+                check_embeddings(node)
 
 
 def check_upstream(path: Path, link: UpstreamLink) -> None:

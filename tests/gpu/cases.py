@@ -187,6 +187,8 @@ def config(name: str, encoder: str, folder: Path) -> None:
         "training.logger.progress_bar": False,
         f"{ENCODERS[name]}.mixed_precision": True,
     }
+    if name == "linker":  # else its encoder is frozen
+        overrides[f"{ENCODERS[name]}.learn_rate_factor"] = 1.0
     configs_folder = Path(__file__).parents[2] / "configs"
     train(configs_folder / f"{name}.cfg", folder, use_gpu=0, overrides=overrides)
     with use_ops("numpy"):

@@ -57,7 +57,7 @@ def test_an_untrained_score_is_the_sum_of_log_prior_and_cosines(nlp, bert_dir, t
     texts = ["Tokyo: the capital of Japan", "Tokyo (band): a band that sang songs"]
     vectors = text_vectors(encoder, [nlp.make_doc(x) for x in texts])
     with EncoderRun(encoder, [doc], is_train=False) as run:
-        pieces, states = encode_pieces(run)
+        pieces, states = encode_pieces(run, [doc])
     states = states.numpy()
     a, b = pieces.token_starts[3], pieces.token_ends[3]
 
@@ -85,7 +85,7 @@ def test_what_the_cosine_of_a_counted_name_lacks_counts_less(bert_dir, tmp_path)
     query, scores = pipe.predict(docs)
     encoder = encoder_below(pipe.model)
     with EncoderRun(encoder, docs, is_train=False) as run:
-        pieces, states = encode_pieces(run)
+        pieces, states = encode_pieces(run, docs)
     for i, (token, alias) in enumerate(((0, "Tokyo"), (len(docs[0]) + 3, "Kyoto"))):
         vectors = text_vectors(encoder, [nlp.make_doc(x) for x in names[alias]])
         mention = states[pieces.token_starts[token] : pieces.token_ends[token]].numpy().mean(0)
