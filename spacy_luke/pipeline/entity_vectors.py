@@ -32,6 +32,8 @@ MakeDoc = Callable[[str], Doc]
 _BLOCK = 1024
 _MAX_CHARACTERS = 2000
 """Of a text; the rest of longer descriptions is not encoded."""
+_MANY_WORDS = 10_000
+"""Of the texts that one update encodes; batches of usual configs have 300 to 2,000."""
 _LEAST_COSINE = 0.9
 """Of vectors before and after a few updates. At a temperature of 0.03 it is worth 3 logits."""
 _MOST_CACHED = 50_000
@@ -219,9 +221,22 @@ class EntityVectors:
         """Whether the update that begins now makes the vectors itself, and learns them, too."""
         return not self.settings.max_vector_age and learns(encoder)
 
-    def texts(self, kb: MappedKB, rows: Sequence[int]) -> list[Doc]:
-        """What stands for the entities in some rows."""
-        return _texts(self.make_doc, kb.tables, rows, self.text)
+    def texts(self, kb: MappedKB, encoder: Model, rows: Sequence[int]) -> list[Doc]:
+        """What stands for the entities in some rows, for an update that learns their vectors."""
+        texts = _texts(self.make_doc, kb.tables, rows, self.text)
+        n_words = sum(map(len, texts))
+        module = module_of(encoder_node(encoder))
+        if n_words > _MANY_WORDS and module.reports_first("words of entities"):
+            LOGGER.warning(
+                "An update learns the vectors of %d candidates, whose texts have %d words: it "
+                "takes as long as one with a batch of so many. Give mentions fewer candidates (k, "
+                "nearest), make vectors of names alone (entity_text), freeze the encoder "
+                "(learn_rate_factor = 0), or set max_vector_age. This warning is logged once per "
+                "encoder.",
+                len(texts),
+                n_words,
+            )
+        return texts
 
     def of(self, kb: MappedKB, encoder: Model, rows: Sequence[int], learning: bool) -> Array:
         """(n, width) float32 vectors of the entities in some rows.

@@ -48,7 +48,7 @@ def with_entities(
     if not only_rows(model):
         encoder = encoder_below(model)
         if learning and vectors.are_learned(encoder):
-            query = replace(query, texts=vectors.texts(kb, rows))
+            query = replace(query, texts=vectors.texts(kb, encoder, rows))
         else:
             query = replace(query, vectors=vectors.of(kb, encoder, rows, learning))
     if uses_rows(model):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import spacy
 import torch
 
 from spacy_luke.errors import ConfigError
@@ -9,8 +10,9 @@ from spacy_luke.layers import text_vectors
 from spacy_luke.layers.encoder_run import EncoderRun
 from spacy_luke.layers.task_layer import encoder_below, encoder_of, head_of
 from spacy_luke.model.candidate_head import CandidateHead
+from spacy_luke.pipeline import entity_vectors
 from tests.pipeline.conftest import LISTENER, fit
-from tests.pipeline.linker_data import links, make_docs, make_examples, make_linker
+from tests.pipeline.linker_data import TEXTS, links, make_docs, make_examples, make_linker
 
 ARCHITECTURE = {"@architectures": "spacy-luke.LukeEncoder.v1"}
 
@@ -122,6 +124,17 @@ def test_mentions_that_teach_nothing_cost_no_texts(bert_dir, tmp_path, monkeypat
     ]
     nlp.update(make_examples(nlp, texts))
     assert learned == [["Ada Lovelace: was born in London"]]
+
+
+def test_very_many_words_of_texts_are_warned_of_once(linker, monkeypatch, caplog):
+    spacy.util.logger.propagate = True
+    for most, n in ((21, 1), (22, 0)):
+        monkeypatch.setattr(entity_vectors, "_MANY_WORDS", most)
+        nlp = linker()
+        fit(nlp, make_examples(nlp, [TEXTS[1], TEXTS[2]]), 2)
+        told = [x for x in caplog.messages if x.startswith("An update learns the vectors of 3")]
+        assert len(told) == n and all("22 words" in x for x in told)
+        caplog.clear()
 
 
 def test_texts_have_the_dropout_of_the_update(linker, monkeypatch):
