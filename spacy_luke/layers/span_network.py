@@ -136,13 +136,10 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         if self.mode == "two-stage":
             # Windows without candidates are encoded too: components that share word passes need
             # them.
-            per_word = self.candidates_per_word
-            if run.is_train:
-                per_word = self.train_candidates_per_word or per_word
-            n_best = np.ceil(placed.n_words() * per_word).astype(np.int64)
+            limits = self._limits(placed.n_words(), run.is_train)
             for batch in placed.batches(run.max_rows):
                 if len(batch.rows):
-                    parts.append(self._two_stage(run, head, placed, batch, n_best, query, known))
+                    parts.append(self._two_stage(run, head, placed, batch, limits, query, known))
         else:
             for batch in placed.batches(run.max_rows, self.max_entities, all_windows=False):
                 entities, mean = known.entities(batch)
@@ -163,14 +160,13 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         head: Head,
         placed: PlacedSpans,
         batch: Batch,
-        n_best: Array,
+        limits: "_Limits",
         query: SpanQuery,
         known: "_KnownInput",
     ) -> SpanScores:
-        """Filter the candidates of a batch and score the best. n_best: (n_windows,) the number of
-        candidates per window that may become entity inputs."""
-        limits = n_best[batch.windows]
-        word_pass = run.encode_words(batch, limits)
+        """Filter the candidates of a batch and score the best."""
+        most, always = (x[batch.windows] for x in limits)
+        word_pass = run.encode_words(batch, most)
         suggested = np.flatnonzero(_suggested(query, batch.rows))
         candidates = batch.take(suggested)
         lengths = placed.spans[candidates.rows] @ [-1, 1]
@@ -181,9 +177,10 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         best = best_per_sequence(
             filter_logits.detach().cpu().numpy(),
             candidates.sequences,
-            limits,
+            most,
             None if query.keep is None else query.keep[candidates.rows],
-            -np.inf if run.is_train else self._least_logit,
+            self._least_logit,
+            always,
         )
         asked = np.union1d(suggested[best], known.asked(batch.rows))
         kept = batch.take(asked)
@@ -193,13 +190,30 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         rows, logits = known.added(kept.rows, logits, np.isin(asked, suggested[best]))
         return SpanScores(rows, logits, candidates.rows, filter_logits)
 
+    def _limits(self, n_words: Array, is_train: bool) -> "_Limits":
+        """n_words: (n_windows,). In training the best are scored whatever the filter says: the head
+        learns "no entity" from candidates that the filter drops, too."""
+        most = np.ceil(n_words * self.candidates_per_word).astype(np.int64)
+        if not is_train:
+            return _Limits(most, np.zeros_like(most))
+        per_word = self.train_candidates_per_word or self.candidates_per_word
+        always = np.ceil(n_words * per_word).astype(np.int64)
+        # Without a threshold no candidate is likely, and nothing but the number counts.
+        return _Limits(np.maximum(most, always) if self.filter_threshold else always, always)
+
     @property
     def _least_logit(self) -> float:
-        """The lowest filter logit of a candidate that is scored at prediction. In training there is
-        no such limit, because the head learns "no entity" from candidates that a new filter would
-        drop."""
+        """The lowest filter logit of a candidate that is scored, but for those that always are."""
         least = self.filter_threshold
         return float(np.log(least) - np.log1p(-least)) if least else -np.inf
+
+
+class _Limits(NamedTuple):
+    """Numbers of a window's best candidates, each (n_windows,). most: that may become entity
+    inputs. always: that do, however unlikely."""
+
+    most: Array
+    always: Array
 
 
 class _KnownInput:
@@ -308,19 +322,24 @@ def best_per_sequence(
     limits: Array,
     forced: Array | None = None,
     least: float = -np.inf,
+    always: Array | None = None,
 ) -> Array:
     """Sorted indices of the ``limits[s]`` best scores of each sequence s that are at least
-    ``least``; of equal scores the first.
+    ``least``, or among its ``always[s]`` best; of equal scores the first.
 
     forced: (n,) candidates that are always kept; they count towards the limit, and may exceed it.
 
-    scores [3, 1, 2, 5], sequences [0, 0, 0, 1], limits [2, 1] -> [0, 2, 3].
+    scores [3, 1, 2, 5], sequences [0, 0, 0, 1], limits [2, 1] -> [0, 2, 3]; with least 4 -> [3],
+    and with always [1, 0] as well -> [0, 3].
     """
     ranking = scores if forced is None else np.where(forced, np.inf, scores)
     order = np.lexsort((-levels(ranking, sequences), sequences))
     counts = np.bincount(sequences, minlength=len(limits))
     rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    kept = (rank < limits[sequences[order]]) & (ranking[order] >= least - TOLERANCE)
+    good = ranking[order] >= least - TOLERANCE
+    if always is not None:
+        good |= rank < always[sequences[order]]
+    kept = (rank < limits[sequences[order]]) & good
     if forced is not None:
         kept |= forced[order]
     return np.sort(order[kept])

@@ -44,8 +44,8 @@ def SpanScorer_v1(
         or ``full`` (every candidate is an entity input; ``full`` is the published attention).
     candidates_per_word: the number of candidates that the filter of ``two-stage`` selects, per
         word; may be changed after training.
-    filter_threshold: at prediction, candidates with a lower probability according to the filter are
-        not scored; may be changed after training.
+    filter_threshold: candidates with a lower probability according to the filter are not scored;
+        may be changed after training.
     layout: ``document`` windows, each ``sentence`` alone, or each sentence extended with document
         ``context`` on both sides, as published. Default: ``context`` for ``full``, else
         ``document``.
@@ -58,8 +58,10 @@ def SpanScorer_v1(
         ``spancat_singlelabel``, ``logistic`` for ``spancat``. ``luke_ner`` uses logits.
     predict_layout: the layout at prediction, if it is not that of training; may be changed after
         training.
-    train_candidates_per_word: ``candidates_per_word`` in training, if it is another: most of the
-        time of training is spent on candidates.
+    train_candidates_per_word: in training, the number of candidates, per word, that are scored even
+        if they are below ``filter_threshold`` (if that is 0, no others are). By default
+        ``candidates_per_word``. Most of the time of training is spent on candidates, and soon most
+        of them are below.
     """
     if activation not in ("softmax", "logistic"):
         raise ConfigError(f"SpanScorer.activation is {activation!r}; use 'softmax' or 'logistic'.")

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.types import Ragged
 
-from spacy_luke.layers.span_network import SpanQuery
+from spacy_luke.layers.span_network import SpanQuery, best_per_sequence
 from spacy_luke.layers.task_layer import encoder_below, fits, head_of
 from tests.pipeline.conftest import ANNOTATED, fit, make_examples, make_ner
 
@@ -192,8 +192,14 @@ def test_training_asks_about_k_candidates_whatever_the_threshold(bert_dir):
     assert list(nlp(docs[0].text).ents) == []
 
 
-def test_training_may_ask_about_fewer_than_prediction(bert_dir, tmp_path):
-    nlp = make_ner(bert_dir, train_candidates_per_word=0.3)
+@pytest.mark.parametrize(
+    "threshold, expected", [(0.0, "the best"), (0.999999, "the best"), (0.000001, "all")]
+)
+def test_training_asks_about_the_best_and_of_the_others_about_likely_ones(
+    bert_dir, tmp_path, threshold, expected
+):
+    """Without a threshold none is likely."""
+    nlp = make_ner(bert_dir, train_candidates_per_word=0.3, filter_threshold=threshold)
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
     nlp.to_disk(tmp_path)
@@ -201,9 +207,27 @@ def test_training_may_ask_about_fewer_than_prediction(bert_dir, tmp_path):
     docs = [eg.predicted for eg in examples]
     spans = pipe.suggester(docs, ops=pipe.model.ops)
     scores, _ = pipe.model.begin_update(SpanQuery(docs, spans))
-    assert len(scores.rows) == sum(math.ceil(0.3 * len(doc)) for doc in docs)
-    scores = pipe.model.predict(SpanQuery(docs, spans))
-    assert len(scores.rows) == sum(len(doc) for doc in docs)
+    per_word = {"the best": 0.3, "all": 1.0}[expected]
+    assert len(scores.rows) == sum(math.ceil(per_word * len(doc)) for doc in docs)
+    if threshold < 0.5:
+        scores = pipe.model.predict(SpanQuery(docs, spans))
+        assert len(scores.rows) == sum(len(doc) for doc in docs)
+
+
+def test_the_best_are_kept_whatever_their_score():
+    scores, sequences = np.array([3.0, 1.0, 2.0, 5.0, 4.5]), np.array([0, 0, 0, 1, 1])
+    limits = np.array([2, 1])
+
+    def kept(*args):
+        return best_per_sequence(scores, sequences, limits, None, *args).tolist()
+
+    assert kept() == [0, 2, 3]
+    assert kept(4.0) == [3]
+    assert kept(4.0, np.array([1, 0])) == [0, 3]
+    assert kept(2.5, np.array([0, 1])) == [0, 3]
+    assert kept(9.0, np.array([9, 9])) == [0, 2, 3]  # within the limit
+    forced = np.array([False, True, False, False, True])
+    assert best_per_sequence(scores, sequences, limits, forced, 9.0).tolist() == [1, 4]
 
 
 def test_gold_is_forced_through_the_filter_while_training(bert_dir):
