@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_luke.errors import ConfigError
-from spacy_luke.layers import encoder_run, given_spans
+from spacy_luke.layers import encoder_run
 from tests.pipeline.conftest import fit
 from tests.pipeline.relation_data import annotate, make_examples, make_pipeline
 
@@ -114,13 +114,13 @@ def test_what_is_computed_again_has_the_dropout_it_had(bert_dir, monkeypatch, fa
 def test_what_is_computed_again_has_the_random_state_of_the_device_it_is_on(bert_dir, monkeypatch):
     """Torch restores the state of those devices only that the tensors given are on."""
     seen = []
-    checkpoint = given_spans.checkpoint
+    checkpoint = encoder_run.checkpoint
 
     def spy(run: Any, *args: Any, **settings: Any) -> Any:
         seen.append([x.device for x in args])
         return checkpoint(run, *args, **settings)
 
-    monkeypatch.setattr(given_spans, "checkpoint", spy)
+    monkeypatch.setattr(encoder_run, "checkpoint", spy)
     monkeypatch.setattr(encoder_run, "MAX_ROWS", 60)
     nlp = make("luke_relation", bert_dir, "markers")
     nlp.update(make_examples(nlp), sgd=False)
