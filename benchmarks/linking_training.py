@@ -219,12 +219,17 @@ def set_name(record: results.Record, by_fold: bool) -> str:
     return ", ".join([record["data"], *fold, *set_of(record)])
 
 
-def table(records: Sequence[results.Record], by_fold: bool = False) -> str:
+def table(
+    records: Sequence[results.Record],
+    by_fold: bool = False,
+    folds: Sequence[int] = tuple(range(N_FOLDS)),
+) -> str:
     """Accuracy over all folds: mean and standard deviation of seeds, or the mean alone if some
     seeds were not run on all of them; and the mean difference to luke_linker, with an interval over
     documents. Runs with other settings (``--set``) are another set, whose last row is the
-    config's, and so is each fold if ``by_fold``."""
+    config's, and so is each fold if ``by_fold``. Other folds than ``folds`` are left out."""
     lines = []
+    records = [x for x in records if x["settings"]["fold"] in folds]
     names = [set_name(x, by_fold) for x in records]
     for name in dict.fromkeys(names):
         of_set = [x for x, other in zip(records, names) if other == name]
@@ -294,7 +299,9 @@ def identities(args: argparse.Namespace) -> list[results.Record]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
-    return results.main(args, KIND, identities, run, partial(table, by_fold=args.by_fold))
+    return results.main(
+        args, KIND, identities, run, partial(table, by_fold=args.by_fold, folds=args.folds)
+    )
 
 
 if __name__ == "__main__":

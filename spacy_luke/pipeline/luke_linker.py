@@ -362,7 +362,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
 
     def _before_update(self, query: LinkQuery, targets: Targets) -> tuple[LinkQuery, Targets]:
         query, targets = super()._before_update(query, targets)
-        if self.leave_one_out and not only_rows(self.model):  # these are scores without a prior
+        if self.leave_one_out and not only_rows(self.model):  # rows alone need no prior
             query, targets = leave_out(query, targets)
         return with_entities(query, self.model, self._vectors, teaches=targets[1]), targets
 

@@ -30,6 +30,12 @@ def test_folds_are_put_together_and_rows_compared():
     assert rows["entity_linker, trained"][1:3] == ["1", "4"]
     assert rows["entity_linker, trained"][6].startswith("+75.0 [")
     assert rows["luke_linker, initialised"][6].startswith("+12.5 [")
+    lines = [
+        [x.strip() for x in line.split("|")[1:-1]] for line in table(records, folds=[1]).split("\n")
+    ]
+    assert [line[1:6] for line in lines if line[3] == "luke_linker, trained"] == [
+        ["1", "4", "luke_linker, trained", "1", "100.0"]
+    ]
 
 
 def test_a_seed_that_was_not_run_on_all_folds_does_not_shift_the_mean():
