@@ -173,6 +173,7 @@ def italian(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> 
     from spacy_luke.pretraining.articles import read_dump
     from spacy_luke.pretraining.engine import Engine
     from spacy_luke.pretraining.settings import DumpSettings
+    from spacy_luke.pretraining.tables import ARTICLES
 
     articles = work / "italian.articles"
     if not (articles / "manifest.json").exists():
@@ -180,7 +181,7 @@ def italian(folder: Path, work: Path, fold: int = 0, n_folds: int = N_FOLDS) -> 
         read_dump([dump], articles, Engine(workers=1), DumpSettings("it"), show_progress=False)
     rows = [
         row
-        for path in sorted(articles.rglob("articles.parquet"))
+        for path in sorted(articles.rglob(ARTICLES.file))
         for row in pq.read_table(path).to_pylist()
     ]
     aliases: dict[str, Counter[str]] = {}

@@ -18,6 +18,7 @@ import spacy
 from spacy_luke.pretraining.articles import STAGE
 from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.sentences import sentence_starts
+from spacy_luke.pretraining.tables import ARTICLES
 
 FILES = [
     Path(__file__).parents[1] / "tests" / "pretraining" / name
@@ -95,7 +96,7 @@ def speed(folder: Path) -> dict[str, float]:
     manifest = read_manifest(folder, STAGE)
     lines = [
         line
-        for path in manifest.paths("articles.parquet")
+        for path in manifest.paths(ARTICLES.file)
         for text in pq.read_table(path, columns=["text"])["text"].to_pylist()
         for line in text.split("\n")
         if line.strip()

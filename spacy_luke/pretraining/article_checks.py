@@ -9,7 +9,7 @@ from ..report import LOGGER
 from .database import database
 from .manifest import Manifest
 from .settings import VocabSettings
-from .tables import FROM_PARQUET, literal
+from .tables import ARTICLES, FROM_PARQUET, PAGES, Table, literal
 from .wiki.export import Partition
 
 SHOWN = 10
@@ -52,7 +52,7 @@ def tell_unknown_prefixes(manifest: Manifest, known: Iterable[str]) -> None:
         "WHERE lower(prefix) NOT IN (SELECT prefix FROM used) GROUP BY name "
         "HAVING count(DISTINCT title) > 1 ORDER BY 2 DESC, 1"
     )
-    rows, names = _rows(manifest, query, "articles.parquet", "pages.parquet"), frozenset(known)
+    rows, names = _rows(manifest, query, ARTICLES, PAGES), frozenset(known)
     found = [row for row in rows if row[0].casefold() not in names]
     for prefix, n, n_titles, title in found[:SHOWN]:
         LOGGER.warning(
@@ -79,9 +79,9 @@ def tell_several_wikis(parts: Sequence[Partition]) -> None:
         )
 
 
-def _rows(manifest: Manifest, query: str, *files: str) -> list[tuple[Any, ...]]:
-    """The rows of a query with these files of articles as its parameters."""
-    paths = [[literal(x) for x in manifest.paths(name)] for name in files or ("pages.parquet",)]
+def _rows(manifest: Manifest, query: str, *tables: Table) -> list[tuple[Any, ...]]:
+    """The rows of a query with the files of these tables as its parameters."""
+    paths = [[literal(x) for x in manifest.paths(table.file)] for table in tables or (PAGES,)]
     failure = f"The titles of {manifest.folder} cannot be counted"
     with TemporaryDirectory() as spill, database(VocabSettings.memory, Path(spill), failure) as db:
         return db.execute(query, paths).fetchall()

@@ -17,12 +17,13 @@ from ..corpora.lines import Advance, ignore_progress
 from ..corpora.options import ConvertOptions
 from ..errors import StageError
 from ..kb.entity import NIL
-from .article_files import FILE, read_articles
+from .article_files import read_articles
 from .articles import STAGE
 from .database import database
 from .entities import follow_redirects, read_links
 from .manifest import Manifest, read_manifest
 from .settings import VocabSettings
+from .tables import ARTICLES
 
 # Pages that the export lacks are entities, too, as in an entity vocabulary.
 _TARGETS = """
@@ -67,7 +68,7 @@ def read_article_docs(
     try:
         targets = _resolve(manifest)
         writer = AnnotationWriter(options.spans_key, report)
-        for file in manifest.paths(FILE):
+        for file in manifest.paths(ARTICLES.file):
             for row in read_articles(file):
                 location = f"article {row['title']!r}"
                 spans = _spans(row, targets, location, report)

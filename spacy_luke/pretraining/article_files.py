@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from .manifest import File, Manifest, verified
+from .tables import ARTICLES
 
-FILE = "articles.parquet"
 _ARTICLES_AT_ONCE = 50
 
 
@@ -37,7 +37,7 @@ def article_files(articles: Sequence[Manifest]) -> list[ArticleFile]:
     return [
         ArticleFile(str(manifest.settings["language"]), manifest.stage, manifest.folder, file)
         for manifest in articles
-        for file in manifest.files(FILE)
+        for file in manifest.files(ARTICLES.file)
     ]
 
 

@@ -22,7 +22,7 @@ from .engine import Engine
 from .manifest import Manifest, files_of_input, read_manifest
 from .settings import DumpSettings, language_code
 from .stage import begin
-from .tables import ARTICLES, CATEGORIES, EXCLUDED, FACTS, LEFT_OUT, PAGES, TableWriter
+from .tables import ARTICLES, CATEGORIES, EXCLUDED, FACTS, LEFT_OUT, PAGES
 from .wiki.export import Page, Partition, partitions
 from .wiki.links import resolve
 from .wiki.markup import MarkupSettings, Parsed, parse
@@ -120,11 +120,11 @@ def _read_partition(partition: PageTable, folder: Path, settings: MarkupSettings
     left_out: dict[str, list[int]] = {}
     site = partition.site
     with (
-        TableWriter(folder / "pages.parquet", PAGES) as pages,
-        TableWriter(folder / "articles.parquet", ARTICLES) as articles,
-        TableWriter(folder / "facts.parquet", FACTS) as facts,
-        TableWriter(folder / "categories.parquet", CATEGORIES) as categories,
-        TableWriter(folder / "excluded.parquet", EXCLUDED) as excluded,
+        PAGES.writer(folder) as pages,
+        ARTICLES.writer(folder) as articles,
+        FACTS.writer(folder) as facts,
+        CATEGORIES.writer(folder) as categories,
+        EXCLUDED.writer(folder) as excluded,
     ):
         for page, is_repeated in partition.pages():
             counts["pages"] += 1
@@ -152,7 +152,7 @@ def _read_partition(partition: PageTable, folder: Path, settings: MarkupSettings
             else:
                 counts["article without text"] += 1
                 excluded.add((page.title, "article without text"))
-    with TableWriter(folder / "left_out.parquet", LEFT_OUT) as table:
+    with LEFT_OUT.writer(folder) as table:
         for name in sorted(left_out, key=lambda x: (-left_out[x][1], -left_out[x][0], x)):
             table.add((name, *left_out[name]))
     return dict(counts)
@@ -212,8 +212,8 @@ def _row(page_id: int, title: str, parsed: Parsed) -> tuple[Any, ...]:
 def _read_docbin(path: Path, folder: Path) -> dict[str, int]:
     counts: Counter[str] = Counter()
     with (
-        TableWriter(folder / "pages.parquet", PAGES) as pages,
-        TableWriter(folder / "articles.parquet", ARTICLES) as articles,
+        PAGES.writer(folder) as pages,
+        ARTICLES.writer(folder) as articles,
     ):
         for i, doc in enumerate(_docs(path)):
             title = f"{path.stem} {i}"

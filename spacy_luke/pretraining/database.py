@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..errors import StageError
-from .tables import write_table
+from .tables import Table, write_table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
@@ -54,9 +54,11 @@ def rows_of(db: Database, query: str) -> Iterator[tuple[Any, ...]]:
         yield from rows
 
 
-def write_query(db: Database, query: str, path: Path, schema: pa.Schema) -> int:
-    """Write the rows of a query to a Parquet file. Returns their number."""
-    return write_table(path, schema, pa.RecordBatchReader.from_stream(db.sql(query)))
+def write_query(db: Database, query: str, folder: Path, table: Table) -> int:
+    """Write the rows of a query to a folder, as that table. Returns their number."""
+    return write_table(
+        folder / table.file, table.schema, pa.RecordBatchReader.from_stream(db.sql(query))
+    )
 
 
 def quoted(text: str) -> str:

@@ -20,13 +20,13 @@ from .engine import Engine
 from .manifest import Counts
 from .settings import VocabSettings
 from .stage import Stage, begin
-from .tables import NO_COLUMNS, RAW_PAGES, REPEATED, TableWriter, literal
+from .tables import NO_COLUMNS, RAW_PAGES, REPEATED, literal
 from .wiki.export import Page, Partition, read_pages
 from .wiki.names import DumpNames
 from .wiki.sites import Site
 
 PAGES, REPETITIONS = "pages", "repetitions"
-_PAGES, _NAMES, _REPEATED = "pages.parquet", "names.json", "repeated.parquet"
+_NAMES = "names.json"
 _PAGES_AT_ONCE = 50
 
 
@@ -66,10 +66,10 @@ def read_page_tables(
     names = DumpNames()
     for path in pages.paths(_NAMES):
         names.update(DumpNames.from_dict(srsly.read_json(path)))
-    paths = pages.paths(_PAGES)
+    paths = pages.paths(RAW_PAGES.file)
     with begin(REPETITIONS, _hidden(articles, REPETITIONS), settings, inputs) as stage:
         found = stage.run([paths], _write_repetitions, Engine(workers=1), show_progress=False)
-    (repeated,) = found.paths(_REPEATED)
+    (repeated,) = found.paths(REPEATED.file)
     sites = {x.path: replace(x.site, names=names.names(x.site)) for x in parts}
     tables = [
         PageTable(part, i, path, sites[part.path], repeated)
@@ -92,7 +92,7 @@ def _write_pages(partition: Partition, folder: Path) -> dict[str, int]:
     counts: Counter[str] = Counter()
     names = DumpNames()
     site = partition.site
-    with TableWriter(folder / _PAGES, RAW_PAGES) as table:
+    with RAW_PAGES.writer(folder) as table:
         for page in read_pages(partition, counts):
             names.add(page, site)
             text = page.text if page.namespace in site.content else ""
@@ -115,5 +115,5 @@ def _write_repetitions(paths: Sequence[Path], folder: Path) -> dict[str, int]:
         "WHERE place > 1 ORDER BY part, row"
     )
     with database(VocabSettings.memory, folder, "The titles of the dump cannot be compared") as db:
-        n_rows = write_query(db, query, folder / _REPEATED, REPEATED)
+        n_rows = write_query(db, query, folder, REPEATED)
     return {"repeated": n_rows}

@@ -21,7 +21,7 @@ from .engine import Engine
 from .manifest import Manifest, by_input
 from .settings import VocabSettings
 from .stage import begin
-from .tables import ANCHORS, FROM_PARQUET, NO_COLUMNS, TARGETS, literal
+from .tables import ANCHORS, ARTICLES, FROM_PARQUET, NO_COLUMNS, PAGES, TARGETS, literal
 
 STAGE = "entities"
 _DOUBLINGS = 6
@@ -84,8 +84,8 @@ def read_links(db: Database, sources: Sequence[Manifest]) -> dict[str, int]:
     )
     for manifest in sources:
         language = str(manifest.settings["language"])
-        pages = [literal(x) for x in manifest.paths("pages.parquet")]
-        articles = [literal(x) for x in manifest.paths("articles.parquet")]
+        pages = [literal(x) for x in manifest.paths(PAGES.file)]
+        articles = [literal(x) for x in manifest.paths(ARTICLES.file)]
         if pages:
             db.execute(
                 f"INSERT INTO pages SELECT ?, title, kind, target {FROM_PARQUET}",
@@ -346,14 +346,14 @@ def _write(db: Database, folder: Path, several: bool) -> None:
     write_query(
         db,
         f"{direct} UNION {by_redirect} ORDER BY language, title",
-        folder / "targets.parquet",
+        folder,
         TARGETS,
     )
     write_query(
         db,
         "SELECT language, anchor, title, n AS count FROM resolved "
         "ORDER BY language, anchor, count DESC, title",
-        folder / "anchors.parquet",
+        folder,
         ANCHORS,
     )
 

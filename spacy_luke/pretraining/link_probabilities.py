@@ -14,8 +14,8 @@ from ..errors import ConfigError
 from ..kb.entity import NIL
 from ..kb.link_table import LinkedText, write_link_table
 from .manifest import Manifest
-from .occurrences import FILE
 from .settings import LinkTableSettings
+from .tables import OCCURRENCES
 
 KEPT = "texts kept"
 
@@ -37,7 +37,7 @@ def build_link_table(
     language = language or languages[0]
     if language not in languages:
         raise ConfigError(f"--lang is {language!r}; use one of {', '.join(languages)}.")
-    (path,) = occurrences.paths(FILE)
+    (path,) = occurrences.paths(OCCURRENCES.file)
     counts = Counter({KEPT: 0, "texts": 0})
     for _ in _entries(path, language, settings, counts):
         pass

@@ -12,7 +12,7 @@ from .entities import follow_redirects, read_links, resolve_links
 from .manifest import Manifest, read_manifest
 from .sentences import sentence_starts
 from .settings import VocabSettings
-from .tables import FROM_PARQUET, literal
+from .tables import ARTICLES, FROM_PARQUET, literal
 
 _LEAD = 600
 """Characters of an article in which its first sentence is searched for."""
@@ -77,7 +77,7 @@ def _join(db: Database, manifest: Manifest, findings: Findings) -> None:
     db.execute("DELETE FROM redirects WHERE target NOT IN (SELECT title FROM counted)")
     db.execute(_ALIASES)
     db.execute("CREATE TABLE leads (title VARCHAR, lead VARCHAR)")
-    articles = [literal(x) for x in manifest.paths("articles.parquet")]
+    articles = [literal(x) for x in manifest.paths(ARTICLES.file)]
     if articles and is_dump:
         db.execute(
             f"INSERT INTO leads SELECT title, min(substr(text, 1, {_LEAD})) {FROM_PARQUET} "

@@ -26,7 +26,7 @@ from .engine import Engine
 from .manifest import Manifest, files_of_input
 from .settings import language_code
 from .stage import begin
-from .tables import ARTICLES, CATEGORIES, EXCLUDED, FACTS, PAGES, TableWriter
+from .tables import ARTICLES, CATEGORIES, EXCLUDED, FACTS, PAGES
 
 PART_SIZE = 64 << 20
 """Minimum bytes per part of a file."""
@@ -101,13 +101,13 @@ def read_linked_text(
 
 
 def _tell_bad_records(manifest: Manifest) -> None:
-    tables = (pq.read_table(path) for path in manifest.paths("excluded.parquet"))
+    tables = (pq.read_table(path) for path in manifest.paths(EXCLUDED.file))
     reasons = [row["reason"] for table in tables for row in table.to_pylist()]
     bad = [reason for reason in reasons if reason.startswith(BAD)]
     for reason in bad[:SHOWN]:
         LOGGER.warning("%s", reason)
     if len(bad) > SHOWN:
-        LOGGER.warning("and %d more; excluded.parquet lists them all", len(bad) - SHOWN)
+        LOGGER.warning("and %d more; %s lists them all", len(bad) - SHOWN, EXCLUDED.file)
     if bad and not manifest.counts["article"]:
         raise CorpusError(f"No record can be used. The first one is a {bad[0]}")
 
@@ -129,11 +129,11 @@ def _parts(path: Path, size: int) -> Iterator[_Lines]:
 def _read_part(part: _Lines, folder: Path) -> dict[str, int]:
     counts: Counter[str] = Counter(article=0)
     with (
-        TableWriter(folder / "pages.parquet", PAGES) as pages,
-        TableWriter(folder / "articles.parquet", ARTICLES) as articles,
-        TableWriter(folder / "facts.parquet", FACTS) as facts,
-        TableWriter(folder / "categories.parquet", CATEGORIES) as categories,
-        TableWriter(folder / "excluded.parquet", EXCLUDED) as excluded,
+        PAGES.writer(folder) as pages,
+        ARTICLES.writer(folder) as articles,
+        FACTS.writer(folder) as facts,
+        CATEGORIES.writer(folder) as categories,
+        EXCLUDED.writer(folder) as excluded,
     ):
         for number, line in _lines(part):
             place = f"{part.path.name}, line {number}"

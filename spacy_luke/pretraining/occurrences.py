@@ -25,11 +25,10 @@ from .engine import Engine
 from .manifest import Manifest, by_input, read_manifest
 from .settings import VocabSettings
 from .stage import Stage, begin
-from .tables import ANCHORS, OCCURRENCES, TableWriter
+from .tables import ANCHORS, LINKS, OCCURRENCES
 
 STAGE, TEXTS, COUNTS = "occurrences", "texts", "counts"
-FILE = "occurrences.parquet"
-_TRIE, _LINKS, _COUNTS = "texts.marisa", "links.parquet", "counts.npy"
+_TRIE, _COUNTS = "texts.marisa", "counts.npy"
 _BLOCK = 1 << 20
 _COLUMNS = ["text", "link_starts", "link_ends"]
 
@@ -88,7 +87,7 @@ def _texts(stage: Stage, entities: Manifest, memory: str, show_progress: bool) -
 
 def _write_texts(entities: Manifest, folder: Path, memory: str) -> dict[str, int]:
     entities.verify()
-    (anchors,) = entities.paths("anchors.parquet")
+    (anchors,) = entities.paths(ANCHORS.file)
     counts: Counter[str] = Counter()
     with database(memory, folder, f"The texts of {entities.folder} cannot be counted") as db:
         db.execute(
@@ -101,8 +100,8 @@ def _write_texts(entities: Manifest, folder: Path, memory: str) -> dict[str, int
             db,
             "SELECT language, anchor, title, sum(count) AS count FROM links GROUP BY ALL "
             "ORDER BY language, anchor, count DESC, title",
-            folder / _LINKS,
-            ANCHORS,
+            folder,
+            LINKS,
         )
         keys = rows_of(db, "SELECT DISTINCT anchor FROM links")
         Trie(key for (key,) in keys).save(str(folder / _TRIE))
@@ -175,10 +174,10 @@ def _rows_in(texts: Trie, text: str, starts: Sequence[int], ends: Sequence[int])
 def _total(
     counts: Manifest, folder: Path, texts: Manifest, files: Sequence[ArticleFile]
 ) -> dict[str, int]:
-    (trie,), (links,) = texts.paths(_TRIE), texts.paths(_LINKS)
+    (trie,), (links,) = texts.paths(_TRIE), texts.paths(LINKS.file)
     keys = _open(trie)
     totals = Counter(texts.counts)
-    with TableWriter(folder / FILE, OCCURRENCES) as table:
+    with OCCURRENCES.writer(folder) as table:
         for language, rows in groupby(_links(links), itemgetter(0)):
             paths = (x for x, y in zip(counts.paths(_COUNTS), files) if y.language == language)
             n = _sum(paths, len(keys))

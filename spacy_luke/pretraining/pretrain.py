@@ -27,8 +27,9 @@ from .objective import HEADS, PretrainingModel, published
 from .plot import plot_log
 from .samples import Samples
 from .settings import EVALUATE_SEQUENCES, ModelSettings, TrainingSettings
-from .shards import HELD_OUT, TRAIN, covers_nothing, pieces_hash, vocabulary
+from .shards import covers_nothing, pieces_hash, vocabulary
 from .stage import begin
+from .tables import HELD_OUT, TRAIN
 from .training import Log, Trainer
 
 STAGE = "pretrain"
@@ -80,7 +81,7 @@ def pretrain(
         entity_unk=vocab.unk_id,
     )
     model = PretrainingModel.start(start, model_settings.attention, settings.seed)
-    train = shards.paths(TRAIN)
+    train = shards.paths(TRAIN.file)
     inputs = {"shards": shards.fingerprint, "start": _weights_hash(checkpoint)}
     trainer = Trainer(
         model,
@@ -160,7 +161,7 @@ def _held_out(
 ) -> HeldOut | None:
     if not n_sequences or not shards.counts.get("sequences, held out"):
         return None
-    paths, seed = shards.paths(HELD_OUT), settings.seed
+    paths, seed = shards.paths(HELD_OUT.file), settings.seed
     return HeldOut(paths, settings.masking, ids, seed, n_sequences, settings.micro_batch)
 
 

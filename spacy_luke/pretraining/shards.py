@@ -28,10 +28,9 @@ from .sentences import sentence_starts
 from .sequences import Article, SequenceLimits, cut_sequences, lay_out
 from .settings import RULES, SENTENCIZER, ShardSettings, VocabSettings
 from .stage import begin
-from .tables import FROM_PARQUET, SEQUENCES, TableWriter, literal
+from .tables import FROM_PARQUET, HELD_OUT, TARGETS, TRAIN, literal
 
 STAGE = "shards"
-TRAIN, HELD_OUT = "train.parquet", "held_out.parquet"
 
 
 class _Pipeline(NamedTuple):
@@ -62,7 +61,7 @@ def build_shards(
     if missing:
         raise ConfigError(f"{entities.folder} was made without articles in {', '.join(missing)}.")
     entities.verify()
-    (targets,) = entities.paths("targets.parquet")
+    (targets,) = entities.paths(TARGETS.file)
     files = article_files(articles)
     inputs = {name: manifest.fingerprint for name, manifest in sources.items()}
     inputs |= {"entities": entities.fingerprint, "pieces": pieces_hash(tokenizer)}
@@ -116,8 +115,8 @@ def _build(
     limits = SequenceLimits(settings.max_pieces, settings.max_entities)
     cut = partial(_sentence_starts, file.language, sentences)
     with (
-        TableWriter(folder / TRAIN, SEQUENCES) as train,
-        TableWriter(folder / HELD_OUT, SEQUENCES) as held_out,
+        TRAIN.writer(folder) as train,
+        HELD_OUT.writer(folder) as held_out,
     ):
         for row in read_articles(file.path):
             link_ids = np.asarray([ids.get(x, unk) for x in row["link_targets"]], dtype=np.int64)

@@ -1,6 +1,7 @@
-"""Schemas of the Parquet files that stages exchange, and their writers."""
+"""The Parquet files that stages exchange: their names and schemas, and their writers."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
 
@@ -13,109 +14,126 @@ ROWS = 2_000
 _CHARACTERS = 1 << 25
 """Text per row group, if ROWS rows have more."""
 
-RAW_PAGES = pa.schema(
-    [
-        ("page_id", pa.int64()),
-        ("title", pa.string()),
-        ("namespace", pa.int32()),
-        ("redirect", pa.string()),
-        ("text", pa.large_string()),
-        ("model", pa.string()),
-        ("timestamp", pa.string()),
-    ]
+
+@dataclass(frozen=True)
+class Table:
+    """A table that a stage writes. file: its name, in the folder of each partition."""
+
+    file: str
+    schema: pa.Schema
+
+    def writer(self, folder: Path) -> "TableWriter":
+        return TableWriter(folder / self.file, self.schema)
+
+
+def _table(file: str, **columns: pa.DataType) -> Table:
+    return Table(file, pa.schema(columns))
+
+
+RAW_PAGES = _table(
+    "pages.parquet",
+    page_id=pa.int64(),
+    title=pa.string(),
+    namespace=pa.int32(),
+    redirect=pa.string(),
+    text=pa.large_string(),
+    model=pa.string(),
+    timestamp=pa.string(),
 )
 """Pages of all namespaces (``wiki.export.Page``). text: only of namespaces with articles."""
 
-REPEATED = pa.schema([("part", pa.int32()), ("row", pa.int64())])
+REPEATED = _table("repeated.parquet", part=pa.int32(), row=pa.int64())
 """Rows of RAW_PAGES whose title has a newer page. part: of the dump, from 0."""
 
-PAGES = pa.schema([("title", pa.string()), ("kind", pa.string()), ("target", pa.string())])
+PAGES = _table("pages.parquet", title=pa.string(), kind=pa.string(), target=pa.string())
 """Pages of namespaces with articles. kind: ``article``, ``redirect`` or ``disambiguation``. target:
 of redirects."""
 
-EXCLUDED = pa.schema([("title", pa.string()), ("reason", pa.string())])
+EXCLUDED = _table("excluded.parquet", title=pa.string(), reason=pa.string())
 """Pages that are neither articles with text nor redirects."""
 
-LEFT_OUT = pa.schema(
-    [
-        ("template", pa.string()),
-        ("uses", pa.int64()),
-        ("links", pa.int64()),
-        ("characters", pa.int64()),
-    ]
+LEFT_OUT = _table(
+    "left_out.parquet",
+    template=pa.string(),
+    uses=pa.int64(),
+    links=pa.int64(),
+    characters=pa.int64(),
 )
 """Templates whose text was left out, with the links and characters of markup in them."""
 
-ARTICLES = pa.schema(
-    [
-        ("page_id", pa.int64()),
-        ("title", pa.string()),
-        ("text", pa.large_string()),
-        ("link_starts", pa.list_(pa.int32())),
-        ("link_ends", pa.list_(pa.int32())),
-        ("link_targets", pa.list_(pa.string())),
-        ("link_anchors", pa.list_(pa.string())),
-    ]
+ARTICLES = _table(
+    "articles.parquet",
+    page_id=pa.int64(),
+    title=pa.string(),
+    text=pa.large_string(),
+    link_starts=pa.list_(pa.int32()),
+    link_ends=pa.list_(pa.int32()),
+    link_targets=pa.list_(pa.string()),
+    link_anchors=pa.list_(pa.string()),
 )
 """Text with links. starts, ends: characters [start, end), in text order. targets: linked titles,
 with redirects unresolved. anchors: ``text[start:end]``."""
 
-FACTS = pa.schema(
-    [
-        ("page_id", pa.int64()),
-        ("title", pa.string()),
-        ("template", pa.string()),
-        ("number", pa.int32()),
-        ("field", pa.string()),
-        ("value", pa.large_string()),
-        ("markup", pa.large_string()),
-        ("targets", pa.list_(pa.string())),
-    ]
+FACTS = _table(
+    "facts.parquet",
+    page_id=pa.int64(),
+    title=pa.string(),
+    template=pa.string(),
+    number=pa.int32(),
+    field=pa.string(),
+    value=pa.large_string(),
+    markup=pa.large_string(),
+    targets=pa.list_(pa.string()),
 )
 """Fields of templates such as infoboxes (``wiki.facts``). targets: as in ARTICLES."""
 
-CATEGORIES = pa.schema([("page_id", pa.int64()), ("title", pa.string()), ("category", pa.string())])
+CATEGORIES = _table(
+    "categories.parquet", page_id=pa.int64(), title=pa.string(), category=pa.string()
+)
 """Categories that the markup of an article names, without their namespace."""
 
-TARGETS = pa.schema([("language", pa.string()), ("title", pa.string()), ("id", pa.int32())])
+TARGETS = _table("targets.parquet", language=pa.string(), title=pa.string(), id=pa.int32())
 """Titles and redirects of the entities of a vocabulary."""
 
-ANCHORS = pa.schema(
-    [
-        ("language", pa.string()),
-        ("anchor", pa.string()),
-        ("title", pa.string()),
-        ("count", pa.int64()),
-    ]
+ANCHORS = _table(
+    "anchors.parquet",
+    language=pa.string(),
+    anchor=pa.string(),
+    title=pa.string(),
+    count=pa.int64(),
 )
 """How often a text links to an article, with redirects resolved."""
 
-OCCURRENCES = pa.schema(
-    [
-        ("language", pa.string()),
-        ("text", pa.string()),
-        ("title", pa.string()),
-        ("count", pa.int64()),
-        ("occurrences", pa.int64()),
-    ]
+LINKS = replace(ANCHORS, file="links.parquet")
+"""The same of texts that are normalised (``normalize_words``)."""
+
+OCCURRENCES = _table(
+    "occurrences.parquet",
+    language=pa.string(),
+    text=pa.string(),
+    title=pa.string(),
+    count=pa.int64(),
+    occurrences=pa.int64(),
 )
 """Linked texts, normalised (``normalize_words``). count: how often a text links to an article.
 occurrences: how often the text occurs in all articles, linked or not."""
 
-SEQUENCES = pa.schema(
-    [
-        ("page_id", pa.int64()),
-        ("word_ids", pa.list_(pa.uint32())),
-        ("word_starts", pa.list_(pa.uint16())),
-        ("entity_ids", pa.list_(pa.uint32())),
-        ("entity_starts", pa.list_(pa.uint16())),
-        ("entity_ends", pa.list_(pa.uint16())),
-        ("entity_anchors", pa.list_(pa.string())),
-    ]
+TRAIN = _table(
+    "train.parquet",
+    page_id=pa.int64(),
+    word_ids=pa.list_(pa.uint32()),
+    word_starts=pa.list_(pa.uint16()),
+    entity_ids=pa.list_(pa.uint32()),
+    entity_starts=pa.list_(pa.uint16()),
+    entity_ends=pa.list_(pa.uint16()),
+    entity_anchors=pa.list_(pa.string()),
 )
 """Training sequences without special pieces. word_ids: pieces. word_starts: indices of pieces that
 start a word. entity_ids: [UNK] for links outside the vocabulary. entity_starts, entity_ends: pieces
 [start, end). entity_anchors: linked text."""
+
+HELD_OUT = replace(TRAIN, file="held_out.parquet")
+"""Sequences for evaluation."""
 
 
 NO_COLUMNS = "hive_partitioning = false"

@@ -6,7 +6,7 @@ from pathlib import Path
 from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.manifest import Manifest
 from spacy_luke.pretraining.stage import begin
-from spacy_luke.pretraining.tables import ARTICLES, PAGES, TableWriter
+from spacy_luke.pretraining.tables import ARTICLES, PAGES
 
 Links = Sequence[tuple[str, str]]
 """(anchor, target) in text order; an anchor is searched for from where the last one ended."""
@@ -25,10 +25,10 @@ def article(page_id: int, title: str, text: str, links: Links) -> tuple:
 def _write(rows: tuple[list, list], folder: Path) -> dict[str, int]:
     articles, others = rows
     pages = [*((row[1], "article", None) for row in articles), *others]
-    for name, schema, found in (("pages", PAGES, pages), ("articles", ARTICLES, articles)):
-        with TableWriter(folder / f"{name}.parquet", schema) as table:
+    for table, found in ((PAGES, pages), (ARTICLES, articles)):
+        with table.writer(folder) as writer:
             for row in found:
-                table.add(row)
+                writer.add(row)
     return {"articles": len(articles)}
 
 

@@ -19,7 +19,8 @@ from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.pretrain import LOG, read_log
 from spacy_luke.pretraining.samples import Samples
 from spacy_luke.pretraining.settings import ShardSettings, VocabSettings
-from spacy_luke.pretraining.shards import HELD_OUT, TRAIN, build_shards, vocabulary
+from spacy_luke.pretraining.shards import build_shards, vocabulary
+from spacy_luke.pretraining.tables import HELD_OUT, TRAIN
 from tests.pretraining.articles import article, make_articles
 from tests.pretraining.run_training import run
 from tests.pretraining.test_sequences import spell
@@ -40,7 +41,7 @@ def test_sequences_spell_their_articles_and_entities_their_links(kind, request, 
     names = vocabulary(entities).names
     texts: dict[int, str] = {}
     links: dict[int, list[str]] = {}
-    for row in [*rows_of(shards, TRAIN), *rows_of(shards, HELD_OUT)]:
+    for row in [*rows_of(shards, TRAIN.file), *rows_of(shards, HELD_OUT.file)]:
         assert len(row["word_ids"]) <= 38
         text = spell(checkpoint.pieces, row["word_ids"]).replace("▁", "")
         texts[row["page_id"]] = texts.get(row["page_id"], "") + text
@@ -56,7 +57,7 @@ def test_sequences_spell_their_articles_and_entities_their_links(kind, request, 
 
 def test_articles_are_set_aside_whole(bert_dir, tmp_path):
     _, _, shards = make_world(tmp_path, bert_dir)
-    sides = [{row["page_id"] for row in rows_of(shards, name)} for name in (TRAIN, HELD_OUT)]
+    sides = [{row["page_id"] for row in rows_of(shards, x.file)} for x in (TRAIN, HELD_OUT)]
     assert not sides[0] & sides[1] and len(sides[0] | sides[1]) == 60
     assert 4 <= len(sides[1]) <= 20
     counts = shards.counts
@@ -83,7 +84,7 @@ def test_a_language_without_a_tokenizer_in_spacy_has_sentences_too(
         Engine(workers=1),
         False,
     )
-    found = rows_of(shards, TRAIN)
+    found = rows_of(shards, TRAIN.file)
     assert len(found) > 1 and spell(pieces, found[0]["word_ids"]).endswith(".")
     told = f"spaCy cannot tokenize {language}: the sentencizer" in caplog.text
     assert told == (sentences == "sentencizer")
@@ -214,7 +215,7 @@ def test_a_pipeline_that_is_replaced_is_not_kept_by_workers_that_live_on(bert_di
         nlp.to_disk(tmp_path / "nlp")
         out, engine = tmp_path / name, Engine(workers=1)
         shards = build_shards([articles], entities, pieces, out, settings, engine, False)
-        ends = [spell(pieces, row["word_ids"])[-1] for row in rows_of(shards, TRAIN)]
+        ends = [spell(pieces, row["word_ids"])[-1] for row in rows_of(shards, TRAIN.file)]
         found.append(ends)
         nlp.get_pipe("sentencizer").punct_chars.add(";")
     assert set(found[1]) == {";", "."} != set(found[0])
@@ -247,7 +248,7 @@ def test_redirects_and_unknown_titles_get_their_ids(bert_dir, tmp_path):
     shards = build_shards(
         [articles], entities, pieces, tmp_path / "s", settings, Engine(workers=1), False
     )
-    assert [row["entity_ids"] for row in rows_of(shards, TRAIN)] == [[4, 4, 1]]
+    assert [row["entity_ids"] for row in rows_of(shards, TRAIN.file)] == [[4, 4, 1]]
 
 
 def test_settings_that_cannot_work_are_refused(bert_dir, tmp_path):
@@ -267,7 +268,7 @@ def test_settings_that_cannot_work_are_refused(bert_dir, tmp_path):
 
 def samples(tmp_path: Path, bert_dir: Path, **settings) -> Samples:
     _, _, shards = make_world(tmp_path, bert_dir)
-    return Samples(shards.paths(TRAIN), **settings)
+    return Samples(shards.paths(TRAIN.file), **settings)
 
 
 @pytest.mark.parametrize("groups_at_once", [1, 2, 16])
