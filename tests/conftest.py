@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,17 @@ def fix_random() -> None:
     from thinc.api import fix_random_seed  # imports torch, which reads the environment above
 
     fix_random_seed(0)
+
+
+@pytest.fixture
+def bf16(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Mixed precision is bf16 on any machine, also on one that only emulates it."""
+    from spacy_luke.model import precision
+
+    monkeypatch.setattr(precision, "has_bf16", lambda device: True)
+    precision.uses_bf16.cache_clear()
+    yield
+    precision.uses_bf16.cache_clear()
 
 
 @pytest.hookimpl(tryfirst=True)

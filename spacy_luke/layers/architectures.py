@@ -58,7 +58,8 @@ def LukeEncoder_v1(
         pieces whose shape is not shown in training, so that text in another case is read as well.
     entity_labels: coarse labels; each gets an embedding, which is added to the entity's.
     freeze_word_embeddings: do not train the word table (most parameters of a small encoder).
-    mixed_precision: bf16 autocast. gradient_checkpointing: less memory for more time.
+    mixed_precision: bf16 autocast; float32 on a device that only emulates bf16.
+    gradient_checkpointing: less memory for more time.
     attention_dropout: dropout of attention weights; other dropout is ``[training] dropout``.
     pooling: how pieces become tokens if this is used as a ``tok2vec`` layer.
     entity_table: the entity embeddings (most of a model with many entities) are ``trained``; or not

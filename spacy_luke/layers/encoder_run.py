@@ -17,6 +17,7 @@ from ..inputs.placed_spans import PlacedSpans, place_spans
 from ..inputs.windows import Layout
 from ..model.network import AttentionPattern, WordPass
 from ..model.packing import Array, Entities, LukeInputs, LukeStates, Words
+from ..model.precision import uses_bf16
 from ..report import LOGGER
 from .arrays import to_torch
 from .encoder import EncoderSettings, module_of
@@ -134,9 +135,8 @@ class EncoderRun:
         if self.is_train:
             self._context.enter_context(torch.inference_mode(False))
         self._context.enter_context(torch.set_grad_enabled(self.is_train))
-        self._context.enter_context(
-            torch.autocast(self.device.type, torch.bfloat16, enabled=self._mixed_precision)
-        )
+        mixed = self._mixed_precision and uses_bf16(self.device)
+        self._context.enter_context(torch.autocast(self.device.type, torch.bfloat16, enabled=mixed))
         return self
 
     def __exit__(self, *error: Any) -> None:

@@ -258,7 +258,7 @@ class TrainingSettings:
     decay, betas, eps, clip: of AdamW. clip is the maximum norm of gradients; 0: no limit.
     dropout: of embeddings and layers.
     attention_dropout: of attention weights.
-    precision: ``no`` or ``bf16``.
+    precision: ``no`` or ``bf16`` (on a device that only emulates it float32, and a warning).
     sharded: distribute weights, gradients and optimizer over the processes (FSDP2) instead of
         copying them to each (DDP).
     deterministic: choose operations that give the same bits every time on a GPU.

@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 from ..checkpoint.names import Weights
 from ..errors import ConfigError, TrainingError
+from ..model.precision import uses_bf16
 from ..report import LOGGER
 from .checkpoints import load_latest, save_checkpoint
 from .determinism import deterministic
@@ -59,8 +60,10 @@ class Trainer:
         """fresh: parameters initialised at random. identity: values that must agree with those of a
         checkpoint to resume it, besides the settings."""
         self.settings, self.samples, self.ids, self.folder = settings, samples, ids, folder
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        mixed = settings.precision != "no" and uses_bf16(device)
         self.accelerator = Accelerator(
-            mixed_precision=settings.precision, cpu=not torch.cuda.is_available()
+            mixed_precision=settings.precision if mixed else "no", cpu=device.type == "cpu"
         )
         if self.is_main and self.accelerator.device.type == "cuda" and not settings.deterministic:
             LOGGER.info(

@@ -41,6 +41,7 @@ def summed_loss_gradients(nlp, batches) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.usefixtures("bf16")
 @pytest.mark.parametrize("mode", ["two-stage", "probe", "full"])
 @pytest.mark.parametrize("mixed,tolerance", [(False, 1e-5), (True, 2e-2)])
 def test_three_micro_batches_equal_one_batch(bert_dir, mode, mixed, tolerance):
@@ -55,6 +56,7 @@ def test_three_micro_batches_equal_one_batch(bert_dir, mode, mixed, tolerance):
     assert scale > 0 and difference / scale < tolerance
 
 
+@pytest.mark.usefixtures("bf16")
 def test_gradients_stay_float32_under_mixed_precision(bert_dir):
     nlp = make_ner(bert_dir, encoder={"mixed_precision": True})
     nlp.initialize(lambda: make_examples(nlp))

@@ -1,5 +1,7 @@
 """A run of an encoder: what begins with it, and when."""
 
+import numpy as np
+import pytest
 import spacy
 import torch
 from spacy.tokens import Doc
@@ -9,6 +11,7 @@ from spacy_luke.layers.encoder import module_of
 from spacy_luke.layers.encoder_run import EncoderRun, place
 from spacy_luke.layers.listener import encoder_node
 from spacy_luke.layers.task_layer import encoder_below, fits
+from spacy_luke.model import precision
 from tests.pipeline.conftest import LISTENER, WORDS, make_examples
 
 
@@ -37,6 +40,7 @@ def test_nothing_happens_until_it_begins(bert_dir):
             assert not again.trains and not encoder.training
 
 
+@pytest.mark.usefixtures("bf16")
 def test_gradients_and_precision_are_those_of_before_at_its_end(bert_dir):
     nlp, node = listening(bert_dir)
     docs = [Doc(nlp.vocab, words=WORDS)]
@@ -49,6 +53,20 @@ def test_gradients_and_precision_are_those_of_before_at_its_end(bert_dir):
     except KeyError:
         pass
     assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_mixed_precision_is_float32_where_bf16_would_be_emulated(bert_dir, bf16, monkeypatch, has):
+    monkeypatch.setattr(precision, "has_bf16", lambda device: has)
+    nlp, node = listening(bert_dir)
+    vectors = []
+    for mixed in (False, True):
+        encoder_node(node).attrs["settings"].mixed_precision = mixed
+        doc = nlp.get_pipe("luke")(Doc(nlp.vocab, words=WORDS))
+        vectors.append(doc._.luke.token_vectors)
+    exact, mixed = vectors
+    assert np.array_equal(exact, mixed) != has
+    assert np.linalg.norm(exact - mixed) < 0.05 * np.linalg.norm(exact)
 
 
 def test_placing_spans_and_telling_which_fit_changes_nothing(bert_dir):

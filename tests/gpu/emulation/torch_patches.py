@@ -20,6 +20,7 @@ _CUDA: dict[str, Any] = {
     "set_device": lambda device: None,
     "get_device_name": lambda *args: "emulated",
     "is_bf16_supported": lambda *args, **kwargs: True,
+    "get_device_capability": lambda *args: (8, 0),
     "synchronize": lambda *args: None,
     "empty_cache": lambda: None,
     "max_memory_allocated": lambda *args: 0,

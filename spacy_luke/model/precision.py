@@ -1,0 +1,31 @@
+"""Mixed precision, on devices that are made for it."""
+
+from functools import cache
+
+import torch
+
+from ..report import LOGGER
+
+
+@cache
+def uses_bf16(device: torch.device) -> bool:
+    """Whether mixed precision computes in bf16. Else it is float32, which is logged once."""
+    if has_bf16(device):
+        return True
+    LOGGER.warning(
+        "Mixed precision is off, and all is computed in float32: this %s has no instructions for "
+        "bf16, and would need many times as long.",
+        "CPU" if device.type == "cpu" else "GPU",
+    )
+    return False
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether a device has instructions for bf16. Others emulate them."""
+    if device.type == "cpu":
+        return torch.backends.mkldnn.is_available() and bool(
+            torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        )
+    if device.type == "cuda" and not torch.version.hip:
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    return True
