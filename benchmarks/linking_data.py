@@ -19,6 +19,8 @@ from spacy_luke.corpora.pubtator import read_abstracts
 from spacy_luke.kb.entity import NIL, NOT_GIVEN, Entity, Findings
 from spacy_luke.kb.read_records import read_entities
 
+from .state_populations import STATES
+
 N_FOLDS = 10
 _N_WORDS = 300_000
 _PROJECT = Path(__file__).parent.parent / "project" / "data"
@@ -93,11 +95,14 @@ def disease_references(folder: Path) -> dict[str, set[str]]:
 
 
 def places(folder: Path, work: Path) -> tuple[list[Entity], dict[str, list[LinkedMention]]]:
-    """GeoNames entries, counted by population, and the places of GeoVirus."""
+    """GeoNames entries, counted by population (of states, which have none there, by the census),
+    and the places of GeoVirus."""
     path = work / "places.jsonl"
     with path.open("w", encoding="utf8") as file:
         for record in _records(folder / "geovirus-linking" / "kb.jsonl"):
-            record["count"] = record.pop("population")
+            population = record.pop("population")
+            is_state = record["type"] == "state"
+            record["count"] = STATES[record["name"]] if is_state else population
             file.write(json.dumps(record) + "\n")
     mentions = [
         LinkedMention(x["text"], frozenset([x["id"]] if x["id"] else []))
