@@ -32,7 +32,11 @@ from .saving import check_file
 GOLD = "gold_"
 _N_CHECKED = 8
 _CALIBRATION = "_calibration_error"
-_SHOWN = ("_p", "_r", "_f", "_acc", "_em", "_f1", "_unanswerable", _CALIBRATION)
+_SHOWN = (
+    *("_p", "_r", "_f", "_acc", "_recall", "_recall_1", "_em", "_f1", "_unanswerable"),
+    _CALIBRATION,
+)
+_NUMBER = "_mentions"
 
 
 @app.command("evaluate")
@@ -150,11 +154,11 @@ def _of(scores: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def print_scores(scores: dict[str, Any], msg: Printer) -> None:
-    """Print one row per score, in percent."""
+    """Print one row per score, in percent, and numbers of mentions."""
     rows = [
-        (key, f"{100 * value:.2f}")
+        (key, f"{value:,}" if key.endswith(_NUMBER) else f"{100 * value:.2f}")
         for key, value in scores.items()
-        if isinstance(value, float) and key.endswith(_SHOWN)
+        if isinstance(value, int | float) and key.endswith((*_SHOWN, _NUMBER))
     ]
     msg.table(rows, header=("score", ""), aligns=("l", "r"))
     annotated = tuple(x for x in _SHOWN if x != _CALIBRATION)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import CorpusError
+from ..errors import CorpusError, InputError
 from ..files import beside
 from .arrays import Array
 from .build import MAX_MEANINGS, build_kb
@@ -35,7 +35,8 @@ def edit_kb(
 
     Entities that were not changed keep their vectors, and so do names that stay; the vectors of the
     others are zero. Raises CorpusError if an id is both added and removed or not text, and
-    InputError if ``remove`` is one text. Unknown ids to remove are counted.
+    InputError if ``add`` is no list of entities, or ``remove`` one text. Unknown ids to remove are
+    counted.
     """
     folder = folder.resolve()
     changed = _by_id(add, findings)
@@ -59,7 +60,13 @@ def edit_kb(
 
 def _by_id(add: Iterable[Entity], findings: Findings) -> dict[str, Entity]:
     changed: dict[str, Entity] = {}
+    if not isinstance(add, Iterable):
+        raise InputError(f"add is {add!r}; a list of entities is required.")
     for entity in add:
+        if not isinstance(entity, Entity):
+            raise InputError(
+                f"add contains {entity!r}, which is not a spacy_luke.kb.entity.Entity."
+            )
         check_text(entity.id, "id", "An entity")
         if entity.id in changed:
             findings.add("entities left out because an earlier one has their id", entity.id)

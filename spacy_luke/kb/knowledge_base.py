@@ -22,7 +22,7 @@ from .mapped_candidate import MappedCandidate
 from .nearest import NearestSettings, nearest_candidates
 from .store import Store, open_temporary
 from .tables import Tables
-from .vectors import check_vectors, zero_rows
+from .vectors import check_vectors, existing, zero_rows
 
 DEFAULT_LENGTH = 64
 """Of vectors, if there are none yet; the default of ``entity_linker``."""
@@ -134,11 +134,12 @@ class MappedKB(KnowledgeBase):
         return zero_rows(self.tables.vectors, len(self))
 
     def get_vector(self, entity: str) -> Array:
-        """(width,) float32; zeros if the id is unknown or "NIL", or there are no vectors."""
+        """(width,) float32; zeros if the id is unknown or "NIL", or there are no vectors. Raises
+        InputError if there are, but none of this entity yet."""
         row = None if entity == NIL else self.tables.ids.find(entity)
         if row is None or self.tables.vectors is None:
             return np.zeros(self.entity_vector_length, np.float32)
-        return self.tables.vectors[row].astype(np.float32)
+        return existing(self.tables.vectors[row], entity)
 
     # Vectors of names
 

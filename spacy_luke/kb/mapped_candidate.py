@@ -1,6 +1,5 @@
 """A candidate of the memory-mapped knowledge base as spaCy's ``Candidate``."""
 
-import numpy as np
 from spacy.kb import Candidate, KnowledgeBase
 from spacy.strings import get_string_id
 
@@ -8,6 +7,7 @@ from ..errors import InputError
 from .arrays import Array
 from .candidates import FoundEntity, Match
 from .tables import Tables
+from .vectors import existing
 
 
 class MappedCandidate(Candidate):
@@ -54,11 +54,11 @@ class MappedCandidate(Candidate):
 
     @property
     def entity_vector(self) -> Array:
-        """(width,) float32. Raises InputError if the knowledge base has no vectors: a similarity
-        with them would be meaningless."""
+        """(width,) float32. Raises InputError if the knowledge base has no vectors, or this entity
+        has none yet: a similarity would be meaningless."""
         if self._tables.vectors is None:
             raise InputError(
                 "The knowledge base has no vectors of entities. Make them, or set incl_context = "
                 "false in the settings of entity_linker."
             )
-        return self._tables.vectors[self.row].astype(np.float32)
+        return existing(self._tables.vectors[self.row], self.id)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import KnowledgeBaseError
+from ..errors import InputError, KnowledgeBaseError
 from .arrays import Array, create_array
 
 _BLOCK = 10_000
@@ -36,6 +36,17 @@ def zero_rows(vectors: Array | None, n: int) -> Array:
     blocks = range(0, n, _BLOCK)
     zero = [~np.any(vectors[start : start + _BLOCK], axis=1) for start in blocks]
     return np.flatnonzero(np.concatenate(zero)) if zero else np.arange(0)
+
+
+def existing(vector: Array, entity: str) -> Array:
+    """The vector (width,) of an entity, as float32. Raises InputError if it is zero, and so
+    missing: its similarity to anything is NaN, which spaCy takes for the largest."""
+    if not vector.any():
+        raise InputError(
+            f"The entity {entity!r} of the knowledge base has no vector, because it was added or "
+            "changed after vectors were made. Make it: 'spacy luke kb-edit KB --pipeline PIPELINE'."
+        )
+    return vector.astype(np.float32)
 
 
 def moved(vectors: Array, rows: Array, path: Path) -> Array:

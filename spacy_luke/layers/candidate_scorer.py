@@ -25,7 +25,7 @@ from .encoder_run import EncoderRun
 from .entity_rows import entity_rows, has_entity_rows, load_transform
 from .entity_scorer import EntityQuery
 from .given_spans import ClassScores, EntityInputs, span_states
-from .global_inference import resolve
+from .global_inference import Accepts, resolve
 from .mention_words import piece_means, sentence_table
 from .shim import LearnRates
 from .task_head import Head, HeadKind
@@ -49,7 +49,8 @@ class CandidateQuery(EntityQuery):
     often the mention's text means the entity. vectors: (m, H) of length 1. described: (m,) whether
     an entity has a description. known_rows: (m,) of the same entities in the encoder's table, or
     -1. texts: of the same entities, given instead of ``vectors`` if these are to be learned.
-    nil_bias: what will be subtracted from the logit of "none of the candidates".
+    nil_bias: what will be subtracted from the logit of "none of the candidates". accepts: which
+    candidates will be links, as for :func:`.resolve`.
     """
 
     entities: Array
@@ -59,6 +60,7 @@ class CandidateQuery(EntityQuery):
     described: Array
     known_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64), kw_only=True)
     nil_bias: float = field(default=0.0, kw_only=True)
+    accepts: Accepts | None = field(default=None, kw_only=True)
     texts: Sequence[Doc] | None = field(default=None, kw_only=True)
 
 
@@ -146,6 +148,7 @@ class CandidateScorer(Scorer[CandidateQuery, ClassScores]):
             encode_again,
             query.nil_bias,
             self.max_rounds,
+            query.accepts,
         )
         if n_open and run.encoder.reports_first("max_rounds"):
             LOGGER.warning(

@@ -6,9 +6,12 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from ..calibration import sigmoid
 from ..model.packing import Array
 from ..ties import likeliest
 
+Accepts = Callable[[Array], Array]
+"""From the probabilities (n,) of the best candidates: which are links (n,)."""
 EncodeAgain = Callable[[Array, Array], torch.Tensor]
 """From the inputs of all mentions, (n,) rows of the entity table or -1 for [MASK], and the numbers
 (m,) of some mentions: the logits (m, 1 + K) of these."""
@@ -21,18 +24,20 @@ def resolve(
     encode_again: EncodeAgain,
     nil_bias: float,
     max_rounds: int,
+    accepts: Accepts | None = None,
 ) -> tuple[torch.Tensor, int]:
     """Logits (n, 1 + K), each from the pass in which its mention was resolved.
 
     A round is a pass through the encoder. After it the most certain open mention of each sequence
     is resolved. If its best candidate has a row, this becomes the input of the mention, and the
-    sequence is encoded again. Otherwise ("none of the candidates", or no row) it stays [MASK], and
-    the next one is resolved without another pass.
+    sequence is encoded again. Otherwise ("none of the candidates", not probable enough, or no row)
+    it stays [MASK], and the next one is resolved without another pass.
 
     first: logits of the first pass, in which all mentions are [MASK]; of "none of the candidates",
         and of each candidate. rows: (n, K) of candidates in the entity table, or -1.
     sequences: (n,) sequences do not influence each other.
     nil_bias: subtracted from the logit of "none of the candidates" for decisions.
+    accepts: default: all are links.
 
     Also returns the number of mentions that are open after ``max_rounds``; they have the logits of
     the last pass.
@@ -44,6 +49,8 @@ def resolve(
     while True:
         best, certainty = _decide(logits, nil_bias)
         best_rows = np.append(np.full((len(rows), 1), -1), rows, 1)[np.arange(len(rows)), best]
+        if accepts is not None:
+            best_rows = np.where(accepts(sigmoid(certainty)), best_rows, -1)
         for own in _by_sequence(np.flatnonzero(is_open), sequences):
             resolved = _resolved(certainty[own], best_rows[own])
             is_open[own[resolved]] = False

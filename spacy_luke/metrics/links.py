@@ -115,8 +115,8 @@ def link_score(
       ``nel_candidate_recall_1``: the share whose first candidate is right. A mention without
       candidates has none that is right. Both are None if the candidates of no mention were set.
 
-    Of ambiguous mentions: ``nel_ambiguous_micro_p``, ``_r``, ``_f``, ``nel_ambiguous_kb_acc``,
-    ``nel_ambiguous_acc``, ``nel_ambiguous_doc_acc``, and their number ``nel_ambiguous_mentions``.
+    Of ambiguous mentions alone: all of these but ``nel_f_per_type``, with ``nel_ambiguous_`` in
+    place of ``nel_``, and their number ``nel_ambiguous_mentions``.
 
     End to end, including the mentions that the pipeline did or did not find:
 
@@ -131,29 +131,27 @@ def link_score(
     component, have no score and are left out.
 
     Shares are None if there is no such mention. Precision, recall and F are None if no mention of
-    the reference is annotated with an id (for ``nel_ambiguous_``: no ambiguous one; for
-    ``nel_nil_``: with "NIL"). Otherwise they are 0 if nothing was predicted, or no mention was
+    the reference is annotated with an id (for ``nel_nil_``: with "NIL"; for ``nel_ambiguous_``: no
+    ambiguous one). Otherwise they are 0 if nothing was predicted, or no mention was
     found. All values are None without annotated mentions.
     """
     by_doc = _all_mentions(examples, spans_key, labels_discard)
     mentions = list(chain(*by_doc))
     shared = [[x for x in of_doc if x.is_shared] for of_doc in by_doc]
+    ambiguous = [[x for x in of_doc if x.is_ambiguous] for of_doc in shared]
     per_type = _count(chain(*shared))
-    micro = sum(per_type.values(), PRFScore()).to_dict()
-    macro = mean([score.to_dict() for score in per_type.values()])
     end_to_end = sum(_count(mentions).values(), PRFScore()).to_dict()
     has_ids = any(x.has_id for x in mentions)
     has_nil = any(x.is_nil for x in mentions)
+    of_shared = _of_found(shared, has_ids, has_nil)
+    n_ambiguous = sum(map(len, ambiguous))
     scores = {
-        "score": micro["f"] if has_ids else None,
+        "score": of_shared["micro_f"],
         "score_desc": "micro F" if has_ids else None,
-        **_figures("micro", micro, has_ids),
-        **_figures("macro", macro, has_ids),
+        **of_shared,
         "f_per_type": by_type(per_type, ()) if has_ids else None,
-        **_accuracies(shared),
-        **_figures("nil", _count_nil(chain(*shared)).to_dict(), has_nil),
-        **_candidate_recall(list(chain(*shared))),
-        **_ambiguous(shared, has_ids or has_nil),
+        **{f"ambiguous_{name}": value for name, value in _of_found(ambiguous).items()},
+        "ambiguous_mentions": n_ambiguous if has_ids or has_nil else None,
         **_figures("end_to_end", end_to_end, has_ids),
     }
     named = {f"{prefix}_{name}": value for name, value in scores.items()}
@@ -212,19 +210,23 @@ def _count_nil(mentions: Iterable[LinkedMention]) -> PRFScore:
     return score
 
 
-def _ambiguous(
-    shared: Iterable[Iterable[LinkedMention]], annotated: bool
+def _of_found(
+    by_doc: Sequence[Sequence[LinkedMention]], ids: bool = False, nil: bool = False
 ) -> dict[str, float | None]:
-    """shared: the shared mentions of each document. annotated: whether any mention is annotated."""
-    by_doc = [[x for x in of_doc if x.is_ambiguous] for of_doc in shared]
+    """The scores of mentions that both documents have. by_doc: those of each document. ids, nil:
+    whether there are such annotations elsewhere, so that scores are 0 where nothing was found."""
     mentions = list(chain(*by_doc))
-    micro = sum(_count(mentions).values(), PRFScore()).to_dict()
-    scores = {
-        **_figures("micro", micro, any(x.has_id for x in mentions)),
+    per_type = _count(mentions)
+    micro = sum(per_type.values(), PRFScore()).to_dict()
+    macro = mean([score.to_dict() for score in per_type.values()])
+    ids, nil = ids or any(x.has_id for x in mentions), nil or any(x.is_nil for x in mentions)
+    return {
+        **_figures("micro", micro, ids),
+        **_figures("macro", macro, ids),
         **_accuracies(by_doc),
-        "mentions": len(mentions) if annotated else None,
+        **_figures("nil", _count_nil(mentions).to_dict(), nil),
+        **_candidate_recall(mentions),
     }
-    return {f"ambiguous_{name}": value for name, value in scores.items()}
 
 
 def _accuracies(by_doc: Iterable[Iterable[LinkedMention]]) -> dict[str, float | None]:

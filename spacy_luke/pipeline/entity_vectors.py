@@ -1,5 +1,6 @@
 """Vectors of a knowledge base's entities, made by the encoder of a pipeline."""
 
+import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from ..report import LOGGER
 
 Text = Literal["name", "description"]
 """What stands for an entity: its name, or its name and description."""
-MakeDoc = Callable[[str], Doc]
+Tokenizer = Callable[[str], Doc]
 
 _BLOCK = 1024
 _MAX_CHARACTERS = 2000
@@ -58,9 +59,15 @@ def find_encoder(nlp: Language, component: str | None = None) -> Model:
     raise ConfigError(f"{what}; the pipeline has {', '.join(nlp.component_names) or 'none'}.")
 
 
-def vectors_hash(encoder: Model, text: Text) -> str:
-    """What identifies the vectors of entities by this encoder and kind of text."""
-    return f"{encoder_hash(encoder)} {text}"
+def vectors_hash(encoder: Model, tokenizer: Tokenizer, text: Text) -> str:
+    """What identifies the vectors of entities by this encoder, tokenizer and kind of text."""
+    return f"{_made_by(encoder, tokenizer)} {text}"
+
+
+def _made_by(encoder: Model, tokenizer: Tokenizer) -> str:
+    to_bytes = getattr(tokenizer, "to_bytes", None)  # spaCy requires none
+    settings = to_bytes(exclude=["vocab"]) if to_bytes else type(tokenizer).__qualname__.encode()
+    return f"{encoder_hash(encoder)} {hashlib.sha256(settings).hexdigest()}"
 
 
 def make_vectors(
@@ -79,7 +86,7 @@ def make_vectors(
     Returns the number of vectors that were made. They are written to a temporary file, and
     mapped, so that millions of them need little memory.
     """
-    return _make(find_encoder(nlp, component), nlp.make_doc, kb, text, half)
+    return _make(find_encoder(nlp, component), nlp.tokenizer, kb, text, half)
 
 
 def make_name_vectors(
@@ -87,28 +94,28 @@ def make_name_vectors(
 ) -> int:
     """Set the vectors of all names of the knowledge base, with which ``luke_linker`` finds entities
     by names that are not written alike. As :func:`make_vectors`."""
-    return _make_names(find_encoder(nlp, component), nlp.make_doc, kb, half)
+    return _make_names(find_encoder(nlp, component), nlp.tokenizer, kb, half)
 
 
-def _make(encoder: Model, make_doc: MakeDoc, kb: MappedKB, text: Text, half: bool) -> int:
-    identity = vectors_hash(encoder, text)
+def _make(encoder: Model, tokenizer: Tokenizer, kb: MappedKB, text: Text, half: bool) -> int:
+    identity = vectors_hash(encoder, tokenizer, text)
     old = kb.tables.vectors if kb.vectors_hash == identity else None
 
     def encode(rows: Array) -> Array:
-        return encode_entities(encoder, make_doc, kb.tables, rows, text)
+        return encode_entities(encoder, tokenizer, kb.tables, rows, text)
 
     empty = kb.without_vector()
     return _make_table(len(kb), encode, encoder, old, empty, half, identity, kb.set_vectors)
 
 
-def _make_names(encoder: Model, make_doc: MakeDoc, kb: MappedKB, half: bool) -> int:
-    identity, tables = vectors_hash(encoder, "name"), kb.tables
+def _make_names(encoder: Model, tokenizer: Tokenizer, kb: MappedKB, half: bool) -> int:
+    identity, tables = vectors_hash(encoder, tokenizer, "name"), kb.tables
     old = kb.tables.name_vectors if kb.name_vectors_hash == identity else None
 
     def encode(rows: Array) -> Array:
         # As it is written: a normalised name may lack endings.
         names = [tables.forms[int(first_form[row])] for row in rows.tolist()]
-        return text_vectors(encoder, [make_doc(name) for name in names])
+        return text_vectors(encoder, [tokenizer(name) for name in names])
 
     first_form, empty = tables.store.arrays["key_forms"], kb.without_name_vector()
     return _make_table(
@@ -151,10 +158,10 @@ def _make_table(
 
 
 def encode_entities(
-    encoder: Model, make_doc: MakeDoc, tables: Tables, rows: Array, text: Text
+    encoder: Model, tokenizer: Tokenizer, tables: Tables, rows: Array, text: Text
 ) -> Array:
     """(n, width) float32 vectors of the entities in some rows."""
-    return text_vectors(encoder, _texts(make_doc, tables, rows.tolist(), text))
+    return text_vectors(encoder, _texts(tokenizer, tables, rows.tolist(), text))
 
 
 def _width(encoder: Model) -> int:
@@ -165,8 +172,8 @@ def _blocks(rows: Array) -> Iterator[Array]:
     return (rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK))
 
 
-def _texts(make_doc: MakeDoc, tables: Tables, rows: Sequence[int], text: Text) -> list[Doc]:
-    return [make_doc(_text(tables, row, text)) for row in rows]
+def _texts(tokenizer: Tokenizer, tables: Tables, rows: Sequence[int], text: Text) -> list[Doc]:
+    return [tokenizer(_text(tables, row, text)) for row in rows]
 
 
 def _text(tables: Tables, row: int, text: Text) -> str:
@@ -207,8 +214,8 @@ class EntityVectors:
     settings: the component.
     """
 
-    def __init__(self, make_doc: MakeDoc, settings: VectorSettings) -> None:
-        self.make_doc, self.settings = make_doc, settings
+    def __init__(self, tokenizer: Tokenizer, settings: VectorSettings) -> None:
+        self.tokenizer, self.settings = tokenizer, settings
         self._names_state: tuple[Tables | None, tuple] = (None, ())
         # Replaced as a whole: other threads may use it.
         self._cache = _Cache(None, self.text, (), False, {})
@@ -223,7 +230,7 @@ class EntityVectors:
 
     def texts(self, kb: MappedKB, encoder: Model, rows: Sequence[int]) -> list[Doc]:
         """What stands for the entities in some rows, for an update that learns their vectors."""
-        texts = _texts(self.make_doc, kb.tables, rows, self.text)
+        texts = _texts(self.tokenizer, kb.tables, rows, self.text)
         n_words = sum(map(len, texts))
         module = module_of(encoder_node(encoder))
         if n_words > _MANY_WORDS and module.reports_first("words of entities"):
@@ -262,7 +269,7 @@ class EntityVectors:
         if len(made) + len(missing) > _MOST_CACHED:
             made = cache.vectors = {row: made[row] for row in rows if row in made}
         for part in _blocks(np.asarray(missing, dtype=np.int64)):
-            vectors = encode_entities(encoder, self.make_doc, kb.tables, part, self.text)
+            vectors = encode_entities(encoder, self.tokenizer, kb.tables, part, self.text)
             made.update(zip(part.tolist(), vectors))
         if old:
             self._check_change(encoder, old, made)
@@ -293,8 +300,8 @@ class EntityVectors:
         if not kb.has_vectors:
             return False
         # A hash reads all weights: once.
-        weights, _, made_of = (kb.vectors_hash or "").rpartition(" ")
-        same_weights = weights == encoder_hash(encoder)
+        made_by, _, made_of = (kb.vectors_hash or "").rpartition(" ")
+        same_weights = made_by == _made_by(encoder, self.tokenizer)
         if same_weights and made_of == self.text:
             return True
         reports_first = module_of(encoder_node(encoder)).reports_first
@@ -309,9 +316,9 @@ class EntityVectors:
             )
         elif not same_weights and reports_first("entity vectors"):
             LOGGER.info(
-                "The vectors of the knowledge base were made by other weights. Those that are "
-                "needed are made again; all of them, if the pipeline is saved. This is logged once "
-                "per encoder."
+                "The vectors of the knowledge base were made by other weights or another "
+                "tokenizer. Those that are needed are made again; all of them, if the pipeline is "
+                "saved. This is logged once per encoder."
             )
         return False
 
@@ -319,14 +326,14 @@ class EntityVectors:
         """If the knowledge base has vectors of other weights, make all of them again."""
         stored = kb.tables.vectors
         if stored is not None:
-            _make(encoder, self.make_doc, kb, self.text, stored.dtype == np.float16)
+            _make(encoder, self.tokenizer, kb, self.text, stored.dtype == np.float16)
         self.renew_names(kb, encoder)
 
     def renew_names(self, kb: MappedKB, encoder: Model) -> None:
         """The same of the vectors of names."""
         stored = kb.tables.name_vectors
         if stored is not None and _make_names(
-            encoder, self.make_doc, kb, stored.dtype == np.float16
+            encoder, self.tokenizer, kb, stored.dtype == np.float16
         ):
             LOGGER.info("The vectors of %d names were made again.", len(stored))
 
@@ -338,13 +345,21 @@ class EntityVectors:
         earlier weights may be used."""
         if not kb.has_name_vectors or not texts:
             return [[] for _ in texts]
-        weights = weights_state(module_of(encoder_node(encoder)).network)
+        module = module_of(encoder_node(encoder))
+        weights = weights_state(module.network)
         tables, made_for = self._names_state
         if tables is not kb.tables or (not learning and made_for != weights):
             self.renew_names(kb, encoder)
             self._names_state = (kb.tables, weights)
+        elif made_for != weights and module.reports_first("vectors of names"):
+            LOGGER.warning(
+                "The encoder is trained, and updates choose candidates by vectors of names that "
+                "its earlier weights made; they are made again for every evaluation. To choose "
+                "them by the present weights, freeze the encoder (learn_rate_factor = 0). This "
+                "warning is logged once per encoder."
+            )
         unique = list(dict.fromkeys(texts))
-        vectors = text_vectors(encoder, [self.make_doc(text) for text in unique])
+        vectors = text_vectors(encoder, [self.tokenizer(text) for text in unique])
         found = nearest_candidates(kb.tables, vectors, NearestSettings(k))
         of_text = dict(zip(unique, found))
         return [of_text[text] for text in texts]

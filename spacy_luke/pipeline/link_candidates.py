@@ -115,7 +115,19 @@ def _by_row(
 ) -> dict[int, LinkCandidate]:
     """The ids of candidates that do not exist are added to ``strangers``."""
     candidates: dict[int, LinkCandidate] = {}
+    try:
+        found = list(found)
+    except TypeError as err:
+        raise InputError(
+            f"The function that gets candidates returned {found!r} for a mention. It must return "
+            "its candidates, which may be none: an empty list."
+        ) from err
     for candidate in found:
+        if not (hasattr(candidate, "entity_") and hasattr(candidate, "prior_prob")):
+            raise InputError(
+                f"The function that gets candidates returned {candidate!r}, which is no candidate "
+                "as those of spaCy: it lacks entity_ or prior_prob."
+            )
         row = kb.tables.ids.find(candidate.entity_)
         if row is None:
             strangers.add(candidate.entity_)

@@ -18,6 +18,8 @@ from .class_loss import Targets
 
 Array = np.ndarray
 
+FIRST = "first candidate"
+
 
 def spans_to_link(
     doc: Doc, key: str | None, discarded: Collection[str]
@@ -126,8 +128,8 @@ def count_links(
     discard: Collection[str],
 ) -> None:
     """Add to ``counts``: all predicted mentions, gold "NIL" and those of them that teach nothing
-    (they are no mention, too long or without candidates), gold links, and those that cannot be
-    learned, by reason.
+    (they are no mention, too long or without candidates), gold links, those that cannot be learned,
+    by reason, and those whose first candidate is right.
 
     by_doc: the mentions of each predicted document. rows: (n, K) of their candidates. fit: (n,)
     whether a window contains a mention. discard: labels whose mentions do not count.
@@ -155,11 +157,15 @@ def count_links(
                 counts["unknown id"] += 1
             elif not np.isin(rows[own], known).any():
                 counts["no candidate"] += 1
+            else:
+                counts[FIRST] += rows[own, 0] in known
 
 
-def report_links(name: str, counts: Mapping[str, int], n_docs: int, key: str | None) -> None:
+def report_links(
+    name: str, counts: Mapping[str, int], n_docs: int, key: str | None, k: int
+) -> None:
     """Log what :func:`count_links` counted for a component in ``n_docs`` documents. key: the spans
-    group of the mentions, or None."""
+    group of the mentions, or None. k: the most candidates of a mention."""
     # A pipeline that is initialised without data gets one document, which spaCy makes.
     if n_docs > 1 and not counts["mentions"] + counts["gold"] + counts["NIL"]:
         where = "Doc.ents" if key is None else f"the spans group {key!r}"
@@ -183,14 +189,16 @@ def report_links(name: str, counts: Mapping[str, int], n_docs: int, key: str | N
     found = counts["gold"] - sum(lost)
     log_lost(
         sum(lost),
-        "%s: of %d gold links %d have the right entity among their candidates (recall %.1f %%). "
-        "The others cannot be learned: %d are not entities of the documents, %d are longer than a "
-        "window, %d have an id that is not in the knowledge base, and %d have other candidates or "
-        'none. %d mentions are "NIL".',
+        "%s: of %d gold links %d have the right entity among their candidates (recall at %d, the "
+        "most candidates of a mention: %.1f %%; at 1: %.1f %%). The others cannot be learned: %d "
+        "are not entities of the documents, %d are longer than a window, %d have an id that is not "
+        'in the knowledge base, and %d have other candidates or none. %d mentions are "NIL".',
         name,
         counts["gold"],
         found,
+        k,
         100 * found / max(counts["gold"], 1),
+        100 * counts[FIRST] / max(counts["gold"], 1),
         *lost,
         counts["NIL"],
     )

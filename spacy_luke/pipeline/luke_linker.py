@@ -31,7 +31,7 @@ from ..metrics.links import link_answers, link_score
 from ..validation import Count, Name, setting
 from .class_loss import Targets
 from .entity_task import EntityTask, given_spans
-from .entity_vectors import EntityVectors, Text
+from .entity_vectors import EntityVectors, Text, Tokenizer
 from .learned_settings import LearnedSettings
 from .leave_one_out import leave_out
 from .link_candidates import (
@@ -43,6 +43,7 @@ from .link_candidates import (
 from .link_query import LinkQuery, with_entities
 from .link_scores import ranked
 from .links import (
+    FIRST,
     count_links,
     gold_ids,
     link_targets,
@@ -210,7 +211,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         vocab: Vocab,
         model: Model,
         name: str,
-        make_doc: Callable[[str], Doc],
+        tokenizer: Tokenizer,
         get_candidates_batch: GetCandidatesBatch,
         get_candidates: GetCandidates | None = None,
         generate_empty_kb: Callable[[Vocab, int], KnowledgeBase] = MappedKB,
@@ -220,7 +221,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         super().__init__(vocab, model, name, scorer, **{**_NOT_GIVEN, **cfg})
         self.get_candidates, self.get_candidates_batch = get_candidates, get_candidates_batch
         self.generate_empty_kb = generate_empty_kb
-        self._vectors, self._vocab = EntityVectors(make_doc, self), VocabCandidates()
+        self._vectors, self._vocab = EntityVectors(tokenizer, self), VocabCandidates()
         self._learned = LearnedSettings(self)
         self._strangers: set[str] = set()  # candidates that the knowledge base lacks
         self.kb = self._checked(self._empty_kb())
@@ -290,10 +291,9 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             kb, mentions, labels, candidates, self.incl_prior, self.type_bias or {}
         )
         empty = np.zeros(0)
-        spans, nil_bias = given_spans(by_doc), self.nil_bias
         return LinkQuery(
             docs,
-            spans,
+            given_spans(by_doc),
             rows,
             features,
             prior_known,
@@ -302,8 +302,14 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             by_doc,
             rows,
             kb,
-            nil_bias=nil_bias,
+            nil_bias=self.nil_bias,
+            accepts=self._accepts,
         )
+
+    def _accepts(self, probabilities: np.ndarray) -> np.ndarray:
+        """Which best candidates (n,) are links, whose scores are not below the threshold."""
+        of_label = np.zeros(len(probabilities), dtype=np.int64)
+        return self._confidence.accepts(of_label, self._confidence.scores(of_label, probabilities))
 
     def _predicted(self, mentions: Sequence[Span], k: int) -> list[list[int]]:
         return self._vocab.find(self.kb, self.model, mentions, k)
@@ -398,7 +404,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         """Count and log the gold links that cannot be predicted, and the recall of candidates."""
         n_docs = 0
         names = ("mentions", "NIL", "NIL out of reach", "gold", *self.out_of_reach)
-        counts = dict.fromkeys(names, 0)
+        counts = dict.fromkeys((*names, FIRST), 0)
+        k = 0
         key, ids = self.spans_key, self.kb.tables.ids
         learns = not only_rows(self.model)  # scores have no other terms
         if learns:
@@ -407,12 +414,13 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             examples = list(batch)
             n_docs += len(examples)
             query = self._mentions([eg.predicted for eg in examples], learning=False)
-            fit = fits(self.model, query)
+            fit, k = fits(self.model, query), max(k, query.rows.shape[1])
             discard = self.labels_discard
             count_links(counts, examples, query.by_doc, query.rows, fit, ids, key, discard)
             if learns:
                 self._learned.add(query, self._targets(examples, query))
-        report_links(self.name, counts, n_docs, key)
+        report_links(self.name, counts, n_docs, key, k)
+        del counts[FIRST]  # no limit
         if learns:
             n_other = counts["unknown id"] + counts["no candidate"]
             counts["counted only there"] = self._learned.finish(n_other)

@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from typer.testing import CliRunner
+from wasabi import Printer
 
 from spacy_luke.annotations.questions import (
     Offsets,
@@ -18,7 +19,7 @@ from spacy_luke.annotations.questions import (
 )
 from spacy_luke.annotations.types import clear_types
 from spacy_luke.cli import app
-from spacy_luke.cli.evaluate import evaluate
+from spacy_luke.cli.evaluate import evaluate, print_scores
 from spacy_luke.cli.loading import load_examples
 from spacy_luke.cli.pages.page import make_page
 from spacy_luke.corpora.preset import preset_ents_corpus
@@ -35,6 +36,14 @@ def relation(bert_dir):
     nlp.initialize(lambda: examples)
     fit(nlp, examples, 100)
     return nlp
+
+
+def test_recall_of_candidates_and_numbers_of_mentions_are_printed(capsys):
+    scores = {"nel_candidate_recall": 0.5, "nel_candidate_recall_1": 0.25, "speed": 9.0}
+    print_scores({**scores, "nel_ambiguous_mentions": 1234}, Printer())
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["nel_candidate_recall", "50.00"] in rows and ["nel_candidate_recall_1", "25.00"] in rows
+    assert ["nel_ambiguous_mentions", "1,234"] in rows and "speed" not in str(rows)
 
 
 def test_gold_entities_are_given_to_components_that_consume_them(relation):

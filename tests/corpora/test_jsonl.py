@@ -62,6 +62,8 @@ def test_spans_become_entities_and_a_spans_group(tmp_path):
 
 
 def test_knowledge_base_ids_and_meta_survive_a_docbin(tmp_path):
+    (doc,), _ = read_docs(tmp_path, record({**ADA, "kb_id": 7259}))
+    assert doc.ents[0].kb_id_ == "7259"
     docs, _ = read_docs(tmp_path, record({**ADA, "kb_id": "Q7259"}, meta={"source": "x", "n": 1}))
     path = tmp_path / "out.spacy"
     DocBin(store_user_data=True, docs=docs).to_disk(path)
@@ -235,7 +237,7 @@ def test_spans_that_grow_into_one_are_taken_once(tmp_path):
         (record(ADA, {"start": 0, "end": 3}), "span 1 has no key 'label'"),
         (record({**ADA, "label": ""}), "span 0 has an empty label"),
         (record({**ADA, "label": None}), "label of span 0 is null"),
-        (record({**ADA, "kb_id": 5}), "kb_id of span 0 is a whole number"),
+        (record({**ADA, "kb_id": 5.0}), "kb_id of span 0 is a number"),
         (record({**ADA, "start": True}), "start of span 0 is true or false"),
         (record({**ADA, "end": 12.0}), "end of span 0 is a number with a fraction"),
         (record({**ADA, "end": 30}), "span 0 \\(PER\\) goes from 0 to 30, in a text of 29"),

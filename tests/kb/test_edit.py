@@ -80,7 +80,9 @@ def test_vectors_stay_with_their_entities_and_new_ones_are_missing(kb):
     assert findings.counts["entities that have no vector yet"] == 2
     for i, entity in enumerate(ENTITIES[2:], start=2):
         assert edited.get_vector(entity["id"]).tolist() == vectors[i].tolist()
-    assert not edited.get_vector("Q1").any() and not edited.get_vector("Q9").any()
+    for entity in ("Q1", "Q9"):
+        with pytest.raises(InputError, match=f"'{entity}' of the knowledge base has no vector"):
+            edited.get_vector(entity)
     assert kb.edited(remove=[x["id"] for x in ENTITIES]).vectors_hash == "w"
 
 
@@ -94,6 +96,10 @@ def test_a_list_is_not_taken_for_aliases_with_counts(kb):
 
 
 def test_one_id_is_not_taken_for_a_list_of_letters(kb):
+    with pytest.raises(InputError, match="add contains {'id': 'Q9'}, which is not a"):
+        kb.edited(add=[{"id": "Q9"}])
+    with pytest.raises(InputError, match="add is Entity\\(id='Q9'.*a list of entities is required"):
+        kb.edited(add=Entity("Q9", "Neu", {}))
     with pytest.raises(InputError, match="remove is the text '78'"):
         kb.edited(remove="78")
 

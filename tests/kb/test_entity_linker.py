@@ -8,7 +8,8 @@ import spacy
 from spacy.kb import InMemoryLookupKB
 from spacy.training import Example
 
-from spacy_luke.errors import ConfigError
+from spacy_luke.errors import ConfigError, InputError
+from spacy_luke.kb.entity import Entity
 from spacy_luke.kb.knowledge_base import MappedKB
 from tests.kb.conftest import build, found
 
@@ -114,6 +115,22 @@ def test_a_pipeline_saved_with_one_and_loaded_with_another(kb_dir, tmp_path):
     assert links(nlp)[1] == "NIL"
     linker.kb.to_disk(tmp_path / "pipeline" / "entity_linker" / "kb")
     assert links(spacy.load(tmp_path / "pipeline"))[1] == "NIL"
+
+
+def test_an_entity_without_a_vector_is_an_error_not_the_answer(kb_dir, tmp_path):
+    """Of a zero vector spaCy's similarity is NaN, which it takes for the best."""
+    nlp, _ = pipeline(kb_dir, tmp_path)
+    linker = nlp.get_pipe("entity_linker")
+    edited = linker.kb.edited(add=[Entity("new", "Paris (film)", {"Paris": 1.0})])
+    linker.set_kb(lambda vocab: edited)
+    with pytest.raises(InputError, match="'new' of the knowledge base has no vector"):
+        links(nlp)
+    with pytest.raises(InputError, match="kb-edit"):
+        linker.kb.get_vector("new")
+    vectors = np.array(edited.tables.vectors)
+    vectors[edited.tables.ids.find("new")] = 1.0
+    edited.set_vectors(vectors, "w")
+    assert links(nlp)[1:] == ["7", "NIL"]
 
 
 def test_every_save_of_a_training_links_the_files(kb_dir, tmp_path):

@@ -23,11 +23,11 @@ class Passes:
         return logits
 
 
-def run(first, rows, sequences=None, nil_bias=0.0, max_rounds=100):
+def run(first, rows, sequences=None, nil_bias=0.0, max_rounds=100, accepts=None):
     passes = Passes(first)
     sequences = [0] * len(first) if sequences is None else sequences
     logits, n_open = resolve(
-        passes.first, np.asarray(rows), np.asarray(sequences), passes, nil_bias, max_rounds
+        passes.first, np.asarray(rows), np.asarray(sequences), passes, nil_bias, max_rounds, accepts
     )
     return logits.numpy(), n_open, passes.seen
 
@@ -72,6 +72,15 @@ def test_the_nil_bias_counts_in_decisions_alone():
     assert run(first, [[10, 11], [20, 21]])[2] == []  # the second one is the last
     logits, _, seen = run(first, [[10, 11], [20, 21]], nil_bias=50.0)
     assert [inputs for inputs, _ in seen] == [[10, -1]] and logits[0].tolist() == first[0]
+
+
+def test_what_is_not_probable_enough_is_not_shown():
+    """It is "NIL" by the threshold. Log-odds are 5, and then 3 and 2: 0.95 and 0.88."""
+    first = [[NIL, 5.0, 0.0], [NIL, 2.0, 0.0], [NIL, 1.0, 0.0]]
+    rows = [[10, 11], [20, 21], [30, 31]]
+    for least, shown in ((0.9, [10, 20]), (0.96, [10]), (1.0, [])):
+        _, n_open, seen = run(first, rows, accepts=lambda p, least=least: p >= least)
+        assert n_open == 0 and [max(inputs) for inputs, _ in seen] == shown
 
 
 def test_sequences_do_not_influence_each_other():

@@ -52,7 +52,7 @@ def f(p, r):
     return 2 * p * r / (p + r)
 
 
-N_KEYS = 30
+N_KEYS = 38
 
 
 # Shared mentions
@@ -187,13 +187,17 @@ def test_ambiguous_mentions_by_hand() -> None:
     assert scores["nel_ambiguous_acc"] == pytest.approx(3 / 5)
     assert scores["nel_ambiguous_doc_acc"] == pytest.approx((1 / 2 + 1) / 2)
     assert prf(scores, "ambiguous_micro") == pytest.approx((2 / 4, 2 / 3, f(1 / 2, 2 / 3)))
+    assert prf(scores, "ambiguous_macro") == pytest.approx((1 / 3, 1 / 3, 1 / 3))  # persons, London
+    assert prf(scores, "ambiguous_nil") == pytest.approx((1, 1 / 2, 2 / 3))
+    assert scores["nel_ambiguous_candidate_recall"] == 1
+    assert scores["nel_ambiguous_candidate_recall_1"] == pytest.approx(1 / 3)
 
 
 def test_without_ambiguous_mentions_their_number_is_zero_and_their_scores_are_none() -> None:
     scores = link_score([example({ADA: "Q1"}, {ADA: "Q1"}, {ADA: {"Q1": 1.0}})])
     ambiguous = {name: x for name, x in scores.items() if name.startswith("nel_ambiguous_")}
     assert ambiguous.pop("nel_ambiguous_mentions") == 0
-    assert len(ambiguous) == 6 and set(ambiguous.values()) == {None}
+    assert len(ambiguous) == 14 and set(ambiguous.values()) == {None}
 
 
 def test_ambiguous_mentions_that_are_all_nil_have_an_accuracy_but_no_f() -> None:
@@ -202,6 +206,7 @@ def test_ambiguous_mentions_that_are_all_nil_have_an_accuracy_but_no_f() -> None
     assert scores["nel_ambiguous_mentions"] == scores["nel_ambiguous_acc"] == 1
     assert scores["nel_ambiguous_kb_acc"] is None
     assert prf(scores, "ambiguous_micro") == (None, None, None)
+    assert prf(scores, "ambiguous_nil") == (1, 1, 1)
 
 
 # End to end

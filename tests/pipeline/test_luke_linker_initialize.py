@@ -40,6 +40,7 @@ def test_gold_links_out_of_reach_are_counted(bert_dir, tmp_path, caplog):
         "counted only there": 0,
     }
     assert "of 10 gold links 6 have the right entity among their candidates" in caplog.text
+    assert "recall at 2, the most candidates of a mention: 60.0 %; at 1: " in caplog.text
     lost = make_examples(nlp, [("Tokyo sang", [(0, 1, "unheard")])])
     with pytest.raises(ConfigError, match="nothing can be learned"):
         pipe.initialize(lambda: lost, nlp=nlp)
@@ -113,7 +114,10 @@ def test_mentions_that_are_not_linked_are_not_counted_as_lost(bert_dir, tmp_path
     caplog.clear()
     with caplog.at_level(logging.INFO):
         nlp.initialize(lambda: examples)
-    assert "3 gold links" in caplog.text and "recall 100.0 %" in caplog.text
+    assert (
+        "3 gold links" in caplog.text
+        and "recall at 2, the most candidates of a mention: 100.0 %" in caplog.text
+    )
     # The label of the reference counts for what is learned, too.
     (pair,) = [Example(make_doc(nlp, x, False), make_doc(nlp, x, True, "CITY")) for x in TEXTS[1:2]]
     pipe = nlp.get_pipe("luke_linker")

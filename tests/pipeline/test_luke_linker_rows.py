@@ -221,6 +221,9 @@ def test_global_inference_shows_resolved_entities(masked_dir, tmp_path):
         found[inference] = scores.logits
     changed = np.abs(found["local"] - found["global"]).max(1) > 1e-4
     assert changed.sum() == 2  # all but the first that is resolved
+    linker_of(nlp).threshold = 1.0  # what is "NIL" by it is not shown
+    _, scores = linker_of(nlp).predict(docs)
+    assert np.allclose(scores.logits, found["local"], atol=1e-5)
 
 
 def test_global_inference_does_not_depend_on_the_batch(masked_dir, tmp_path):

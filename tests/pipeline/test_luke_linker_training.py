@@ -118,13 +118,15 @@ def test_vectors_of_entities_are_those_of_the_present_weights(nlp, tmp_path):
     assert pipe.kb.vectors_hash == first  # not made again in every step
     scored = dict(nlp(make_docs(nlp)[0]).ents[0]._.candidates)
     nlp.to_disk(tmp_path / "saved")
-    assert pipe.kb.vectors_hash == vectors_hash(encoder, "description") != first
+    assert pipe.kb.vectors_hash == vectors_hash(encoder, nlp.tokenizer, "description") != first
     again = dict(nlp(make_docs(nlp)[0]).ents[0]._.candidates)
     assert again == pytest.approx(scored, abs=1e-5)
     fit(nlp, make_examples(nlp), 1)
     loaded = spacy.load(tmp_path / "saved")
     kb = linker_of(loaded).kb
-    kb.check_vectors(vectors_hash(encoder_below(linker_of(loaded).model), "description"))
+    kb.check_vectors(
+        vectors_hash(encoder_below(linker_of(loaded).model), loaded.tokenizer, "description")
+    )
     assert dict(loaded(make_docs(loaded)[0]).ents[0]._.candidates) == pytest.approx(
         scored, abs=1e-5
     )
@@ -206,16 +208,18 @@ def test_examples_may_have_other_tokens(nlp):
     assert losses["luke_linker"] > 0.0
 
 
-def test_vectors_of_names_are_made_again_for_an_evaluation(nlp, tmp_path):
+def test_vectors_of_names_are_made_again_for_an_evaluation(nlp, tmp_path, caplog):
+    spacy.util.logger.propagate = True
     pipe = linker_of(nlp)
     make_name_vectors(nlp, pipe.kb, component="luke_linker")
     encoder, first = encoder_below(pipe.model), pipe.kb.name_vectors_hash
     fit(nlp, make_examples(nlp), 3)
     assert pipe.kb.name_vectors_hash == first  # not in every step
+    assert caplog.text.count("by vectors of names that its earlier weights made") == 1
     nlp(make_docs(nlp)[0])
-    assert pipe.kb.name_vectors_hash == vectors_hash(encoder, "name") != first
+    assert pipe.kb.name_vectors_hash == vectors_hash(encoder, nlp.tokenizer, "name") != first
     fit(nlp, make_examples(nlp), 1)
     nlp.to_disk(tmp_path / "saved")
-    assert pipe.kb.name_vectors_hash == vectors_hash(encoder, "name")
+    assert pipe.kb.name_vectors_hash == vectors_hash(encoder, nlp.tokenizer, "name")
     loaded = spacy.load(tmp_path / "saved")
     assert linker_of(loaded).kb.name_vectors_hash == pipe.kb.name_vectors_hash
