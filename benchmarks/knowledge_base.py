@@ -5,19 +5,21 @@ python -m benchmarks.knowledge_base --entities 1000000
 python -m benchmarks.knowledge_base --table
 
 The first command looks up the mentions of GeoVirus and of the NCBI disease corpus. The second
-builds a knowledge base of so many entities with three aliases each, and beside it
-``InMemoryLookupKB`` and an index of SQLite; every figure is of a process of its own. Both append to
-``results.jsonl`` in ``--work``.
+builds a knowledge base of so many entities with three aliases and a vector each, and beside it
+``InMemoryLookupKB`` and an index of SQLite (aliases alone); every figure is of a process of its
+own. Both append to ``results.jsonl`` in ``--work``.
 """
 
 import json
 import random
+import tempfile
 import time
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from spacy.kb import InMemoryLookupKB
 from spacy.vocab import Vocab
@@ -33,6 +35,8 @@ from .markdown import markdown
 from .other_indices import Lookup, SqliteLookup, build_sqlite, lookup_in, lookup_kb
 
 N_MENTIONS = 1_000
+WIDTH = 64
+"""Of invented vectors; the default of spaCy's ``entity_linker``."""
 N_SLOW = 50
 """Mentions that are looked up by SQLite."""
 ROWS = {"mapped": "MappedKB", "lookup": "InMemoryLookupKB", "sqlite": "SQLite, FTS5 with trigrams"}
@@ -90,8 +94,10 @@ def build(n: int, work: Path, kind: str) -> results.Record:
     if kind == "mapped":
         findings = build_kb(linking_data.invented(n), folder, "en")
         record["findings"] = dict(findings.counts)
+        _add_vectors(folder, n)
     elif kind == "lookup":
-        lookup_kb(list(linking_data.invented(n))).to_disk(folder)
+        vectors = np.concatenate(list(linking_data.invented_vectors(n, WIDTH)))
+        lookup_kb(list(linking_data.invented(n)), vectors).to_disk(folder)
     else:
         build_sqlite(linking_data.invented(n), folder)
     record["build_seconds"] = time.perf_counter() - start
@@ -100,14 +106,29 @@ def build(n: int, work: Path, kind: str) -> results.Record:
     return record
 
 
+def _add_vectors(folder: Path, n: int) -> None:
+    kb = MappedKB.open(folder, Vocab())
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        file = Path(scratch) / "vectors.npy"
+        vectors = np.lib.format.open_memmap(file, "w+", np.float32, (n, WIDTH))
+        start = 0
+        for block in linking_data.invented_vectors(n, WIDTH):
+            vectors[start : start + len(block)] = block
+            start += len(block)
+        vectors.flush()
+        kb.set_vectors(np.load(file, mmap_mode="r"), "invented")
+        kb.to_disk(folder)
+
+
 def look_up(n: int, work: Path, kind: str) -> results.Record:
     """Open it and look names up; in a process of its own."""
     folder, before, start = work / f"{kind}-{n}", runtime.resident_trimmed(), time.perf_counter()
+    mapped = stock = None
     if kind == "mapped":
         mapped = MappedKB.open(folder, Vocab())
         lookup = mapped_lookup(mapped, CandidateSettings())
     elif kind == "lookup":
-        stock = InMemoryLookupKB(Vocab(), 1)
+        stock = InMemoryLookupKB(Vocab(), WIDTH)
         stock.from_disk(folder)
         lookup = lookup_in(stock)
     else:
@@ -122,6 +143,12 @@ def look_up(n: int, work: Path, kind: str) -> results.Record:
         texts["exact"] = [x.name for x in entities]
     if kind != "lookup":
         texts["similar"] = [linking_data.misspelt(x.name, rng) for x in entities]
+    kb = {"mapped": mapped, "lookup": stock, "sqlite": None}[kind]
+    if kb is not None:
+        start = time.perf_counter()
+        for x in entities:
+            kb.get_vector(x.id)
+        record["vectors_per_second"] = len(entities) / (time.perf_counter() - start)
     for name, mentions in texts.items():
         rows, seconds, most = _timed(lookup, mentions)
         record[f"{name}_per_second"] = len(rows) / seconds
@@ -178,6 +205,11 @@ def size_table(records: Sequence[results.Record]) -> str:
             "size, MiB": f"{x['disk_mib']:.0f}",
             "open, s": f"{x['open_seconds']:.3f}",
             "memory after opening, MiB": f"{x['open_mib']:.0f}",
+            **(
+                {"vectors per second": f"{x['vectors_per_second']:,.0f}"}
+                if "vectors_per_second" in x
+                else {}
+            ),
             **_look_up_rows(x, "exact"),
             **_look_up_rows(x, "similar"),
         }

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import spacy
 from spacy.tokens import DocBin
 
@@ -23,6 +24,7 @@ from .state_populations import STATES
 
 N_FOLDS = 10
 _N_WORDS = 300_000
+_BLOCK = 10_000
 _PROJECT = Path(__file__).parent.parent / "project" / "data"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
@@ -313,6 +315,13 @@ def invented(n: int, seed: int = 0) -> Iterator[Entity]:
         initials = " ".join(f"{x[0].upper()}." for x in chosen[:-1])
         aliases = dict.fromkeys((name, last, f"{initials} {last}"), NOT_GIVEN)
         yield Entity(f"E{i}", name, aliases, f"The thing number {i}.", "thing", float(n // (i + 1)))
+
+
+def invented_vectors(n: int, width: int, seed: int = 0) -> Iterator[np.ndarray]:
+    """Vectors of the entities, in blocks of rows."""
+    rng = np.random.default_rng(seed)
+    for start in range(0, n, _BLOCK):
+        yield rng.standard_normal((min(_BLOCK, n - start), width), dtype=np.float32)
 
 
 def misspelt(text: str, rng: random.Random) -> str:

@@ -28,12 +28,14 @@ def lookup_in(kb: InMemoryLookupKB) -> Lookup:
     return lookup
 
 
-def lookup_kb(entities: Sequence[Entity]) -> InMemoryLookupKB:
-    """spaCy's knowledge base with the same aliases; priors are shares of the entities' counts."""
-    kb = InMemoryLookupKB(Vocab(), entity_vector_length=1)
+def lookup_kb(entities: Sequence[Entity], vectors: np.ndarray | None = None) -> InMemoryLookupKB:
+    """spaCy's knowledge base with the same aliases; priors are shares of the entities' counts.
+    vectors: (n, width) of the entities, each with an id of its own."""
+    kb = InMemoryLookupKB(Vocab(), entity_vector_length=1 if vectors is None else vectors.shape[1])
     first = {x.id: x for x in reversed(entities)}
     ids = list(dict.fromkeys(x.id for x in entities))
-    kb.set_entities(ids, [first[x].count for x in ids], [[0.0]] * len(ids))
+    rows = [[0.0]] * len(ids) if vectors is None else vectors
+    kb.set_entities(ids, [first[x].count for x in ids], rows)
     meanings: dict[str, list[str]] = defaultdict(list)
     for x in ids:
         for alias in first[x].aliases:

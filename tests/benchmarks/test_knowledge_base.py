@@ -1,6 +1,11 @@
 """The benchmark of the knowledge base, with few names."""
 
+import numpy as np
+from spacy.kb import InMemoryLookupKB
+from spacy.vocab import Vocab
+
 from benchmarks import knowledge_base, linking_data, results
+from spacy_luke.kb.knowledge_base import MappedKB
 
 
 def test_all_kinds_are_measured_and_shown(tmp_path, capsys):
@@ -11,6 +16,12 @@ def test_all_kinds_are_measured_and_shown(tmp_path, capsys):
     assert [x["row"] for x in records] == list(knowledge_base.ROWS.values())
     assert mapped["exact_recall_30"] == lookup["exact_recall_30"] == 1
     assert mapped["similar_recall_30"] > 0.95 and sqlite["similar_recall_30"] > 0.8
+    assert mapped["vectors_per_second"] > 0 and lookup["vectors_per_second"] > 0
+    kb = MappedKB.open(tmp_path / "mapped-1500", Vocab())
+    stock = InMemoryLookupKB(kb.vocab, knowledge_base.WIDTH)
+    stock.from_disk(tmp_path / "lookup-1500")
+    assert np.array_equal(kb.get_vector("E7"), np.asarray(stock.get_vector("E7"), np.float32))
+    assert "vectors_per_second" not in sqlite and kb.get_vector("E7").any()
     knowledge_base.main([*work, "--table"])
     assert "misspelt names per second" in capsys.readouterr().out
 
