@@ -201,14 +201,14 @@ def error_by_chance(scores: Sequence[float]) -> float:
     return float(np.sqrt(2 / np.pi * variances).sum() / max(len(score), 1))
 
 
-def held_out_error(
+def held_out_scores(
     labels: Sequence[str],
     probabilities: Sequence[float],
     right: Sequence[bool],
     least: float = 0.0,
-) -> float | None:
-    """The calibration error if every fifth of the answers is calibrated by a fit on the others. For
-    the arguments see :func:`fit_calibration`."""
+) -> Array | None:
+    """(n,) scores if every fifth of the answers is calibrated by a fit on the others; None if these
+    are too few. For the arguments see :func:`fit_calibration`."""
     names = sorted(set(labels))
     of_label, p = np.searchsorted(names, labels), np.asarray(probabilities)
     scores, rows = np.zeros(len(p)), np.arange(len(p))
@@ -219,4 +219,4 @@ def held_out_error(
         if table is None:
             return None
         scores[held] = calibrate(table, names, of_label[held], p[held])
-    return calibration_error(scores.tolist(), right)
+    return scores

@@ -9,7 +9,7 @@ from spacy_luke.calibration import (
     calibration_error,
     error_by_chance,
     fit_calibration,
-    held_out_error,
+    held_out_scores,
     logit,
     reliability,
     sigmoid,
@@ -99,15 +99,16 @@ def test_the_error_by_chance_is_that_of_exact_scores():
     assert error_by_chance(scores) == pytest.approx(np.mean(errors), rel=0.1)
 
 
-def test_the_held_out_error_is_that_on_other_answers():
+def test_held_out_scores_are_as_good_as_those_of_other_answers():
     labels, _, shown, right, _ = invented(4000)
     table = fit_calibration(labels, shown, right)
     _, of_label, others, others_right, _ = invented(4000, seed=1)
     fresh = calibration_error(calibrate(table, NAMES, of_label, others), others_right)
-    assert held_out_error(labels, shown, right) == pytest.approx(fresh, abs=0.02)
+    held_out = calibration_error(held_out_scores(labels, shown, right), right)
+    assert held_out == pytest.approx(fresh, abs=0.02)
     names = [f"L{i}" for i in range(60)]
     rng = np.random.default_rng(0)
-    assert held_out_error(names, rng.random(60), (rng.random(60) < 0.5).tolist()) is None
+    assert held_out_scores(names, rng.random(60), (rng.random(60) < 0.5).tolist()) is None
 
 
 @pytest.mark.parametrize("rare", [0.5, 0.1, 0.02])

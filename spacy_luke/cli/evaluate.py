@@ -98,7 +98,8 @@ def evaluate(
     if not predicting and not consuming and not answering:
         raise ConfigError(
             "No component of this pipeline reads or writes Doc.ents, or writes Doc._.answers: "
-            f"{', '.join(nlp.pipe_names)}."
+            f"{', '.join(nlp.pipe_names)}. A luke_ner with nested = true is scored by 'spacy "
+            "evaluate'."
         )
     given = [_bare(eg, gold_sents) for eg in examples] if consuming else []
     if consuming:

@@ -108,8 +108,8 @@ def print_tuned(tuned: "Tuned", msg: Printer) -> None:
     if tuned.held_out_error is not None:
         msg.text(
             f"Calibration error to expect on other documents of this kind: "
-            f"{100 * tuned.held_out_error:.1f}, of answers that were not used to fit it (so many "
-            f"exact scores would have {100 * (tuned.error_by_chance or 0.0):.1f})"
+            f"{100 * tuned.held_out_error:.1f}, of answers that are written, by a fit on others "
+            f"(so many exact scores would have {100 * (tuned.error_by_chance or 0.0):.1f})"
         )
     if tuned.filter is not None:
         msg.text(

@@ -195,13 +195,16 @@ def sentence_starts(eg: Example) -> Array:
 
 def _reference_starts(eg: Example) -> Array:
     """(n_reference_tokens,) whether a sentence starts at the token."""
-    if eg.reference.has_annotation("SENT_START"):
-        return eg.reference.to_array("SENT_START").astype(np.int64) == 1
-    if eg.predicted.has_annotation("SENT_START"):
+    marks = eg.reference.to_array("SENT_START").astype(np.int64)
+    if eg.reference.has_annotation("SENT_START", require_complete=True):
+        return marks == 1
+    if eg.predicted.has_annotation("SENT_START", require_complete=True):
         starts = eg.predicted.to_array("SENT_START").astype(np.int64) == 1
         first, _ = _aligned(eg)
         return (first >= 0) & starts[first]
-    return np.asarray(Sentencizer().predict([eg.reference])[0], dtype=bool)
+    # A document joined from unannotated ones has only the starts of these.
+    found = np.asarray(Sentencizer().predict([eg.reference])[0], dtype=bool)
+    return np.where(marks == 0, found, marks == 1)
 
 
 def _aligned(eg: Example) -> tuple[Array, Array]:

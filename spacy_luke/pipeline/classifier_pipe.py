@@ -255,7 +255,6 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         if not any(len(doc) for doc in docs):
             return losses
         self._check_classes()
-        self._forget_tuning()
         check_dropout(drop)
         set_dropout_rate(self.model, drop)
         self._n_updates += 1
@@ -286,6 +285,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Take the optimizer's step while no other thread predicts with the encoder."""
+        self._forget_tuning()
         with encoder_of(self.model).lock.writing():
             super().finish_update(sgd)
 

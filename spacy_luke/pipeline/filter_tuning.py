@@ -77,6 +77,9 @@ def choose_filter(trial: Trial, goal: Goal, before: tuple[float, float]) -> Filt
     config = trial.nlp.get_pipe_config(trial.name)["model"]
     config["candidates_per_word"] = choice.candidates_per_word
     config["filter_threshold"] = choice.filter_threshold
+    # What is enough to predict is not enough to learn from, if this pipeline is trained again.
+    scorer.train_candidates_per_word = scorer.train_candidates_per_word or before[0]
+    config["train_candidates_per_word"] = scorer.train_candidates_per_word
     return choice
 
 

@@ -46,9 +46,10 @@ def report_limits(
         n_suggested = int(is_suggested.sum())
         total += len(gold.docs) + int(gold.n_misaligned.sum())
         misaligned += int(gold.n_misaligned.sum())
-        is_second = _are_at(gold, is_suggested) & ~is_suggested
+        is_repeated = _are_at(gold, is_suggested, same_label=True) & ~is_suggested
+        is_second = _are_at(gold, is_suggested) & ~is_suggested & ~is_repeated
         second_label += int(is_second.sum())
-        is_lost = ~is_suggested & ~is_second
+        is_lost = ~is_suggested & ~is_second & ~is_repeated
         unsuggested += int(is_lost.sum())
         for i in np.flatnonzero(is_lost)[: _N_SHOWN - len(shown)]:
             shown.append(_described(query.docs[gold.docs[i]][gold.starts[i] : gold.ends[i]]))
@@ -79,9 +80,12 @@ def report_limits(
     }
 
 
-def _are_at(gold: GoldSpans, chosen: Array) -> Array:
-    """(n,) whether each gold span has the tokens of one that is chosen."""
-    places = np.stack([gold.docs, gold.starts, gold.ends], axis=1)
+def _are_at(gold: GoldSpans, chosen: Array, same_label: bool = False) -> Array:
+    """(n,) whether each gold span has the tokens, or tokens and label, of one that is chosen."""
+    columns = [gold.docs, gold.starts, gold.ends]
+    if same_label:
+        columns.append(np.unique(gold.labels, return_inverse=True)[1])
+    places = np.stack(columns, axis=1)
     _, inverse = np.unique(places, axis=0, return_inverse=True)
     return np.isin(inverse.ravel(), inverse.ravel()[chosen])
 

@@ -60,8 +60,9 @@ def make_plan_training(
     Only settings that are 0 are set: ``max_steps`` (not if ``max_epochs`` is set, which then
     decides; ``total_steps``, if that is set), ``eval_frequency``, and ``total_steps`` and
     ``warmup_steps`` of ``optimizer.learn_rate``. The choice is printed, and saved in the pipeline's
-    ``config.cfg``. What cannot work with it is warned of: an evaluation after the last step, a
-    warm-up that does not end, and a training of a few steps.
+    ``config.cfg``. What cannot work is warned of, also if everything is set: an evaluation after
+    the last step, a warm-up that does not end, a learning rate that ends before, and a training of
+    a few steps.
 
     words, epochs: least number of words, and of passes over the corpus.
     warmup: share of the steps in which the learning rate rises. Not used if ``total_steps`` is set.
@@ -86,11 +87,14 @@ def make_plan_training(
             if training[name] < 0:
                 raise ConfigError(f"[training] {name} is {training[name]}; it must be at least 0.")
         names = open_settings(training)
-        if not names:
+        if names:
+            plan = make_plan(nlp, words, epochs, warmup, evaluations)
+            chosen = fill_in(nlp.config["training"], names, plan)
+            msg.info(f"Training plan: {plan.reason}. Chosen: {chosen}.")
+        elif training["max_steps"] and training["max_epochs"] < 1:
+            plan = Plan(training["max_steps"], 0, 0, training["max_steps"], "as set")
+        else:
             return nlp
-        plan = make_plan(nlp, words, epochs, warmup, evaluations)
-        chosen = fill_in(nlp.config["training"], names, plan)
-        msg.info(f"Training plan: {plan.reason}. Chosen: {chosen}.")
         for warning in unsuited(nlp.config.interpolate()["training"], plan):
             msg.warn(f"Training plan: {warning}")
         return nlp
@@ -161,6 +165,12 @@ def unsuited(training: dict[str, Any], plan: Plan) -> Iterator[str]:
             f"eval_frequency is {training['eval_frequency']}, and the last step {plan.last}: only "
             "the untrained pipeline is evaluated, and saved as the best."
         )
+    total_steps = _schedule(training).get("total_steps")
+    if total_steps and total_steps < plan.steps:
+        yield (
+            f"total_steps of the learning rate is {total_steps}, and the training has "
+            f"{plan.steps} steps: the others change nothing, if the rate is 0 then."
+        )
     if (_schedule(training).get("warmup_steps") or 0) >= plan.steps > 1:
         yield (
             f"warmup_steps is {_schedule(training)['warmup_steps']}, and the training has "
@@ -179,7 +189,8 @@ def frequency(last: int, evaluations: int) -> int:
 
     spaCy evaluates at multiples of this number only. The last multiple should be as close as
     possible to the last step, because the learning rate is lowest there. With 10 steps and 3
-    evaluations the result is 3: evaluations after 3, 6 and 9 steps.
+    evaluations the result is 3: evaluations after 3, 6 and 9 steps. If
+    epochs decide, and their batches are drawn, a training may end anywhere between two multiples.
     """
     largest = max(1, math.ceil(last / evaluations))
     return min(range(largest, largest // 2, -1), key=lambda every: last % every)

@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry, resolve_dot_names
@@ -20,13 +21,14 @@ from ..calibration import (
     calibration_error,
     error_by_chance,
     fit_calibration,
-    held_out_error,
+    held_out_scores,
     reliability,
 )
 from ..errors import ConfigError, CorpusError
 from ..metrics.answers import Answers
 from ..report import LOGGER
 from .classifier_pipe import ClassifierPipe
+from .confidence import Confidence
 from .filter_tuning import FilterChoice, choose_filter, open_filter
 from .model_card import record_scores, refresh
 from .nil_bias import choose_bias
@@ -60,9 +62,9 @@ class Tuned:
     """What was chosen for a component.
 
     before, after: figures with the old and the new settings. held_out_error: the calibration error
-    of answers that were not used to fit it; None without calibration. error_by_chance: the error to
-    expect from exact scores. thresholds: None if the component has none (exactly one type per
-    span).
+    of answers that were not used to fit it and would be written; None without calibration, or if
+    there are none. error_by_chance: the error to expect from exact scores. thresholds: None if the
+    component has none (exactly one type per span).
     """
 
     component: str
@@ -140,8 +142,9 @@ def tune(
     """Tune components one after the other, in the pipeline and in its config.
 
     The components before each annotate the documents, as in the pipeline. A component without gold
-    annotation is skipped with a warning, unless it is named. Raises CorpusError if no component has
-    any, ConfigError if the goal cannot be reached; the component keeps its settings then.
+    annotation, or without any right answer, is skipped with a warning, unless it is named. Raises
+    CorpusError if there is no other component, ConfigError if the goal cannot be reached; the
+    component keeps its settings then.
     """
     n_tuned = 0
     for name in tunable(nlp, names):
@@ -152,12 +155,18 @@ def tune(
                 raise CorpusError(message)
             LOGGER.warning(message)
             continue
-        with trial.kept_if_it_fails():
-            tuned = _tune(trial, goal)
+        try:
+            with trial.kept_if_it_fails():
+                tuned = _tune(trial, goal)
+        except CorpusError as err:
+            if names is not None:
+                raise
+            LOGGER.warning("%s Its settings are as they were.", err)
+            continue
         n_tuned += 1
         yield tuned
     if not n_tuned:
-        raise CorpusError("The development data has no annotation to tune on.")
+        raise CorpusError("The development data has no annotation to tune on, or no right answer.")
 
 
 def _tune(trial: Trial, goal: Goal) -> Tuned:
@@ -183,9 +192,11 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
         if cfg.get("known") is not None:
             choose_bias(trial, goal, "known_bias")
         tuned.filter = choose_filter(trial, goal, before)
-    _calibrate(trial, tuned, least)
+    held_out = _calibrate(trial, least)
     if has_threshold:
         answers = trial.answers()
+        if goal == Goal() and not any(answers.right):
+            raise CorpusError(f"{trial.name}: no answer on the development data is right.")
         own = trial.pipe.best_least_score(trial.examples) if goal == Goal() else None
         chosen = (
             choose_thresholds(answers, goal, trial.pipe.answer_labels, least)
@@ -200,6 +211,7 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
         _warn_of_unreached(trial.name, chosen, goal)
         trial.set(**{trial.pipe.least_score: chosen.threshold, "thresholds": chosen.by_label})
         tuned.thresholds = chosen
+    tuned.held_out_error = _error_of_written(trial, held_out, has_threshold)
     answers = trial.answers()
     tuned.after = Figures.of(answers)
     tuned.error_by_chance = error_by_chance(answers.scores) if answers.found else None
@@ -209,7 +221,9 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
     return tuned
 
 
-def _calibrate(trial: Trial, tuned: Tuned, least: float) -> None:
+def _calibrate(trial: Trial, least: float) -> Answers:
+    """Returns the answers that the calibration was fitted on, with scores that were not fitted on
+    them; none without calibration."""
     ancestors = trial.pipe.cfg.get("ancestors")
     if ancestors and not trial.pipe.cfg["multi_label"]:
         trial.set(ancestors=False)  # implied types have the score of the type that was chosen
@@ -227,8 +241,25 @@ def _calibrate(trial: Trial, tuned: Tuned, least: float) -> None:
             len(answers.found),
             LEAST_ANSWERS,
         )
-    else:
-        tuned.held_out_error = held_out_error(*found, least)
+        return Answers()
+    scores = held_out_scores(*found, least)
+    if scores is None:
+        return Answers()
+    return Answers([x._replace(score=y) for x, y in zip(answers.found, scores.tolist())])
+
+
+def _error_of_written(trial: Trial, held_out: Answers, has_threshold: bool) -> float | None:
+    """The calibration error of the answers that are not below the thresholds: of the others, which
+    may be far more, nobody sees a score."""
+    names = list(trial.pipe.answer_labels)
+    of_label = np.asarray([names.index(x) for x in held_out.labels], dtype=np.int64)
+    scores = np.asarray(held_out.scores)
+    written = np.ones(len(scores), dtype=bool)
+    if has_threshold:
+        confidence = Confidence.of(trial.name, trial.pipe.cfg, names, trial.pipe.least_score)
+        written = confidence.accepts(of_label, scores)
+    right = np.asarray(held_out.right, dtype=bool)[written]
+    return calibration_error(scores[written].tolist(), right.tolist())
 
 
 def _warn_of_unreached(name: str, chosen: Thresholds, goal: Goal) -> None:

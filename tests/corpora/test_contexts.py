@@ -140,6 +140,18 @@ def test_sentences_of_the_data_come_first_then_the_predicted_then_a_rule():
     assert sentence_starts(Example(eg.predicted, doc)).tolist() == [[0, 0], [7, 7]]
 
 
+def test_a_document_joined_from_unannotated_ones_is_cut_at_their_sentences_too():
+    """It has only the starts of its parts. What is annotated counts, the rest is by the rule."""
+    joined = Doc.from_docs([document(2, i, annotated=False) for i in range(2)])
+    assert joined.has_annotation("SENT_START")
+    expected = [[x, x] for x in (0, 5, 10, 15)]
+    assert sentence_starts(example(joined)).tolist() == expected
+    joined[5].is_sent_start = False
+    del expected[1]
+    assert sentence_starts(example(joined)).tolist() == expected
+    assert max(len(eg.predicted) for eg in mixed([example(joined)], **ONLY["sentence"])) == 10
+
+
 def test_nothing_is_cut_within_an_entity_or_a_span_of_a_group():
     doc = document(2)
     for token in doc:

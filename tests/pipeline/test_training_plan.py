@@ -141,6 +141,13 @@ def test_what_cannot_work_is_warned_of(planned):
     assert "eval_frequency is 5000, and the last step 600: only the untrained" in printed
     _, printed = planned(10, {**enough, "training.optimizer.learn_rate.warmup_steps": 600})
     assert "warmup_steps is 600, and the training has 600 steps" in printed
+    _, printed = planned(10, {**enough, "training.optimizer.learn_rate.total_steps": 500})
+    assert "⚠" not in printed  # the training has as many steps
+    schedule = {"training.optimizer.learn_rate.total_steps": 500, "training.max_steps": 600}
+    _, printed = planned(10, {**enough, **schedule})
+    assert "total_steps of the learning rate is 500, and the training has 600 steps" in printed
+    _, printed = planned(10, {**enough, **schedule, "training.eval_frequency": 5000})
+    assert "total_steps of" in printed and "eval_frequency is 5000" in printed  # all is set
     _, printed = planned(1, {"initialize.after_init.words": 100}, n_words=5000)
     assert "3 steps teach little" in printed
     for name in ("max_steps", "eval_frequency"):

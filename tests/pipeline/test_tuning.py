@@ -3,6 +3,7 @@
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
@@ -14,6 +15,7 @@ from thinc.api import Adam, fix_random_seed
 
 from spacy_luke.errors import ConfigError, CorpusError
 from spacy_luke.layers.task_layer import head_of, scorer_of
+from spacy_luke.pipeline import tuning
 from spacy_luke.pipeline.nil_bias import Score, choose
 from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.trial import Trial
@@ -85,6 +87,47 @@ def test_the_cheapest_filter_without_loss_is_chosen_and_decodes_as_predicted_wit
     (tuned,) = tune(nlp, many(nlp, 2), Goal())
     assert asked() == pytest.approx(tuned.filter.asked)
     assert tuned.filter.asked < 0.5 * before and tuned.after.f == 1.0
+
+
+def test_a_cheaper_filter_is_not_what_training_goes_on_with(nlp, tmp_path):
+    pipe = nlp.get_pipe("luke_ner")
+    pipe.nil_bias = 0.0
+    (tuned,) = tune(nlp, many(nlp, 2), Goal())
+    assert tuned.filter.candidates_per_word == 0.5
+    nlp.to_disk(tmp_path)
+    for scorer in (
+        scorer_of(pipe.model),
+        scorer_of(spacy.load(tmp_path).get_pipe("luke_ner").model),
+    ):
+        assert (scorer.candidates_per_word, scorer.train_candidates_per_word) == (0.5, 1.0)
+
+
+def test_a_component_without_any_right_answer_is_skipped_and_keeps_its_settings(nlp, caplog):
+    """All thresholds have the same F then; that of the lowest would write everything."""
+    examples = make_examples(nlp)
+    for eg in examples:
+        for ent in eg.reference.ents:
+            for token in ent:
+                token.ent_type_ = "OTHER"
+    before = dict(nlp.get_pipe("luke_ner").cfg)
+    with pytest.raises(CorpusError, match="or no right answer"):
+        list(tune(nlp, examples, Goal()))
+    assert nlp.get_pipe("luke_ner").cfg == before
+    with pytest.raises(CorpusError, match="luke_ner: .*no annotation"):  # of its labels
+        list(tune(nlp, examples, Goal(), ["luke_ner"]))
+
+
+def test_the_error_to_expect_is_that_of_answers_that_are_written(nlp, monkeypatch):
+    """Held-out scores of which those below the threshold are exact, and the others far off."""
+
+    def held_out(labels, probabilities, right, least=0.0):
+        return np.where(np.asarray(right), 0.9, 0.0)
+
+    monkeypatch.setattr(tuning, "held_out_scores", held_out)
+    nlp.get_pipe("luke_ner").nil_bias = 0.0
+    (tuned,) = tune(nlp, many(nlp), Goal(precision=0.5))
+    assert 0.0 < tuned.thresholds.threshold < 0.9
+    assert tuned.held_out_error == pytest.approx(0.1)
 
 
 def test_a_bias_beyond_the_usual_ones_is_found(nlp):
@@ -317,6 +360,12 @@ def test_training_again_forgets_what_was_tuned_and_thresholds_name_labels(nlp):
 def test_other_weights_have_no_old_calibration(nlp, saved, caplog):
     list(tune(nlp, many(nlp), Goal()))
     cfg = nlp.get_pipe("luke_ner").cfg
+    assert cfg["calibration"] is not None
+    nlp.update(make_examples(nlp), sgd=False)  # no step
+    wrong = make_examples(nlp)[:1]
+    wrong[0].reference.ents = [Span(wrong[0].reference, 0, 1, "UNHEARD")]
+    with pytest.raises(ConfigError):
+        nlp.update(wrong, sgd=nlp.create_optimizer())
     assert cfg["calibration"] is not None
     nlp.update(make_examples(nlp), sgd=nlp.create_optimizer())
     assert cfg["calibration"] is None and "tune again after training" in caplog.text
