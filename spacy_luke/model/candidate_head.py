@@ -91,7 +91,9 @@ class CandidateHead(nn.Module):
         states = MentionStates(*(F.normalize(x.float(), dim=-1) for x in states))
         of_candidates, has_text = vectors[rows], described[rows]  # (n, K, H), (n, K)
         by_words = _products(states.words, of_candidates)
-        lags = _lags(by_words, exists).masked_fill(has_text | ~prior_known, 0.0)
+        # Not of what is no candidate: infinite times a gradient of 0 is NaN.
+        counts_less = exists & prior_known & ~has_text
+        lags = _lags(by_words, exists).masked_fill(~counts_less, 0.0)
         by_words = by_words + (1 - NAME_SHARE) * lags
         by_sentence = _products(states.sentence, of_candidates).masked_fill(~has_text, 0.0)
         cosines = torch.stack([by_words, by_sentence], -1) / self.temperature

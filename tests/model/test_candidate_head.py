@@ -113,11 +113,14 @@ def test_the_best_candidate_is_one_of_the_mention_s(monkeypatch):
     assert float(gains.min()) == pytest.approx(0.0, abs=1e-5) and float(gains.max()) > 0.01
 
 
-def test_gradients_are_finite_without_candidates():
+@pytest.mark.parametrize("described", [DESCRIBED, torch.zeros(M, dtype=torch.bool)])
+@pytest.mark.parametrize("known", [ENTITIES >= 0, ~UNKNOWN])
+def test_gradients_are_finite_without_candidates(known, described):
+    """An update leaves candidates of mentions that teach nothing out, and not their priors."""
     head, states, vectors, features = make()
     torch.nn.init.normal_(head.words.weight)
     states = MentionStates(*(x.requires_grad_() for x in states))
-    logits = head(states, vectors.requires_grad_(), DESCRIBED, ENTITIES, features, ENTITIES >= 0)
+    logits = head(states, vectors.requires_grad_(), described, ENTITIES, features, known)
     logits[logits > -torch.inf].sum().backward()
     grads = [x.grad for x in (*states, vectors, *head.parameters()) if x.grad is not None]
     assert len(grads) > 5 and all(torch.isfinite(x).all() for x in grads)

@@ -17,7 +17,15 @@ from spacy_luke.pipeline.entity_vectors import make_name_vectors, make_vectors, 
 from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.tuning import tune
 from tests.pipeline.conftest import LISTENER, fit
-from tests.pipeline.linker_data import TEXTS, links, make_doc, make_docs, make_examples, make_linker
+from tests.pipeline.linker_data import (
+    RECORDS,
+    TEXTS,
+    links,
+    make_doc,
+    make_docs,
+    make_examples,
+    make_linker,
+)
 
 # All vectors of the tiny encoder are alike, so the way to "NIL" is long.
 FAST = {"learn_rate_factor": 10.0}
@@ -88,6 +96,18 @@ def test_mentions_without_annotation_teach_nothing(nlp):
     losses = fit(nlp, make_examples(nlp, texts), 3)
     assert losses["luke_linker"] == 0.0
     assert all(np.array_equal(p.detach(), before[name]) for name, p in head.named_parameters())
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_counted_names_without_descriptions_are_learned(bert_dir, tmp_path, trained):
+    """Beside mentions that teach nothing, whose candidates are left out of an update."""
+    records = [{k: v for k, v in x.items() if k != "description"} for x in RECORDS]
+    block = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    block |= {} if trained else {"learn_rate_factor": 0.0}
+    nlp = make_linker(block, tmp_path / "kb", records)
+    examples = make_examples(nlp, [*TEXTS, ("Tokyo and Kyoto", [(0, 1, ""), (2, 3, "kyoto")])])
+    first = fit(nlp, examples, 1)["luke_linker"]
+    assert fit(nlp, examples, 30)["luke_linker"] < first
 
 
 def test_a_gold_entity_that_is_no_candidate_teaches_nothing(nlp):
