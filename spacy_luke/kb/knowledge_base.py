@@ -139,6 +139,7 @@ class MappedKB(KnowledgeBase):
         row = None if entity == NIL else self.tables.ids.find(entity)
         if row is None or self.tables.vectors is None:
             return np.zeros(self.entity_vector_length, np.float32)
+        self.tables.looked_up()
         return existing(self.tables.vectors[row], entity)
 
     # Vectors of names

@@ -61,4 +61,5 @@ class MappedCandidate(Candidate):
                 "The knowledge base has no vectors of entities. Make them, or set incl_context = "
                 "false in the settings of entity_linker."
             )
+        self._tables.looked_up()
         return existing(self._tables.vectors[self.row], self.id)

@@ -61,7 +61,9 @@ class Store:
         while True:
             opened = identity(folder)
             try:
-                return cls._open(folder, layout)
+                store = cls._open(folder, layout)
+                store.release()  # what was read for the samples
+                return store
             except KnowledgeBaseError:
                 for _ in range(0 if opened else _GAPS):
                     time.sleep(_GAP)

@@ -276,6 +276,8 @@ class EntityVectors:
         result = np.zeros((len(rows), _width(encoder)), dtype=np.float32)
         for i, row in enumerate(rows):
             result[i] = made[row] if row in made or stored is None else stored[row]
+        if stored is not None:
+            kb.tables.looked_up(len(rows))
         return result
 
     def _check_change(self, encoder: Model, old: dict[int, Array], new: dict[int, Array]) -> None:

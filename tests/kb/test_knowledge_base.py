@@ -13,6 +13,7 @@ from spacy.vocab import Vocab
 
 from spacy_luke.errors import InputError, KnowledgeBaseError
 from spacy_luke.kb.knowledge_base import MappedKB
+from spacy_luke.kb.store import Store
 from tests.kb.conftest import found
 
 VECTORS = np.arange(24, dtype=np.float32).reshape(6, 4)
@@ -100,6 +101,20 @@ def test_threads_get_the_same_candidates(kb):
     expected = [found(kb, text) for text in texts]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda text: found(kb, text), texts)) == expected
+
+
+def test_what_is_read_is_released_now_and_then(kb, kb_dir, monkeypatch):
+    """Also what is read to open it, and vectors."""
+    released = []
+    monkeypatch.setattr(Store, "release", lambda store: released.append(store))
+    MappedKB.open(kb_dir, Vocab())
+    assert len(released) == 1
+    kb.set_vectors(VECTORS, "w")
+    monkeypatch.setattr("spacy_luke.kb.tables._LOOKUPS", 3)
+    (candidate, *_) = kb.candidates(["Paris"])[0]
+    assert candidate.entity_vector.any() and len(released) == 1
+    kb.get_vector("8")
+    assert len(released) == 2
 
 
 def test_memory_is_released_while_other_threads_read(kb, monkeypatch):
