@@ -13,6 +13,7 @@ from wasabi import Printer
 
 from ..corpora.preset import preset_sents
 from ..errors import ConfigError
+from ..metrics.links import AMBIGUOUS
 from . import app, exit_on_error
 from .loading import (
     Code,
@@ -163,6 +164,10 @@ def print_scores(scores: dict[str, Any], msg: Printer) -> None:
     ]
     msg.table(rows, header=("score", ""), aligns=("l", "r"))
     annotated = tuple(x for x in _SHOWN if x != _CALIBRATION)
-    missing = [key for key, value in scores.items() if value is None and key.endswith(annotated)]
+    missing = [
+        key
+        for key, value in scores.items()
+        if value is None and key.endswith(annotated) and AMBIGUOUS not in key
+    ]
     if missing:
         msg.warn("No score, because the documents lack its annotation:", ", ".join(missing))

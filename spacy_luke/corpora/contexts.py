@@ -198,13 +198,15 @@ def _reference_starts(eg: Example) -> Array:
     marks = eg.reference.to_array("SENT_START").astype(np.int64)
     if eg.reference.has_annotation("SENT_START", require_complete=True):
         return marks == 1
-    if eg.predicted.has_annotation("SENT_START", require_complete=True):
-        starts = eg.predicted.to_array("SENT_START").astype(np.int64) == 1
-        first, _ = _aligned(eg)
-        return (first >= 0) & starts[first]
-    # A document joined from unannotated ones has only the starts of these.
-    found = np.asarray(Sentencizer().predict([eg.reference])[0], dtype=bool)
-    return np.where(marks == 0, found, marks == 1)
+    # A document joined from unannotated ones has only the starts of these: what is annotated of any
+    # document counts, and the rest is by a rule.
+    first, _ = _aligned(eg)
+    predicted = eg.predicted.to_array("SENT_START").astype(np.int64)
+    others = np.where(first >= 0, predicted[first], -1)
+    if not eg.predicted.has_annotation("SENT_START", require_complete=True):
+        by_rule = np.asarray(Sentencizer().predict([eg.reference])[0], dtype=bool)
+        others = np.where((others == 1) | by_rule & ((first < 0) | (others == 0)), 1, -1)
+    return np.where(marks == 0, others == 1, marks == 1)
 
 
 def _aligned(eg: Example) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from .ner import wrong_if_not_gold
 from .relations import FIGURES, by_type, common_places, mean
 
 NO_LINK = ""
+AMBIGUOUS = "ambiguous_"
 Candidates = Sequence[tuple[str, float]]
 
 
@@ -115,8 +116,8 @@ def link_score(
       ``nel_candidate_recall_1``: the share whose first candidate is right. A mention without
       candidates has none that is right. Both are None if the candidates of no mention were set.
 
-    Of ambiguous mentions alone: all of these but ``nel_f_per_type``, with ``nel_ambiguous_`` in
-    place of ``nel_``, and their number ``nel_ambiguous_mentions``.
+    Of ambiguous mentions alone: all of these but ``nel_f_per_type`` and ``nel_candidate_recall``,
+    with ``nel_ambiguous_`` in place of ``nel_``, and their number ``nel_ambiguous_mentions``.
 
     End to end, including the mentions that the pipeline did or did not find:
 
@@ -150,8 +151,8 @@ def link_score(
         "score_desc": "micro F" if has_ids else None,
         **of_shared,
         "f_per_type": by_type(per_type, ()) if has_ids else None,
-        **{f"ambiguous_{name}": value for name, value in _of_found(ambiguous).items()},
-        "ambiguous_mentions": n_ambiguous if has_ids or has_nil else None,
+        **_of_ambiguous(ambiguous),
+        f"{AMBIGUOUS}mentions": n_ambiguous if has_ids or has_nil else None,
         **_figures("end_to_end", end_to_end, has_ids),
     }
     named = {f"{prefix}_{name}": value for name, value in scores.items()}
@@ -227,6 +228,12 @@ def _of_found(
         **_figures("nil", _count_nil(mentions).to_dict(), nil),
         **_candidate_recall(mentions),
     }
+
+
+def _of_ambiguous(by_doc: Sequence[Sequence[LinkedMention]]) -> dict[str, float | None]:
+    scores = _of_found(by_doc)
+    del scores["candidate_recall"]  # those that are annotated with an id have it by definition
+    return {f"{AMBIGUOUS}{name}": value for name, value in scores.items()}
 
 
 def _accuracies(by_doc: Iterable[Iterable[LinkedMention]]) -> dict[str, float | None]:

@@ -1,5 +1,6 @@
 """Mixed precision, on devices that are made for it."""
 
+import platform
 from functools import cache
 
 import torch
@@ -23,8 +24,14 @@ def uses_bf16(device: torch.device) -> bool:
 def has_bf16(device: torch.device) -> bool:
     """Whether a device has instructions for bf16. Others emulate them."""
     if device.type == "cpu":
-        return torch.backends.mkldnn.is_available() and bool(
-            torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        # oneDNN says yes to AVX-512 alone, too, with which it emulates bf16. torch before 2.6 does
+        # not tell more.
+        native = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+        is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+        return (
+            torch.backends.mkldnn.is_available()
+            and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+            and (not is_x86 or native is None or bool(native()))
         )
     if device.type == "cuda" and not torch.version.hip:
         return torch.cuda.get_device_capability(device) >= (8, 0)

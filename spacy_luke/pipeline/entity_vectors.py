@@ -66,7 +66,8 @@ def vectors_hash(encoder: Model, tokenizer: Tokenizer, text: Text) -> str:
 
 def _made_by(encoder: Model, tokenizer: Tokenizer) -> str:
     to_bytes = getattr(tokenizer, "to_bytes", None)  # spaCy requires none
-    settings = to_bytes(exclude=["vocab"]) if to_bytes else type(tokenizer).__qualname__.encode()
+    name = getattr(tokenizer, "__qualname__", type(tokenizer).__qualname__)
+    settings = to_bytes(exclude=["vocab"]) if to_bytes else name.encode()
     return f"{encoder_hash(encoder)} {hashlib.sha256(settings).hexdigest()}"
 
 

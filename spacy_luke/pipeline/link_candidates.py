@@ -1,7 +1,7 @@
 """The candidates of mentions, as arrays: what ``luke_linker`` scores."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.kb import Candidate, KnowledgeBase
@@ -25,6 +25,7 @@ LEAST_PRIOR = 1e-3
 LIKENESS_POWER = 30.0
 """A candidate by a similar alias loses as if its prior were multiplied with this power of the
 likeness: 0.9 costs as much as a prior of 0.04."""
+_OF_ONE = "the candidates of a mention"
 _ROUNDING = 1e-3
 """By what a sum of probabilities may exceed 1."""
 TYPE_BONUS = 2.0
@@ -71,17 +72,17 @@ def find_candidates(
     strangers = set() if strangers is None else strangers
     found: list[Iterable[Candidate]] = []
     if one is not None:
-        found = [one(kb, mention) for mention in mentions]
+        found = [_several(one(kb, mention), _OF_ONE) for mention in mentions]
     else:
         for i in range(0, len(mentions), batch_size):
             part = mentions[i : i + batch_size]
-            of_part = list(batch(kb, part))
+            of_part = list(_several(batch(kb, part), "the candidates of every mention"))
             if len(of_part) != len(part):
                 raise InputError(
                     f"get_candidates_batch returned candidates of {len(of_part)} mentions for "
                     f"{len(part)}. It must return those of every mention, which may be none."
                 )
-            found += of_part
+            found += [_several(own, _OF_ONE) for own in of_part]
     known_strangers = len(strangers)
     by_row = [_by_row(kb, candidates, strangers) for candidates in found]
     unequal = [
@@ -110,18 +111,20 @@ def find_candidates(
     return results
 
 
+def _several(found: object, what: str) -> Iterable[Any]:
+    if not isinstance(found, Iterable):
+        raise InputError(
+            f"The function that gets candidates returned {found!r} instead of {what}, which may "
+            "be none: an empty list."
+        )
+    return found
+
+
 def _by_row(
     kb: MappedKB, found: Iterable[Candidate], strangers: set[str]
 ) -> dict[int, LinkCandidate]:
     """The ids of candidates that do not exist are added to ``strangers``."""
     candidates: dict[int, LinkCandidate] = {}
-    try:
-        found = list(found)
-    except TypeError as err:
-        raise InputError(
-            f"The function that gets candidates returned {found!r} for a mention. It must return "
-            "its candidates, which may be none: an empty list."
-        ) from err
     for candidate in found:
         if not (hasattr(candidate, "entity_") and hasattr(candidate, "prior_prob")):
             raise InputError(

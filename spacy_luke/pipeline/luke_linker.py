@@ -390,6 +390,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         if kb_loader is not None:
             self.set_kb(kb_loader)
         self._filled_kb()
+        if nlp is not None:  # it may have been replaced since the component was made
+            self._vectors.tokenizer = nlp.tokenizer
         super().initialize(get_examples or self._no_examples, nlp=nlp)
 
     def _no_examples(self) -> list[Example]:

@@ -26,10 +26,10 @@ def report_limits(
     make_query: Callable[[Sequence[Doc]], SpanQuery],
     model: Model,
 ) -> dict[str, int]:
-    """Count and log all gold spans (``gold``), and those that do not fit the tokens
-    (``misaligned``), that are not suggested (``unsuggested``), whose tokens are those of another
-    with another label, of which one is learned (``second label``), or that the model does not score
-    (``too long``: too many pieces, or a token without pieces at an end).
+    """Count and log all gold spans (``gold``; a repeated one once), and those that do not fit the
+    tokens (``misaligned``), that are not suggested (``unsuggested``), whose tokens are those of
+    another with another label, of which one is learned (``second label``), or that the model does
+    not score (``too long``: too many pieces, or a token without pieces at an end).
 
     spans_key: None for ``Doc.ents``.
     """
@@ -44,10 +44,10 @@ def report_limits(
         is_suggested = np.zeros(len(gold.docs), dtype=bool)
         is_suggested[matched[matched >= 0]] = True
         n_suggested = int(is_suggested.sum())
-        total += len(gold.docs) + int(gold.n_misaligned.sum())
         misaligned += int(gold.n_misaligned.sum())
         is_repeated = _are_at(gold, is_suggested, same_label=True) & ~is_suggested
         is_second = _are_at(gold, is_suggested) & ~is_suggested & ~is_repeated
+        total += int((~is_repeated).sum()) + int(gold.n_misaligned.sum())
         second_label += int(is_second.sum())
         is_lost = ~is_suggested & ~is_second & ~is_repeated
         unsuggested += int(is_lost.sum())

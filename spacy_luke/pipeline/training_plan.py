@@ -60,9 +60,9 @@ def make_plan_training(
     Only settings that are 0 are set: ``max_steps`` (not if ``max_epochs`` is set, which then
     decides; ``total_steps``, if that is set), ``eval_frequency``, and ``total_steps`` and
     ``warmup_steps`` of ``optimizer.learn_rate``. The choice is printed, and saved in the pipeline's
-    ``config.cfg``. What cannot work is warned of, also if everything is set: an evaluation after
-    the last step, a warm-up that does not end, a learning rate that ends before, and a training of
-    a few steps.
+    ``config.cfg``. What cannot work is warned of, also if everything is set (but not if epochs
+    decide then): an evaluation after the last step, a warm-up that does not end, a learning rate
+    that ends before, and a training of a few steps.
 
     words, epochs: least number of words, and of passes over the corpus.
     warmup: share of the steps in which the learning rate rises. Not used if ``total_steps`` is set.

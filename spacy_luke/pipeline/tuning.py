@@ -195,9 +195,9 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
     held_out = _calibrate(trial, least)
     if has_threshold:
         answers = trial.answers()
-        if goal == Goal() and not any(answers.right):
-            raise CorpusError(f"{trial.name}: no answer on the development data is right.")
         own = trial.pipe.best_least_score(trial.examples) if goal == Goal() else None
+        if own is None and goal == Goal() and not any(answers.right):
+            raise CorpusError(f"{trial.name}: no answer on the development data is right.")
         chosen = (
             choose_thresholds(answers, goal, trial.pipe.answer_labels, least)
             if own is None

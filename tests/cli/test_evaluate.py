@@ -40,8 +40,14 @@ def relation(bert_dir):
 
 def test_recall_of_candidates_and_numbers_of_mentions_are_printed(capsys):
     scores = {"nel_candidate_recall": 0.5, "nel_candidate_recall_1": 0.25, "speed": 9.0}
-    print_scores({**scores, "nel_ambiguous_mentions": 1234}, Printer())
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    none = {"nel_ambiguous_micro_f": None}
+    print_scores({**scores, "nel_ambiguous_mentions": 1234, **none}, Printer())
+    printed = capsys.readouterr().out
+    assert "nel_ambiguous_micro_f" not in printed
+    print_scores({"nel_micro_f": None}, Printer())
+    warned = capsys.readouterr().out
+    assert "lack its annotation" in warned and "nel_micro_f" in warned
+    rows = [line.split() for line in printed.splitlines()]
     assert ["nel_candidate_recall", "50.00"] in rows and ["nel_candidate_recall_1", "25.00"] in rows
     assert ["nel_ambiguous_mentions", "1,234"] in rows and "speed" not in str(rows)
 

@@ -152,6 +152,19 @@ def test_a_document_joined_from_unannotated_ones_is_cut_at_their_sentences_too()
     assert max(len(eg.predicted) for eg in mixed([example(joined)], **ONLY["sentence"])) == 10
 
 
+def test_marks_of_some_tokens_count_and_the_rest_is_by_the_next_source():
+    """Of the reference, then the predicted document, then a rule (after the full stops at 4, 9)."""
+    doc, eg = document(3, annotated=False), example(document(3, annotated=False))
+    eg.predicted[7].is_sent_start = True  # of some tokens: the rule adds to it
+    eg.predicted[5].is_sent_start = False
+    assert sentence_starts(eg).tolist() == [[0, 0], [7, 7], [10, 10]]
+    for token in eg.predicted:
+        token.is_sent_start = token.i == 7
+    assert sentence_starts(eg).tolist() == [[0, 0], [7, 7]]
+    doc[3].is_sent_start = True  # the joint of two parts
+    assert sentence_starts(Example(eg.predicted, doc)).tolist() == [[0, 0], [3, 3], [7, 7]]
+
+
 def test_nothing_is_cut_within_an_entity_or_a_span_of_a_group():
     doc = document(2)
     for token in doc:

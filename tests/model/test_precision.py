@@ -30,10 +30,17 @@ def test_all_gpus_of_amd_have_it(monkeypatch):
 
 
 @pytest.mark.parametrize("supported", [True, False])
-def test_of_a_cpu_its_library_of_matrices_tells(monkeypatch, supported):
+@pytest.mark.parametrize(
+    "machine, native, is_enough",
+    [("x86_64", True, True), ("AMD64", False, False), ("arm64", False, True)],
+)
+def test_of_a_cpu_its_library_of_matrices_tells(monkeypatch, supported, machine, native, is_enough):
+    """It also says yes to AVX-512, with which it emulates bf16."""
     operations = torch.ops.mkldnn
     monkeypatch.setattr(operations, "_is_mkldnn_bf16_supported", lambda: supported, raising=False)
-    assert has_bf16(CPU) == supported
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: native, raising=False)
+    monkeypatch.setattr(precision.platform, "machine", lambda: machine)
+    assert has_bf16(CPU) == (supported and is_enough)
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert not has_bf16(CPU)
 

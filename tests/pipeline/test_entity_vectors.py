@@ -95,6 +95,27 @@ def test_vectors_by_another_tokenizer_are_made_again(nlp, kb, lang):
     nlp.tokenizer = split if lang == "xx" else lambda text: split(text)
     assert make_vectors(nlp, kb) == 4 and make_vectors(nlp, kb) == 0
     assert not np.allclose(kb.get_vector("d"), before, atol=1e-4)
+    if lang != "xx":
+        nlp.tokenizer = partial_split(split)
+        assert make_vectors(nlp, kb) == 4
+
+
+def partial_split(split):
+    def another(text):
+        return split(text)
+
+    return another
+
+
+def test_a_linker_has_the_tokenizer_with_which_it_is_initialised(bert_dir, tmp_path):
+    nlp = make_linker(bert_dir, tmp_path / "kb")
+    nlp.tokenizer = spacy.blank("xx").tokenizer
+    nlp.initialize()
+    pipe = nlp.get_pipe("luke_linker")
+    make_vectors(nlp, pipe.kb)
+    first = pipe.kb.vectors_hash
+    nlp.to_disk(tmp_path / "saved")
+    assert pipe.kb.vectors_hash == first
 
 
 def test_an_empty_knowledge_base_has_no_vectors_but_their_width(nlp):

@@ -35,7 +35,8 @@ def nlp(bert_dir, tmp_path):
             [[SimpleNamespace(entity_="ada", prior_prob=2.0)], []],
             "The prior of the candidate 'ada' is 2.0",
         ),
-        ([None, []], "returned None for a mention"),
+        (None, "returned None instead of the candidates of every mention"),
+        ([None, []], "returned None instead of the candidates of a mention"),
         ([["ada"], []], "returned 'ada', which is no candidate"),
     ],
 )

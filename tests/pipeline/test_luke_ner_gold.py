@@ -6,6 +6,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from spacy_luke.errors import ConfigError
 from spacy_luke.pipeline.gold import gold_spans
 from tests.pipeline.conftest import ANNOTATED, entities, fit, make_examples, trained
 
@@ -249,5 +250,13 @@ def test_a_second_label_of_the_same_tokens_is_counted_as_such(ner, caplog):
     reference.spans["g"] = [Span(reference, a, b, label) for a, b, label in places]
     nlp.initialize(lambda: [Example(nlp.make_doc("Tokyo is big"), reference)])
     limits = nlp.get_pipe("luke_ner").limits
-    assert (limits["gold"], limits["second label"], limits["unsuggested"]) == (4, 1, 0)
+    assert (limits["gold"], limits["second label"], limits["unsuggested"]) == (3, 1, 0)
     assert "1 have the tokens of another with another label" in caplog.text
+
+
+def test_a_repeated_span_does_not_hide_that_nothing_can_be_learned(ner):
+    nlp = ner(nested=True, spans_key="g", max_pieces=1)
+    reference = nlp.make_doc("Tokyo Tokyo Tokyo")
+    reference.spans["g"] = [Span(reference, 0, 3, "X")] * 2
+    with pytest.raises(ConfigError, match="nothing can be learned"):
+        nlp.initialize(lambda: [Example(nlp.make_doc("Tokyo Tokyo Tokyo"), reference)])

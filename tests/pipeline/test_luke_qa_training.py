@@ -196,3 +196,17 @@ def test_the_least_score_is_tuned_by_the_official_metric(bert_dir):
     chosen = f1(tuned.settings["score_threshold"])
     tried = [f1(least) for least in np.linspace(0, 1, 101)]
     assert chosen >= max(tried) - 1e-9 and max(tried) > min(tried)
+
+
+def test_a_threshold_is_chosen_though_no_answer_is_right(bert_dir):
+    """Most questions have none: it is best to give no answer."""
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 80)
+    texts = {
+        "Ada Lovelace was born in London .": {"Who was born ?": "born in"},
+        "Tokyo is the capital of Japan .": {"What is the capital ?": None, "Where ?": None},
+    }
+    (tuned,) = tune(nlp, [eg for _ in range(12) for eg in make_examples(nlp, texts)], Goal())
+    assert tuned.settings["score_threshold"] > 0.5

@@ -107,6 +107,8 @@ def test_what_the_config_sets_stays(planned):
     training, printed = planned(10, everything)
     assert chosen(training) == (0, 100, 3, 5)
     assert not printed
+    everything |= {"training.max_steps": 600, "training.eval_frequency": 5000}
+    assert not planned(10, everything)[1]  # epochs decide, which were not counted
 
 
 def test_batches_that_are_drawn_are_counted_in_the_mean(planned):
