@@ -320,5 +320,6 @@ def test_without_known_names_no_bias_of_them_is_tuned(bert_dir):
     nlp = make_ner(bert_dir)
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
     (tuned,) = tune(nlp, examples, Goal())
     assert "known_bias" not in tuned.settings and nlp.get_pipe("luke_ner").known_bias == 0
