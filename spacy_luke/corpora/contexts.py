@@ -202,11 +202,10 @@ def _reference_starts(eg: Example) -> Array:
     # document counts, and the rest is by a rule.
     first, _ = _aligned(eg)
     predicted = eg.predicted.to_array("SENT_START").astype(np.int64)
-    others = np.where(first >= 0, predicted[first], -1)
+    others = np.where(first >= 0, predicted[first], 0)
     if not eg.predicted.has_annotation("SENT_START", require_complete=True):
-        by_rule = np.asarray(Sentencizer().predict([eg.reference])[0], dtype=bool)
-        others = np.where((others == 1) | by_rule & ((first < 0) | (others == 0)), 1, -1)
-    return np.where(marks == 0, others == 1, marks == 1)
+        others = np.where(others == 0, Sentencizer().predict([eg.reference])[0], others)
+    return np.where(marks == 0, others, marks) == 1
 
 
 def _aligned(eg: Example) -> tuple[Array, Array]:

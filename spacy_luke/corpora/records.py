@@ -189,9 +189,10 @@ def _read_span(item: Any, i: int, tokens: list[tuple[int, int]] | None) -> CharS
     owner = f"span {i}"
     item = require_object(item, owner)
     label = get_name(item, "label", owner)
-    if type(item.get("kb_id")) is int:  # as ids in the list of a knowledge base
-        item = {**item, "kb_id": str(item["kb_id"])}
-    kb_id = "" if item.get("kb_id") is None else get_value(item, "kb_id", str, owner)
+    if type(item.get("kb_id")) is int:
+        kb_id = str(item["kb_id"])  # as ids in the list of a knowledge base
+    else:
+        kb_id = "" if item.get("kb_id") is None else get_value(item, "kb_id", str, owner)
     check_unicode(kb_id)
     types = None if item.get("types") is None else get_names(item, "types", owner)
     if "start" not in item and "end" not in item and tokens is not None:

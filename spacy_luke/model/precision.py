@@ -15,7 +15,7 @@ def uses_bf16(device: torch.device) -> bool:
         return True
     LOGGER.warning(
         "Mixed precision is off, and all is computed in float32: this %s has no instructions for "
-        "bf16, and would need many times as long.",
+        "bf16, and emulating them is slow.",
         "CPU" if device.type == "cpu" else "GPU",
     )
     return False
@@ -24,8 +24,8 @@ def uses_bf16(device: torch.device) -> bool:
 def has_bf16(device: torch.device) -> bool:
     """Whether a device has instructions for bf16. Others emulate them."""
     if device.type == "cpu":
-        # oneDNN says yes to AVX-512 alone, too, with which it emulates bf16. torch before 2.6 does
-        # not tell more.
+        # oneDNN says yes to AVX-512 alone, too, with which it emulates bf16. Older
+        # versions of torch do not tell more.
         native = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
         is_x86 = platform.machine().lower() in ("x86_64", "amd64")
         return (

@@ -351,7 +351,8 @@ class EntityVectors:
         module = module_of(encoder_node(encoder))
         weights = weights_state(module.network)
         tables, made_for = self._names_state
-        if tables is not kb.tables or (not learning and made_for != weights):
+        may_be_old = learning and learns(encoder)
+        if tables is not kb.tables or (made_for != weights and not may_be_old):
             self.renew_names(kb, encoder)
             self._names_state = (kb.tables, weights)
         elif made_for != weights and module.reports_first("vectors of names"):

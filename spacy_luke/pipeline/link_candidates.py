@@ -25,7 +25,7 @@ LEAST_PRIOR = 1e-3
 LIKENESS_POWER = 30.0
 """A candidate by a similar alias loses as if its prior were multiplied with this power of the
 likeness: 0.9 costs as much as a prior of 0.04."""
-_OF_ONE = "the candidates of a mention"
+_BATCH, _OF_ONE = "get_candidates_batch", "the candidates of a mention"
 _ROUNDING = 1e-3
 """By what a sum of probabilities may exceed 1."""
 TYPE_BONUS = 2.0
@@ -72,17 +72,17 @@ def find_candidates(
     strangers = set() if strangers is None else strangers
     found: list[Iterable[Candidate]] = []
     if one is not None:
-        found = [_several(one(kb, mention), _OF_ONE) for mention in mentions]
+        found = [_several(one(kb, mention), "get_candidates", _OF_ONE) for mention in mentions]
     else:
         for i in range(0, len(mentions), batch_size):
             part = mentions[i : i + batch_size]
-            of_part = list(_several(batch(kb, part), "the candidates of every mention"))
+            of_part = list(_several(batch(kb, part), _BATCH, "the candidates of every mention"))
             if len(of_part) != len(part):
                 raise InputError(
-                    f"get_candidates_batch returned candidates of {len(of_part)} mentions for "
+                    f"{_BATCH} returned candidates of {len(of_part)} mentions for "
                     f"{len(part)}. It must return those of every mention, which may be none."
                 )
-            found += [_several(own, _OF_ONE) for own in of_part]
+            found += [_several(own, _BATCH, _OF_ONE) for own in of_part]
     known_strangers = len(strangers)
     by_row = [_by_row(kb, candidates, strangers) for candidates in found]
     unequal = [
@@ -111,11 +111,10 @@ def find_candidates(
     return results
 
 
-def _several(found: object, what: str) -> Iterable[Any]:
+def _several(found: object, setting: str, what: str) -> Iterable[Any]:
     if not isinstance(found, Iterable):
         raise InputError(
-            f"The function that gets candidates returned {found!r} instead of {what}, which may "
-            "be none: an empty list."
+            f"{setting} returned {found!r} instead of {what}, which may be none: an empty list."
         )
     return found
 

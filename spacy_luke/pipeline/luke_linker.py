@@ -390,7 +390,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         if kb_loader is not None:
             self.set_kb(kb_loader)
         self._filled_kb()
-        if nlp is not None:  # it may have been replaced since the component was made
+        if nlp is not None:  # whose tokenizer may be another than when the component was made
             self._vectors.tokenizer = nlp.tokenizer
         super().initialize(get_examples or self._no_examples, nlp=nlp)
 

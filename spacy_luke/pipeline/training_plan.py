@@ -169,7 +169,7 @@ def unsuited(training: dict[str, Any], plan: Plan) -> Iterator[str]:
     if total_steps and total_steps < plan.steps:
         yield (
             f"total_steps of the learning rate is {total_steps}, and the training has "
-            f"{plan.steps} steps: the others change nothing, if the rate is 0 then."
+            f"{plan.steps} steps: those after it change nothing if the rate is 0 by then."
         )
     if (_schedule(training).get("warmup_steps") or 0) >= plan.steps > 1:
         yield (
@@ -189,8 +189,8 @@ def frequency(last: int, evaluations: int) -> int:
 
     spaCy evaluates at multiples of this number only. The last multiple should be as close as
     possible to the last step, because the learning rate is lowest there. With 10 steps and 3
-    evaluations the result is 3: evaluations after 3, 6 and 9 steps. If
-    epochs decide, and their batches are drawn, a training may end anywhere between two multiples.
+    evaluations the result is 3: evaluations after 3, 6 and 9 steps. If epochs decide, and their
+    batches are drawn, a training may end anywhere between two multiples.
     """
     largest = max(1, math.ceil(last / evaluations))
     return min(range(largest, largest // 2, -1), key=lambda every: last % every)

@@ -6,12 +6,14 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.tokens import DocBin
 from spacy.training import Example
 
 from spacy_luke.corpora.preset import preset_ents_corpus
 from spacy_luke.kb.entity import Entity
 from spacy_luke.kb.knowledge_base import MappedKB
+from spacy_luke.layers.encoder import module_of
 from spacy_luke.layers.task_layer import encoder_below, encoder_of, head_of
 from spacy_luke.pipeline.entity_vectors import make_name_vectors, make_vectors, vectors_hash
 from spacy_luke.pipeline.thresholds import Goal
@@ -243,3 +245,20 @@ def test_vectors_of_names_are_made_again_for_an_evaluation(nlp, tmp_path, caplog
     assert pipe.kb.name_vectors_hash == vectors_hash(encoder, nlp.tokenizer, "name")
     loaded = spacy.load(tmp_path / "saved")
     assert linker_of(loaded).kb.name_vectors_hash == pipe.kb.name_vectors_hash
+
+
+def test_vectors_of_names_of_a_frozen_encoder_are_those_of_its_weights(bert_dir, tmp_path, caplog):
+    """Also in an update after other weights were loaded."""
+    spacy.util.logger.propagate = True
+    block = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    nlp = make_linker({**block, "learn_rate_factor": 0.0}, tmp_path / "kb")
+    pipe = linker_of(nlp)
+    make_name_vectors(nlp, pipe.kb)
+    nlp(make_docs(nlp)[0])
+    encoder, first = encoder_below(pipe.model), pipe.kb.name_vectors_hash
+    module = module_of(encoder)
+    with torch.no_grad(), module.changing():
+        next(iter(module.network.layers.parameters())).view(-1)[0] += 0.1
+    fit(nlp, make_examples(nlp), 1)
+    assert pipe.kb.name_vectors_hash == vectors_hash(encoder, nlp.tokenizer, "name") != first
+    assert "its earlier weights made" not in caplog.text
