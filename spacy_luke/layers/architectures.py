@@ -36,7 +36,7 @@ def LukeEncoder_v1(
     new_learn_rate_factor: float = 1.0,
     layer_decay: float = 1.0,
     decay_everything: bool = False,
-    word_shape_dropout: float = 0.0,
+    word_shape_dropout: float = 0.2,
 ) -> Model:
     """An encoder of words and entities with its own weights.
 

@@ -54,7 +54,7 @@ class EncoderSettings:
     entity_table: EntityTable = "trained"
     max_learn_rate: Positive | Literal["auto"] | None = "auto"
     rates: LearnRates = field(default_factory=LearnRates)
-    word_shape_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    word_shape_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
 
     def __post_init__(self) -> None:
         values = {name: x for name, x in vars(self).items() if name != "rates"}
