@@ -45,6 +45,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--seeds", nargs="+", type=int, default=[0])
     p.add_argument("--limit", type=int, default=0, help="documents of each file, 0 for all")
     p.add_argument("--words", type=int, help="of a training, instead of what the config says")
+    p.add_argument("--goals", nargs="+", choices=list(goals()), help="what to tune for, if not all")
     p.add_argument("--table", action="store_true", help="print what the results hold")
     return runtime.parsed(p, argv)
 
@@ -72,6 +73,8 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
             train_config(config, unfinished, args.gpu_id)
     found: results.Record = {"device": runtime.device_name(args.gpu_id)}
     for name, goal in goals().items():
+        if name not in settings.get("goals", goals()):
+            continue
         nlp = spacy.load(folder / "model-best")
         dev, test = (list(Corpus(path)(nlp)) for path in (corpora.dev, corpora.test))
         if name == MIXED:
@@ -108,6 +111,8 @@ def table(records: Sequence[results.Record]) -> str:
 def identities(args: argparse.Namespace) -> list[results.Record]:
     """The runs that were asked for."""
     settings = {"encoder": Path(args.encoder).name, "limit": args.limit, "words": args.words}
+    if args.goals:
+        settings["goals"] = args.goals
     return [
         results.identity(data, "shipped", seed, **settings)
         for data, seed in product(args.sets, args.seeds)

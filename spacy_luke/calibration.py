@@ -2,8 +2,8 @@
 
 Probabilities of a trained network are too high, more so for some labels than for others. A
 :class:`CalibrationTable`, fitted on annotated documents, maps them to the share of answers that are
-right (isotonic regression, as in Zadrozny and Elkan 2002, and a shift per label). The order of the
-answers of one label stays as it is.
+right: a line in logits for every label (Platt 1999), near that of all answers where a label has
+few. The order of the answers of one label stays as it is.
 """
 
 from collections.abc import Sequence
@@ -23,31 +23,30 @@ LEAST_ANSWERS = 50
 """Fewer answers say too little about the scores."""
 
 _N_FOLDS = 5
-_PER_POINT = 50
-_MOST_POINTS = 20
-_PRIOR = 2.0
-"""Answers with the average share of right ones that are added to every point."""
-_RIDGE = 5.0
-"""Strength that pulls the shift of a label to 0: a label with few answers has nearly none."""
-_SLOPES = (0.05, 1.0)
-"""Least and largest slope beyond the first and the last point, where it is that between them: the
-order of the scores is kept there, too."""
-_DISTANCE = 1e-3
-"""Least distance of two points in both directions; closer ones are merged."""
+_RIDGES = np.asarray([2.0, 20.0])
+"""Strengths that pull shift and slope of a label to those of all: a label with few answers has
+nearly these."""
+_SLOPE_RIDGE = 1.0
+"""Strength that pulls the slope of all to 1, where the answers do not tell it."""
+_LEAST_SLOPE = 0.05
+_N_STEPS, _LEAST_STEP, _TINY = 100, 1e-9, 1e-12
 _LARGEST_LOGIT = 16.0
 _DIGITS = 6
 
 
 class CalibrationTable(TypedDict):
-    """A curve through points, linear in between, and what is added for each label.
+    """The logit of a score is slope x logit of the probability + shift.
 
-    probabilities, scores: (n_points,) their logits; both ascend. shifts: label -> what is added to
-    the logit of its scores.
+    slope, shift: of labels that have none of their own. slopes, shifts: label -> its own.
+    least: less probable answers were left out of the fit. Their scores are not above their
+    probabilities.
     """
 
-    probabilities: list[float]
-    scores: list[float]
+    slope: float
+    shift: float
+    slopes: dict[Name, float]
     shifts: dict[Name, float]
+    least: float
 
 
 class Bin(NamedTuple):
@@ -74,19 +73,19 @@ def calibrate(
 ) -> Array:
     """(n,) scores. labels: all labels; of_label: (n,) the number of each answer's label.
 
-    Raises ConfigError if the points do not ascend.
+    Raises ConfigError for a slope that is not positive.
     """
-    x, y = (np.asarray(table[name]) for name in ("probabilities", "scores"))
-    if not len(x) or len(x) != len(y) or (np.diff(x) <= 0).any() or (np.diff(y) < 0).any():
-        raise ConfigError("The points of a calibration must ascend.")
-    shift = np.asarray([table["shifts"].get(label, 0.0) for label in labels])
-    return sigmoid(_along(x, y, logit(probabilities)) + shift[of_label])
-
-
-def _along(x: Array, y: Array, logits: Array) -> Array:
-    slope = (y[-1] - y[0]) / (x[-1] - x[0]) if len(x) > 1 else _SLOPES[0]
-    beyond = logits - np.clip(logits, x[0], x[-1])
-    return np.interp(logits, x, y) + np.clip(slope, *_SLOPES) * beyond
+    slopes, shifts = (
+        np.asarray([own.get(label, of_all) for label in labels])[of_label]
+        for own, of_all in ((table["slopes"], table["slope"]), (table["shifts"], table["shift"]))
+    )
+    if not (slopes > 0).all():
+        raise ConfigError("The slopes of a calibration must be positive.")
+    x = logit(probabilities)
+    scores = slopes * x + shifts
+    least = logit(np.asarray(table["least"]))
+    below = np.minimum(slopes * least + shifts, least) + slopes * (x - least)
+    return sigmoid(np.where(x < least, below, scores))
 
 
 def fit_calibration(
@@ -95,84 +94,87 @@ def fit_calibration(
     right: Sequence[bool],
     least: float = 0.0,
 ) -> CalibrationTable | None:
-    """labels, probabilities, right: of each answer. least: less probable answers were left out; at
-    this probability, where they begin, the curve is not above it. None for fewer than LEAST_ANSWERS
-    answers."""
+    """labels, probabilities, right: of each answer. least: less probable answers were left out.
+    None for fewer than LEAST_ANSWERS answers."""
     if len(labels) < LEAST_ANSWERS:
         return None
-    x, is_right = logit(np.asarray(probabilities)), np.asarray(right, dtype=np.float64)
-    knots, values = _fit_points(x, is_right)
-    start = float(logit(np.asarray(least)))
-    if least and start < knots[0] - _DISTANCE:
-        first = min(start, float(values[0]) - _DISTANCE)
-        knots, values = np.append(start, knots), np.append(first, values)
     names = sorted(set(labels))
     of_label = np.searchsorted(names, labels)
-    shifts = _fit_shifts(_along(knots, values, x), is_right, of_label, len(names))
+    x, is_right = logit(np.asarray(probabilities)), np.asarray(right, dtype=np.float64)
+    lines = _fit_lines(x, is_right, of_label, len(names))
     # As many digits as JSON keeps, so that a saved pipeline gives the same scores.
+    (shift, slope), *of_labels = np.round(lines, _DIGITS).tolist()
     return {
-        "probabilities": [round(x, _DIGITS) for x in knots.tolist()],
-        "scores": [round(x, _DIGITS) for x in values.tolist()],
-        "shifts": {name: round(x, _DIGITS) for name, x in zip(names, shifts.tolist())},
+        "slope": slope,
+        "shift": shift,
+        "slopes": {name: x for name, (_, x) in zip(names, of_labels)},
+        "shifts": {name: x for name, (x, _) in zip(names, of_labels)},
+        "least": least,
     }
 
 
-class _Pool(NamedTuple):
-    """Answers of similar probability: their number, the sum of their logits, and how many are
-    right."""
+def _fit_lines(x: Array, right: Array, of_label: Array, n_labels: int) -> Array:
+    """(1 + n_labels, 2) shift and slope of all answers, and of each label: logistic regression by
+    Newton's method, with ridges."""
+    n_right = right.sum()
+    # Targets that are not certain, as in Platt (1999): what is always right has a finite score.
+    target = np.where(right > 0, (n_right + 1) / (n_right + 2), 1 / (len(x) - n_right + 2))
+    # Around the mean, so that a ridge of slopes does not pull at shifts.
+    mean = x.mean()
+    features = np.stack([np.ones_like(x), x - mean], axis=1)
 
-    n: float
-    logits: float
-    right: float
+    def logits(of_all: Array, own: Array) -> Array:
+        return ((of_all + own[of_label]) * features).sum(1)
+
+    def loss(of_all: Array, own: Array) -> float:
+        z = logits(of_all, own)
+        pulls = _SLOPE_RIDGE * (of_all[1] - 1) ** 2 + (own**2 @ _RIDGES).sum()
+        return float((np.logaddexp(0, z) - target * z).sum() + pulls / 2)
+
+    # The line of all, and how far that of each label is from it.
+    of_all, own = np.asarray([0.0, 1.0]), np.zeros((n_labels, 2))
+    for _ in range(_N_STEPS):
+        p = sigmoid(logits(of_all, own))
+        steps = _newton_steps(of_all, own, p - target, p * (1 - p), features, of_label)
+        before, share = loss(of_all, own), 1.0
+        while share > _LEAST_STEP:
+            nearer = of_all - share * steps[0], own - share * steps[1]
+            if loss(*nearer) <= before:
+                break
+            share /= 2
+        if share <= _LEAST_STEP or max(np.abs(x).max() for x in steps) < _LEAST_STEP:
+            break
+        of_all, own = nearer
+    lines = np.concatenate([of_all[None], of_all + own])
+    # Where slopes are raised, the score of the mean answer stays.
+    means = np.bincount(of_label, x - mean, n_labels) / np.bincount(of_label, minlength=n_labels)
+    slopes = np.maximum(lines[:, 1], _LEAST_SLOPE)
+    lines[:, 0] += (lines[:, 1] - slopes) * np.concatenate([[0.0], means]) - slopes * mean
+    lines[:, 1] = slopes
+    return lines
 
 
-def _fit_points(x: Array, right: Array) -> tuple[Array, Array]:
-    """Logits of probabilities and of shares of right answers, (n_points,) each: means of pools of
-    answers, of which neighbours are merged until both ascend ("pool adjacent violators").
+def _newton_steps(
+    of_all: Array, own: Array, error: Array, weight: Array, features: Array, of_label: Array
+) -> tuple[Array, Array]:
+    """The steps of the line of all and of the labels' distances from it. error, weight:
+    (n_answers,) first and second derivative of the loss by the logit.
 
-    Every pool has as large a part of the right answers and of the wrong ones together: if one kind
-    is rare, pools are small where it is.
+    The equations of a label contain only its distance and the line of all, so they are solved label
+    by label, and what is left of them for that line.
     """
-    order = np.argsort(x, kind="stable")
-    x, right = x[order], right[order]
-    n, n_right = len(x), right.sum()
-    n_wrong = n - n_right
-    mean = (n_right + 0.5) / (n + 1)
-    mass = np.cumsum(right / max(n_right, 1) + (1 - right) / max(n_wrong, 1))
-    # As many answers as there would be with half of them right.
-    n_points = int(np.clip(4 * n_right * n_wrong / n // _PER_POINT, 2, _MOST_POINTS))
-    bounds = np.searchsorted(mass, mass[-1] * np.arange(1, n_points) / n_points)
-
-    def share(pool: _Pool) -> float:
-        return (pool.right + _PRIOR * mean) / (pool.n + _PRIOR)
-
-    def ascend(one: _Pool, two: _Pool) -> bool:
-        dx = two.logits / two.n - one.logits / one.n
-        dy = logit(np.asarray(share(two))) - logit(np.asarray(share(one)))
-        return bool(dx >= _DISTANCE and dy >= _DISTANCE)
-
-    pools: list[_Pool] = []
-    for part, of_part in zip(np.split(x, bounds), np.split(right, bounds)):
-        if not len(part):
-            continue
-        pools.append(_Pool(len(part), float(part.sum()), float(of_part.sum())))
-        while len(pools) > 1 and not ascend(*pools[-2:]):
-            last, before = pools.pop(), pools.pop()
-            pools.append(_Pool(*(a + b for a, b in zip(before, last))))
-    knots = np.asarray([pool.logits / pool.n for pool in pools])
-    return knots, logit(np.asarray([share(pool) for pool in pools]))
-
-
-def _fit_shifts(logits: Array, right: Array, of_label: Array, n_labels: int) -> Array:
-    """(n_labels,) by Newton's method: logistic regression with a ridge. Each shift depends only on
-    the answers of its label; the steps are limited because far from 0 the curve is flat."""
-    shifts = np.zeros(n_labels)
-    for _ in range(50):
-        p = sigmoid(logits + shifts[of_label])
-        slope = np.bincount(of_label, p - right, n_labels) + _RIDGE * shifts
-        curvature = np.bincount(of_label, p * (1 - p), n_labels) + _RIDGE
-        shifts -= np.clip(slope / curvature, -1, 1)
-    return shifts
+    n_labels = len(own)
+    gradient, curvature = np.zeros((n_labels, 2)), np.zeros((n_labels, 2, 2))
+    np.add.at(gradient, of_label, error[:, None] * features)
+    outer = features[:, :, None] * features[:, None, :]
+    np.add.at(curvature, of_label, weight[:, None, None] * outer)
+    inverse = np.linalg.inv(curvature + np.diag(_RIDGES))
+    own_gradient = gradient + own * _RIDGES
+    through_own = curvature @ inverse
+    left = (curvature - through_own @ curvature).sum(0) + np.diag([_TINY, _SLOPE_RIDGE])
+    rest = (gradient - np.einsum("nij,nj->ni", through_own, own_gradient)).sum(0)
+    step = np.linalg.solve(left, rest + [0.0, _SLOPE_RIDGE * (of_all[1] - 1)])
+    return step, np.einsum("nij,nj->ni", inverse, own_gradient - curvature @ step)
 
 
 def reliability(scores: Sequence[float], right: Sequence[bool]) -> list[Bin]:

@@ -60,8 +60,9 @@ def test_few_answers_are_not_calibrated_and_all_right_or_all_wrong_is_no_error()
     )
     for right in (True, False):
         table = fit_calibration(["A"] * 60, np.linspace(0.1, 1.0, 60), [right] * 60)
-        scores = calibrate(table, ["A", "unseen"], np.asarray([0, 1]), np.asarray([0.0, 1.0]))
-        assert np.isfinite(scores).all()
+        of_label, shown = np.asarray([0, 0, 1, 1]), np.asarray([0.1, 1.0, 0.1, 1.0])
+        scores = calibrate(table, ["A", "unseen"], of_label, shown)
+        assert scores.min() > 0 and scores.max() < 1
         assert scores.min() > 0.8 if right else scores.max() < 0.2
 
 
@@ -137,12 +138,72 @@ def test_nearly_equal_probabilities_make_valid_points(spread):
         assert np.abs(scores - 0.7).max() < 0.35
 
 
-@pytest.mark.parametrize(
-    "points", [([], []), ([1.0, 1.0], [0.0, 1.0]), ([0.0, 1.0], [1.0, 0.0]), ([0.0], [0.0, 1.0])]
-)
-def test_points_that_do_not_ascend_are_an_error(points):
-    table = {"probabilities": points[0], "scores": points[1], "shifts": {}}
-    with pytest.raises(ConfigError, match="ascend"):
+def test_every_label_has_a_slope_of_its_own():
+    rng = np.random.default_rng(0)
+    true, of_label = rng.normal(0.5, 1.5, 6000), rng.integers(0, 2, 6000)
+    shown = sigmoid(true * np.asarray([4.0, 1.5])[of_label])
+    right = (rng.random(6000) < sigmoid(true)).tolist()
+    table = fit_calibration([NAMES[i] for i in of_label], shown, right)
+    assert table["slopes"]["LOC"] == pytest.approx(1 / 4, rel=0.1)
+    assert table["slopes"]["PER"] == pytest.approx(1 / 1.5, rel=0.1)
+
+
+def test_a_label_with_few_answers_has_nearly_the_line_of_all():
+    labels, of_label, shown, right, _ = invented(4000)
+    labels[:4], right[:4] = ["RARE"] * 4, [False] * 4
+    table = fit_calibration(labels, shown, right)
+    of_all, own = (
+        np.asarray([table["shift"], table["slope"]]),
+        np.asarray([table["shifts"]["RARE"], table["slopes"]["RARE"]]),
+    )
+    assert own[0] < of_all[0] and np.abs(own - of_all).max() < 1.5
+    unseen = calibrate(table, ["unseen"], np.zeros(1, dtype=int), np.asarray([0.9]))
+    assert unseen[0] == pytest.approx(sigmoid(of_all[0] + of_all[1] * np.log(9)))
+
+
+def test_no_other_lines_fit_better():
+    """The loss of the docstring, with its ridges and targets, written out."""
+    labels, of_label, shown, right, _ = invented(300)
+    right, x = np.asarray(right), logit(shown)
+    table = fit_calibration(labels, shown, right.tolist())
+    mean, n = x.mean(), right.sum()
+    target = np.where(right, (n + 1) / (n + 2), 1 / (300 - n + 2))
+
+    def loss(lines):
+        of_all, own = lines[0], lines[1:] - lines[0]
+        z = (lines[1:][of_label] * np.stack([np.ones_like(x), x - mean], 1)).sum(1)
+        likelihood = -(target * np.log(sigmoid(z)) + (1 - target) * np.log(sigmoid(-z))).sum()
+        return likelihood + (own**2 @ [2.0, 20.0]).sum() / 2 + (of_all[1] - 1) ** 2 / 2
+
+    found = np.asarray(
+        [
+            [table["shift"], table["slope"]],
+            *([table["shifts"][name], table["slopes"][name]] for name in NAMES),
+        ]
+    )
+    found[:, 0] += found[:, 1] * mean
+    best = loss(found)
+    for row in range(3):
+        for column in range(2):
+            for change in (-0.02, 0.02):
+                other = found.copy()
+                other[row, column] += change
+                assert loss(other) > best
+
+
+def test_scores_that_say_the_opposite_keep_their_order_and_their_mean():
+    shown = np.linspace(0.2, 0.8, 400)
+    right = (np.random.default_rng(0).random(400) < 1 - shown).tolist()
+    table = fit_calibration(["A"] * 400, shown, right)
+    scores = calibrate(table, ["A"], np.zeros(400, dtype=int), shown)
+    assert (np.diff(scores) > 0).all()
+    assert scores.mean() == pytest.approx(np.mean(right), abs=0.03)
+
+
+@pytest.mark.parametrize("slope", [0.0, -1.0])
+def test_a_slope_that_is_not_positive_is_an_error(slope):
+    table = {"slope": 1.0, "shift": 0.0, "slopes": {"A": slope}, "shifts": {}, "least": 0.0}
+    with pytest.raises(ConfigError, match="positive"):
         calibrate(table, ["A"], np.zeros(1, dtype=int), np.asarray([0.5]))
 
 

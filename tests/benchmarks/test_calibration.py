@@ -32,6 +32,13 @@ def test_every_goal_is_scored_or_out_of_reach(data, bert_dir, tmp_path, capsys):
     capsys.readouterr()
     assert calibration.main(arguments) == 0  # all done
     assert len(file.read_text("utf8").splitlines()) == 1
+    one = [*arguments, "--goals", "best F", "--results", str(tmp_path / "one.jsonl")]
+    assert calibration.main(one) == 0
+    (of_one,) = (
+        json.loads(line) for line in (tmp_path / "one.jsonl").read_text("utf8").split("\n")[:-1]
+    )
+    assert of_one["best F"] == record["best F"] and "trained" not in of_one
+    capsys.readouterr()
     assert calibration.main([*arguments, "--table"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 2 + len(calibration.goals()) and "| politics | best F |" in shown[3]

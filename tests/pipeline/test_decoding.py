@@ -150,9 +150,9 @@ def test_every_label_has_its_own_least_score_and_scores_are_calibrated():
     bounds = np.asarray([0, 1]), np.asarray([1, 2]), ONE_DOC[:2]
     own = Confidence(["A", "B"], 0.0, {"B": 0.8}, None)
     assert decode(logits, *bounds, 0.0, own, flat=True)[0].tolist() == [0]
-    table = {"probabilities": [0.0, 2.0], "scores": [-1.0, 1.0], "shifts": {"B": 3.0}}
+    table = {"slope": 1.0, "shift": -1.0, "slopes": {"B": 0.5}, "shifts": {"B": 2.0}, "least": 0.0}
     calibrated = Confidence(["A", "B"], 0.8, {}, table)
     rows, classes, scores = decode(logits, *bounds, 0.0, calibrated, flat=True)
     x = np.log(np.exp(2.0) / 2)  # logit of the probability of either
     assert rows.tolist() == [1] and classes.tolist() == [1]
-    assert np.allclose(scores, 1 / (1 + np.exp(-(x - 1.0 + 3.0))))
+    assert np.allclose(scores, 1 / (1 + np.exp(-(0.5 * x + 2.0))))
