@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, Any
 
 import numpy as np
@@ -57,6 +58,9 @@ from .without_labels import WithoutLabels
 
 Array = np.ndarray
 KBLoader = Callable[[Vocab], KnowledgeBase]
+
+_EDITING = Lock()
+"""Of all linkers, because a component with a lock could not be copied."""
 
 LINK = "link"
 """What all answers are, for calibration and thresholds."""
@@ -238,7 +242,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         what was changed and left out. See
         :meth:`spacy_luke.kb.knowledge_base.MappedKB.edited`."""
         findings = Findings()
-        self.kb = self.kb.edited(add, remove, findings=findings)
+        with _EDITING:  # another thread's edit would be lost
+            self.kb = self.kb.edited(add, remove, findings=findings)
         return findings
 
     def _checked(self, kb: KnowledgeBase) -> MappedKB:

@@ -1,6 +1,7 @@
 """luke_linker: what it writes, how it scores, and what it does with unusual mentions."""
 
 import shutil
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -274,6 +275,23 @@ def test_entities_are_changed_by_one_call(nlp):
     assert not tokyo.keys() & {"city", "band"} and list(japan) == ["new"]
     pipe.set_kb(lambda vocab: old)
     assert [links(doc) for doc in linked(nlp)] == before
+
+
+def test_edits_of_two_threads_are_both_made(nlp, monkeypatch):
+    pipe = nlp.get_pipe("luke_linker")
+    edited, others = MappedKB.edited, []
+
+    def while_another_edits(self, add, remove, **settings):
+        if not others:
+            others.append(Thread(target=pipe.edit_kb, kwargs={"remove": ["band"]}))
+            others[0].start()
+            others[0].join(0.5)
+        return edited(self, add, remove, **settings)
+
+    monkeypatch.setattr(MappedKB, "edited", while_another_edits)
+    pipe.edit_kb(remove=["city"])
+    others[0].join()
+    assert "city" not in pipe.kb and "band" not in pipe.kb and "kyoto" in pipe.kb
 
 
 @pytest.mark.parametrize("ids", [["mine", ""], ["", "mine"]])
