@@ -226,8 +226,9 @@ def table(
 ) -> str:
     """Accuracy over all folds: mean and standard deviation of seeds, or the mean alone if some
     seeds were not run on all of them; and the mean difference to luke_linker, with an interval over
-    documents. Runs with other settings (``--set``) are another set, whose last row is the
-    config's, and so is each fold if ``by_fold``. Other folds than ``folds`` are left out."""
+    documents. Runs with other settings (``--set``) are another set, and so is each fold if
+    ``by_fold``. If settings of the component are among them, the last row is the config's. Other
+    folds than ``folds`` are left out."""
     lines = []
     records = [x for x in records if x["settings"]["fold"] in folds]
     names = [set_name(x, by_fold) for x in records]
@@ -244,11 +245,12 @@ def table(
                 if when in record:
                     columns.setdefault(shown, {})[key] = np.asarray(record[when])
         ours = columns.get("luke_linker, trained", {})
+        of_data = [x for x in of_set[0]["settings"]["set"] if not x[0].startswith("components.")]
         shipped = {
             key: np.asarray(record["right"])
             for record in records
-            if record["row"] == "luke_linker" and not set_of(record)
-            if record["data"] == of_set[0]["data"] and set_of(of_set[0])
+            if record["row"] == "luke_linker" and record["settings"]["set"] == of_data
+            if record["data"] == of_set[0]["data"] and record not in of_set
             if (key := (record["settings"]["fold"], record["seed"])) in ours
         }
         if shipped:

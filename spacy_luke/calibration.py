@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from typing_extensions import TypedDict  # pydantic requires this one before Python 3.12
 
-from .errors import ConfigError
-from .validation import Name
+from .validation import Name, Positive, Probability
 
 Array = np.ndarray
 
@@ -29,7 +28,7 @@ nearly these."""
 _SLOPE_RIDGE = 1.0
 """Strength that pulls the slope of all to 1, where the answers do not tell it."""
 _LEAST_SLOPE = 0.05
-_N_STEPS, _LEAST_STEP, _TINY = 100, 1e-9, 1e-12
+_N_STEPS, _LEAST_GAIN, _TINY = 100, 1e-12, 1e-12
 _LARGEST_LOGIT = 16.0
 _DIGITS = 6
 
@@ -42,11 +41,11 @@ class CalibrationTable(TypedDict):
     probabilities.
     """
 
-    slope: float
+    slope: Positive
     shift: float
-    slopes: dict[Name, float]
+    slopes: dict[Name, Positive]
     shifts: dict[Name, float]
-    least: float
+    least: Probability
 
 
 class Bin(NamedTuple):
@@ -71,20 +70,15 @@ def sigmoid(logits: Array) -> Array:
 def calibrate(
     table: CalibrationTable, labels: Sequence[str], of_label: Array, probabilities: Array
 ) -> Array:
-    """(n,) scores. labels: all labels; of_label: (n,) the number of each answer's label.
-
-    Raises ConfigError for a slope that is not positive.
-    """
+    """(n,) scores. labels: all labels; of_label: (n,) the number of each answer's label."""
     slopes, shifts = (
         np.asarray([own.get(label, of_all) for label in labels])[of_label]
         for own, of_all in ((table["slopes"], table["slope"]), (table["shifts"], table["shift"]))
     )
-    if not (slopes > 0).all():
-        raise ConfigError("The slopes of a calibration must be positive.")
     x = logit(probabilities)
     scores = slopes * x + shifts
     least = logit(np.asarray(table["least"]))
-    below = np.minimum(slopes * least + shifts, least) + slopes * (x - least)
+    below = np.minimum(slopes * least + shifts, least) + np.maximum(slopes, 1) * (x - least)
     return sigmoid(np.where(x < least, below, scores))
 
 
@@ -131,20 +125,22 @@ def _fit_lines(x: Array, right: Array, of_label: Array, n_labels: int) -> Array:
         pulls = _SLOPE_RIDGE * (of_all[1] - 1) ** 2 + (own**2 @ _RIDGES).sum()
         return float((np.logaddexp(0, z) - target * z).sum() + pulls / 2)
 
-    # The line of all, and how far that of each label is from it.
-    of_all, own = np.asarray([0.0, 1.0]), np.zeros((n_labels, 2))
+    # The line of all, and how far that of each label is from it. It begins where every answer has
+    # weight: answers of which a steep line is too sure have none, and steps would be too long.
+    of_all, own = np.zeros(2), np.zeros((n_labels, 2))
     for _ in range(_N_STEPS):
         p = sigmoid(logits(of_all, own))
         steps = _newton_steps(of_all, own, p - target, p * (1 - p), features, of_label)
         before, share = loss(of_all, own), 1.0
-        while share > _LEAST_STEP:
-            nearer = of_all - share * steps[0], own - share * steps[1]
-            if loss(*nearer) <= before:
-                break
+        nearer = of_all - steps[0], own - steps[1]
+        while loss(*nearer) > before and share > _LEAST_GAIN:
             share /= 2
-        if share <= _LEAST_STEP or max(np.abs(x).max() for x in steps) < _LEAST_STEP:
+            nearer = of_all - share * steps[0], own - share * steps[1]
+        gain = before - loss(*nearer)
+        if gain > 0:
+            of_all, own = nearer
+        if gain <= _LEAST_GAIN * before:
             break
-        of_all, own = nearer
     lines = np.concatenate([of_all[None], of_all + own])
     # Where slopes are raised, the score of the mean answer stays.
     means = np.bincount(of_label, x - mean, n_labels) / np.bincount(of_label, minlength=n_labels)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spacy_luke import calibration
 from spacy_luke.calibration import (
     LEAST_ANSWERS,
     calibrate,
@@ -14,7 +15,6 @@ from spacy_luke.calibration import (
     reliability,
     sigmoid,
 )
-from spacy_luke.errors import ConfigError
 
 NAMES = ["LOC", "PER"]
 
@@ -68,15 +68,22 @@ def test_few_answers_are_not_calibrated_and_all_right_or_all_wrong_is_no_error()
 
 @pytest.mark.parametrize("seen", [[0.9996, 0.9999], [0.9], [0.3, 0.9], [0.011]])
 def test_answers_that_were_left_out_get_no_higher_score(seen):
-    """Where the others are all right, the curve alone would make them as good."""
+    """Where the others are all right, the line alone would make them as good."""
     table = fit_calibration(["A"] * 300, seen * (300 // len(seen)), [True] * 300, least=0.01)
     shown = np.asarray([1e-6, 1e-4, 0.0099, *seen])
     scores = calibrate(table, ["A"], np.zeros(len(shown), dtype=int), shown)
     assert (np.diff(scores) > 0).all() and scores[3] > 0.9
-    assert (scores[:3] < 0.01).all()
+    assert (scores[:3] <= shown[:3] * (1 + 1e-9)).all()
 
 
-def test_equal_probabilities_are_one_point():
+def test_answers_that_were_left_out_are_not_better_than_wrong_ones():
+    table = fit_calibration(["A"] * 300, [0.011, 0.9] * 150, [False] * 300, least=0.01)
+    shown = np.asarray([1e-6, 0.0099, 0.011, 0.9])
+    scores = calibrate(table, ["A"], np.zeros(4, dtype=int), shown)
+    assert (np.diff(scores) > 0).all()
+
+
+def test_equal_probabilities_have_the_share_of_right_answers():
     table = fit_calibration(["A"] * 100, [0.9] * 100, [True] * 30 + [False] * 70)
     scores = calibrate(table, ["A"], np.zeros(1, dtype=int), np.asarray([0.9]))
     assert scores[0] == pytest.approx(0.3, abs=0.02)
@@ -127,7 +134,7 @@ def test_exact_probabilities_stay_nearly_what_they_are_if_right_answers_are_rare
 
 
 @pytest.mark.parametrize("spread", [0.0, 1e-9, 1e-7, 1e-5])
-def test_nearly_equal_probabilities_make_valid_points(spread):
+def test_nearly_equal_probabilities_make_valid_scores(spread):
     for seed in range(60):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(50, 700))
@@ -162,7 +169,7 @@ def test_a_label_with_few_answers_has_nearly_the_line_of_all():
 
 
 def test_no_other_lines_fit_better():
-    """The loss of the docstring, with its ridges and targets, written out."""
+    """The loss, with its ridges and targets, written out."""
     labels, of_label, shown, right, _ = invented(300)
     right, x = np.asarray(right), logit(shown)
     table = fit_calibration(labels, shown, right.tolist())
@@ -196,15 +203,47 @@ def test_scores_that_say_the_opposite_keep_their_order_and_their_mean():
     right = (np.random.default_rng(0).random(400) < 1 - shown).tolist()
     table = fit_calibration(["A"] * 400, shown, right)
     scores = calibrate(table, ["A"], np.zeros(400, dtype=int), shown)
-    assert (np.diff(scores) > 0).all()
+    assert (np.diff(scores) > 0).all() and table["slopes"]["A"] >= 0.05
     assert scores.mean() == pytest.approx(np.mean(right), abs=0.03)
 
 
-@pytest.mark.parametrize("slope", [0.0, -1.0])
-def test_a_slope_that_is_not_positive_is_an_error(slope):
-    table = {"slope": 1.0, "shift": 0.0, "slopes": {"A": slope}, "shifts": {}, "least": 0.0}
-    with pytest.raises(ConfigError, match="positive"):
-        calibrate(table, ["A"], np.zeros(1, dtype=int), np.asarray([0.5]))
+def test_the_mean_answer_of_a_label_keeps_its_score_where_its_slope_is_raised():
+    """Not that of all answers, which may be far away."""
+    rng = np.random.default_rng(0)
+    low = rng.uniform(0.02, 0.2, 400)
+    right = [*(rng.random(400) < 0.6 - 2 * low), *[True] * 400]
+    table = fit_calibration(["LOW"] * 400 + ["HIGH"] * 400, [*low, *[0.999999] * 400], right)
+    assert table["slopes"]["LOW"] == 0.05
+    scores = calibrate(table, ["LOW"], np.zeros(400, dtype=int), low)
+    assert scores.mean() == pytest.approx(np.mean(right[:400]), abs=0.03)
+
+
+@pytest.mark.parametrize("n", [100, 10_000])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.1, 0.9), (0.9, 0.9), (0.5, 0.5), (0.2, 0.6), (0.9, 0.1)]
+)
+def test_probabilities_of_0_and_1_have_the_share_of_right_answers(low, high, n):
+    """A steep line is sure of all of them."""
+    right = [i < round(n * share) for share in (low, high) for i in range(n)]
+    table = fit_calibration(["A"] * 2 * n, [0.0] * n + [1.0] * n, right)
+    scores = calibrate(table, ["A"], np.zeros(2, dtype=int), np.asarray([0.0, 1.0]))
+    if low < high:
+        assert scores == pytest.approx([low, high], abs=0.03)
+    else:  # slopes are positive
+        mean = np.asarray((low + high) / 2)
+        assert scores[0] < mean < scores[1]
+        assert logit(scores).mean() == pytest.approx(logit(mean), abs=0.1)
+
+
+def test_many_answers_of_many_labels_take_few_steps(monkeypatch):
+    steps = []
+    newton = calibration._newton_steps
+    monkeypatch.setattr(calibration, "_newton_steps", lambda *x: steps.append(1) or newton(*x))
+    rng = np.random.default_rng(0)
+    labels = [f"L{i}" for i in rng.integers(0, 200, 20_000)]
+    true = rng.normal(0, 2, 20_000)
+    fit_calibration(labels, sigmoid(2 * true), (rng.random(20_000) < sigmoid(true)).tolist())
+    assert len(steps) < 20
 
 
 def test_logits_are_finite():

@@ -358,6 +358,9 @@ def test_training_again_forgets_what_was_tuned_and_thresholds_name_labels(nlp):
         nlp("Ada was born in London .")
     with pytest.raises(ConfigError, match="thresholds"):
         cfg["thresholds"] = {"LOC": 1.5}
+    for changed in ({"slope": 0.0}, {"slopes": {"LOC": -1.0}}, {"least": 5.0}):
+        with pytest.raises(ConfigError, match="calibration"):
+            cfg["calibration"] = {**cfg["calibration"], **changed}
     nlp.initialize(lambda: make_examples(nlp))
     assert cfg["thresholds"] == {} and cfg["calibration"] is None
 
