@@ -1,4 +1,4 @@
-"""Flat arrays in ``.npy`` files: written piece by piece, mapped into memory when they are read."""
+"""Arrays in ``.npy`` files: written piece by piece, hashed, and released where they are mapped."""
 
 import hashlib
 import mmap
@@ -60,20 +60,6 @@ class ArrayWriter:
 def save_array(path: Path, array: Array) -> None:
     with path.open("wb") as file:
         np.save(file, array)
-
-
-def map_array(path: Path, scattered: bool = True) -> Array:
-    """Memory-map a file. Raises KnowledgeBaseError, with the file, if it is missing or damaged.
-
-    scattered: reads are lookups, so the system reads nothing ahead.
-    """
-    try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as err:  # a damaged header may raise anything
-        raise KnowledgeBaseError(f"{path} cannot be read: {err}.") from err
-    if scattered and hasattr(mmap, "MADV_RANDOM") and mapped.size:
-        mapped._mmap.madvise(mmap.MADV_RANDOM)
-    return mapped.view(np.ndarray)
 
 
 def create_array(path: Path, dtype: type, shape: tuple[int, ...]) -> Array:

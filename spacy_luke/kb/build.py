@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ..errors import KnowledgeBaseError
 from ..files import beside, whole_folder
+from ..mapped_array import map_array
 from ..validation import Count, check_settings
-from .arrays import Array, ArrayWriter, map_array, writing
+from .arrays import Array, ArrayWriter, writing
 from .entity import (
     EMPTY_ALIAS,
     EMPTY_NAME,
@@ -76,7 +78,7 @@ def build_kb(
             _write_aliases(pairs, out, scratch, lang, max_meanings, priors, findings)
             write_trigrams(_table(out, "keys"), out)
             for table in INDEXED:
-                hashes = map_array(scratch / f"{table}.hash.npy")
+                hashes = map_array(scratch / f"{table}.hash.npy", KnowledgeBaseError)
                 for kind, values in zip(("hashes", "rows"), hash_index(np.array(hashes))):
                     np.save(out / f"{table}.{kind}.npy", values)
             weights = PRIORS if priors else COUNTS
@@ -139,7 +141,7 @@ def _write_aliases(
     texts = _table(scratch, _ALIASES)
     entities, weights = np.array(pairs.entities, np.int32), np.array(pairs.weights, np.float64)
     forms, firsts = _grouped(np.array(pairs.low, np.uint64), np.array(pairs.high, np.uint64))
-    counts = np.array(map_array(out / "counts.npy"))
+    counts = np.array(map_array(out / "counts.npy", KnowledgeBaseError))
     if priors:
         weights = share_priors(forms, weights, findings)
     sizes = weights if priors else np.where(np.isnan(weights), counts[entities], weights)
@@ -227,4 +229,6 @@ def _bounds(groups: Array, n_groups: int) -> Array:
 
 def _table(folder: Path, name: str) -> TextTable:
     kinds = (f"{name}.text", f"{name}.starts")
-    return TextTable({kind: map_array(folder / f"{kind}.npy") for kind in kinds}, name)
+    return TextTable(
+        {kind: map_array(folder / f"{kind}.npy", KnowledgeBaseError) for kind in kinds}, name
+    )

@@ -13,7 +13,8 @@ from marisa_trie import Trie
 from ..errors import KnowledgeBaseError, LukeError
 from ..files import whole_folder
 from ..json_file import read_object, write_object
-from .arrays import Array, hash_sample, map_array, save_array, writing
+from ..mapped_array import map_array
+from .arrays import Array, hash_sample, save_array, writing
 
 FORMAT, VERSION = "spacy-luke link table", 1
 META, TEXTS, TITLES = "links.json", "texts", "titles"
@@ -82,7 +83,9 @@ class LinkTable:
                 if isinstance(err, LukeError):
                     raise
                 raise KnowledgeBaseError(f"{path} cannot be read: {err}.") from err
-        arrays = {name: map_array(_array_path(folder, name)) for name in _ARRAYS}
+        arrays = {
+            name: map_array(_array_path(folder, name), KnowledgeBaseError) for name in _ARRAYS
+        }
         return cls._of(meta, tries, arrays, str(folder))
 
     @classmethod

@@ -14,12 +14,12 @@ import srsly
 from ..errors import KnowledgeBaseError, LukeError
 from ..files import sha256_of, whole_folder
 from ..json_file import read_object, write_object
+from ..mapped_array import map_array
 from .arrays import (
     Array,
     hash_array,
     hash_sample,
     identity,
-    map_array,
     release,
     save_array,
     writing,
@@ -80,7 +80,9 @@ class Store:
         for name in meta["arrays"]:
             path = (folder / f"{name}.npy").resolve()
             before = identity(path)
-            arrays[name] = map_array(path, scattered=name not in layout.read_ahead)
+            arrays[name] = map_array(
+                path, KnowledgeBaseError, scattered=name not in layout.read_ahead
+            )
             paths[name] = path, before
         if read_meta(folder, layout) != meta:
             return cls._open(folder, layout)  # it was replaced in between
@@ -225,7 +227,7 @@ def write_meta(folder: Path, layout: Layout = KNOWLEDGE_BASE, **values: Any) -> 
     hashes."""
     arrays = {}
     for path in sorted(folder.glob("*.npy")):
-        arrays[path.stem] = _entry(map_array(path), sha256_of(path))
+        arrays[path.stem] = _entry(map_array(path, KnowledgeBaseError), sha256_of(path))
     write_object(folder / layout.meta, _meta(layout, values, arrays))
 
 

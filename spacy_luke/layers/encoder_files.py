@@ -16,6 +16,7 @@ import torch
 from ..checkpoint.source import Source
 from ..errors import CheckpointError, LukeError, reading
 from ..files import whole_file
+from ..mapped_array import map_array
 from ..model.config import LukeConfig
 from ..model.network import LukeModel
 from ..vocab.entity_index import EntityIndex
@@ -146,10 +147,7 @@ def _tensor(array: np.ndarray) -> torch.Tensor:
 
 
 def _mapped(path: Path) -> np.ndarray:
-    try:
-        rows = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as err:
-        raise CheckpointError(f"{path} cannot be read: {err}.") from err
+    rows = map_array(path, CheckpointError, scattered=False)
     if rows.dtype not in (np.float32, np.float16) or rows.ndim != 2:
         raise CheckpointError(f"{path} is not a table of entities: {rows.dtype}, {rows.shape}.")
-    return rows.view(np.ndarray)
+    return rows

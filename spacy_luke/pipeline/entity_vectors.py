@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from tqdm import tqdm
 
-from ..errors import ConfigError
+from ..errors import ConfigError, KnowledgeBaseError
 from ..kb.candidates import FoundEntity
 from ..kb.knowledge_base import MappedKB
 from ..kb.nearest import NearestSettings, nearest_candidates
@@ -23,6 +23,7 @@ from ..layers.encoder_run import learns
 from ..layers.listener import encoder_node, is_listener
 from ..layers.text_vectors import encoder_hash, text_vectors
 from ..layers.word_passes import weights_state
+from ..mapped_array import map_array
 from ..model.packing import Array
 from ..report import LOGGER
 
@@ -154,7 +155,7 @@ def _make_table(
             vectors[part] = encode(part)
         vectors.flush()
         # The file is removed and exists as long as it is mapped.
-        set_table(np.load(file, mmap_mode="r"), identity)
+        set_table(map_array(file, KnowledgeBaseError), identity)
     return len(rows)
 
 

@@ -2,7 +2,6 @@
 opens immediately, and only the pages that are read take memory."""
 
 import hashlib
-import mmap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from ..errors import VocabError
 from ..files import whole_file
+from ..mapped_array import map_array
 from ..sorted_hashes import search
 
 Array = np.ndarray
@@ -115,14 +115,7 @@ class EntityIndex(Mapping[str, int]):
         """Memory-map the files. Raises VocabError, with the file, if one is missing or damaged."""
         arrays = {}
         for name in _DTYPES:
-            path = folder / f"{name}.npy"
-            try:
-                mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-            except (OSError, ValueError, EOFError) as err:
-                raise VocabError(f"{path} cannot be read: {err}.") from err
-            if hasattr(mmap, "MADV_RANDOM") and mapped.size:
-                mapped._mmap.madvise(mmap.MADV_RANDOM)  # no read-ahead: lookups are scattered
-            arrays[name] = mapped.view(np.ndarray)
+            arrays[name] = map_array(folder / f"{name}.npy", VocabError)
         return cls(arrays, str(folder))
 
     def _key(self, slot: int) -> bytes:

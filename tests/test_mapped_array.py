@@ -1,0 +1,91 @@
+"""Arrays mapped from files, also by several threads, also from damaged files."""
+
+import ast
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_luke.errors import VocabError
+from spacy_luke.mapped_array import map_array
+
+ERROR = "AST constructor recursion depth mismatch (before=39, after=36)"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    np.save(tmp_path / "ids.npy", np.arange(7))
+    return tmp_path / "ids.npy"
+
+
+@pytest.mark.parametrize("scattered", [True, False])
+def test_it_is_the_saved_array_and_cannot_be_written(file: Path, scattered: bool) -> None:
+    array = map_array(file, VocabError, scattered)
+    assert type(array) is np.ndarray and array.tolist() == list(range(7))
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+
+
+def test_an_empty_array_can_be_mapped(tmp_path: Path) -> None:
+    np.save(tmp_path / "ids.npy", np.zeros((0, 3), np.float32))
+    assert map_array(tmp_path / "ids.npy", VocabError).shape == (0, 3)
+
+
+def test_a_missing_and_a_damaged_file_are_the_given_error(file: Path) -> None:
+    for content in (b"", b"\x93NUMPY\x01\x00\x06\x00{'desc", file.read_bytes()[:-1]):
+        file.write_bytes(content)
+        with pytest.raises(VocabError, match="ids.npy cannot be read"):
+            map_array(file, VocabError)
+    file.unlink()
+    with pytest.raises(VocabError, match="ids.npy cannot be read"):
+        map_array(file, VocabError)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """The parser of headers fails so often, as it does beside another thread in some Pythons."""
+    calls: list[int] = []
+    parse = ast.literal_eval
+
+    def parse_or_fail(text: str) -> object:
+        calls.append(1)
+        if len(calls) <= times:
+            raise SystemError(ERROR)
+        return parse(text)
+
+    monkeypatch.setattr(ast, "literal_eval", parse_or_fail)
+    return calls
+
+
+def test_a_header_that_python_refuses_for_another_thread_is_read_again(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = failing(monkeypatch, 2)
+    assert map_array(file, VocabError).tolist() == list(range(7))
+    assert len(calls) == 3
+
+
+def test_a_header_that_python_always_refuses_is_the_given_error(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, 10_000)
+    with pytest.raises(VocabError, match="recursion depth mismatch"):
+        map_array(file, VocabError)
+
+
+def test_threads_map_files_together(file: Path) -> None:
+    errors: list[Exception] = []
+
+    def read() -> None:
+        for _ in range(200):
+            try:
+                assert map_array(file, VocabError).tolist() == list(range(7))
+            except Exception as error:
+                errors.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
