@@ -19,7 +19,7 @@ Array = np.ndarray
 N_BINS = 10
 """Bins of equal width in which scores and the shares of right answers are compared."""
 LEAST_ANSWERS = 50
-"""Fewer answers say too little about the scores."""
+"""Fewer answers say too little about scores and thresholds."""
 
 _N_FOLDS = 5
 _RIDGES = np.asarray([2.0, 20.0])

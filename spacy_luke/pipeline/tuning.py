@@ -149,12 +149,21 @@ def tune(
     n_tuned = 0
     for name in tunable(nlp, names):
         trial = Trial(nlp, name, examples)
-        if not trial.answers().n_gold.total():
+        n_gold = trial.answers().n_gold.total()
+        if not n_gold:
             message = f"{name}: the development data has no annotation to tune on."
             if names is not None:
                 raise CorpusError(message)
             LOGGER.warning(message)
             continue
+        if n_gold < LEAST_ANSWERS:
+            LOGGER.warning(
+                "%s: the development data has %d annotated answers. What is chosen by fewer than "
+                "%d may fit other data less well than the settings before.",
+                name,
+                n_gold,
+                LEAST_ANSWERS,
+            )
         try:
             with trial.kept_if_it_fails():
                 tuned = _tune(trial, goal)

@@ -7,7 +7,9 @@ from benchmarks import checkpoint_load, results
 pytest.importorskip("transformers")
 
 
-@pytest.fixture(scope="module", params=["tiny", "tiny-multilingual"])
+@pytest.fixture(
+    scope="module", params=["tiny", pytest.param("tiny-multilingual", marks=pytest.mark.slow)]
+)
 def records(tmp_path_factory, request):
     pytest.importorskip("sentencepiece", reason="the multilingual one has a SentencePiece model")
     folder = tmp_path_factory.mktemp("load")

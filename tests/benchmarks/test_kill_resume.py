@@ -10,6 +10,7 @@ from spacy_luke.pretraining.wiki.export import partitions, read_pages
 from tests.pretraining.wiki.exports import export, page
 
 
+@pytest.mark.slow
 def test_a_killed_preparation_leaves_the_same_bytes(bert_dir, tmp_path, capsys):
     args = ["--encoder", str(bert_dir), "--work", str(tmp_path), "--kills", "1", "--copies", "2"]
     assert kill_resume.main([*args, "--halves", "preparation"]) == 0

@@ -1,6 +1,7 @@
 """The benchmark of the knowledge base, with few names."""
 
 import numpy as np
+import pytest
 from spacy.kb import InMemoryLookupKB
 from spacy.vocab import Vocab
 
@@ -8,6 +9,7 @@ from benchmarks import knowledge_base, linking_data, results
 from spacy_luke.kb.knowledge_base import MappedKB
 
 
+@pytest.mark.slow
 def test_all_kinds_are_measured_and_shown(tmp_path, capsys):
     work = ["--work", str(tmp_path)]
     knowledge_base.main([*work, "--entities", "1500"])

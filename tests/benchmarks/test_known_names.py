@@ -1,8 +1,11 @@
 """The benchmark of lists of names, with few names."""
 
+import pytest
+
 from benchmarks import known_names, results
 
 
+@pytest.mark.slow
 def test_all_kinds_are_measured_and_shown(bert_dir, tmp_path, capsys):
     work = ["--work", str(tmp_path), "--encoder", str(bert_dir)]
     known_names.main([*work, "--names", "1000", "--kinds", "known", "span_ruler"])

@@ -1,8 +1,11 @@
 """The benchmark of documents with many entities asks about every pair of them."""
 
+import pytest
+
 from benchmarks import relation_crowd, results, tables
 
 
+@pytest.mark.slow
 def test_every_pair_is_asked_about_and_learned_from(bert_dir, tmp_path):
     options = ["--modes", "probe", "markers", "--entities", "3", "6"]
     places = ["--encoder", str(bert_dir), "--work", str(tmp_path)]

@@ -168,7 +168,7 @@ def test_neither_engine_nor_workers_change_a_byte_of_the_articles(tmp_path):
     for i, path in enumerate(files):
         path.write_text(export(*pages[i:], page(f"Own {i}", "Near [[Good]].")), "utf8")
     found = []
-    for engine, n in (("local", 1), ("local", 2), ("local", 3), ("dask", 2)):
+    for engine, n in (("local", 1), ("local", 3), ("dask", 2)):
         out = tmp_path / f"{engine}-{n}"
         result = run("articles", *files, "-o", out, "--no-progress", "--engine", engine, "-w", n)
         assert result.exit_code == 0, result.output

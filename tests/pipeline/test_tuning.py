@@ -13,6 +13,7 @@ from spacy.training.loop import train
 from spacy.util import load_config, registry
 from thinc.api import Adam, fix_random_seed
 
+from spacy_luke.calibration import LEAST_ANSWERS
 from spacy_luke.errors import ConfigError, CorpusError
 from spacy_luke.layers.task_layer import head_of, scorer_of
 from spacy_luke.pipeline import tuning
@@ -120,6 +121,16 @@ def test_a_component_without_any_right_answer_is_skipped_and_keeps_its_settings(
     with pytest.raises(CorpusError, match="luke_ner: no answer on the development data is right"):
         list(tune(nlp, examples, Goal(), ["luke_ner"]))
     assert pipe.cfg == before and vars(scorer_of(pipe.model)) == scorer
+
+
+@pytest.mark.parametrize("n_times,few", [(1, True), (LEAST_ANSWERS, False)])
+def test_little_development_data_is_warned_of(nlp, caplog, n_times, few):
+    examples = many(nlp, n_times)
+    n_gold = sum(len(eg.reference.ents) for eg in examples)
+    assert (n_gold < LEAST_ANSWERS) == few
+    list(tune(nlp, examples, Goal()))
+    message = f"luke_ner: the development data has {n_gold} annotated answers. What is chosen"
+    assert (message in caplog.text) == few
 
 
 def test_the_error_to_expect_is_that_of_answers_that_are_written(nlp, monkeypatch):
