@@ -11,7 +11,7 @@ from .errors import LukeError
 _TRIES = 20
 
 
-def map_array(path: Path, error: type[LukeError], scattered: bool = True) -> np.ndarray:
+def map_array(path: Path, error: type[LukeError], scattered: bool) -> np.ndarray:
     """Memory-map a file. Raises ``error``, with the file, if it is missing or damaged.
 
     scattered: reads are lookups, so the system reads nothing ahead.
@@ -26,9 +26,9 @@ def map_array(path: Path, error: type[LukeError], scattered: bool = True) -> np.
 
 
 def _load(path: Path) -> Any:  # a np.memmap, whose `_mmap` has no type
-    # NumPy parses the header with `ast`, which Python before 3.11.8 and 3.12.2 may refuse with a
-    # SystemError ("AST constructor recursion depth mismatch") if another thread parses something
-    # at the same time (python/cpython#106905). The next try is not concerned.
+    # NumPy parses the header with `ast`, in which Python 3.11 before 3.11.8 may raise a SystemError
+    # ("AST constructor recursion depth mismatch") if another thread parses something at the same
+    # time (python/cpython#106905). The next try hardly ever meets it again.
     for _ in range(_TRIES - 1):
         try:
             return np.load(path, mmap_mode="r", allow_pickle=False)

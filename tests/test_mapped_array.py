@@ -1,7 +1,6 @@
-"""Arrays mapped from files, also by several threads, also from damaged files."""
+"""Arrays mapped from files, also from damaged ones, also where Python refuses a header."""
 
 import ast
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -27,19 +26,28 @@ def test_it_is_the_saved_array_and_cannot_be_written(file: Path, scattered: bool
         array[0] = 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells how files are read")
+@pytest.mark.parametrize("scattered", [True, False])
+def test_the_system_reads_ahead_unless_reads_are_scattered(file: Path, scattered: bool) -> None:
+    array = map_array(file, VocabError, scattered)
+    _, _, of_file = Path("/proc/self/smaps").read_text().partition(str(file))
+    flags = next(x for x in of_file.splitlines() if x.startswith("VmFlags:"))
+    assert ("rr" in flags.split()) == scattered and len(array)
+
+
 def test_an_empty_array_can_be_mapped(tmp_path: Path) -> None:
     np.save(tmp_path / "ids.npy", np.zeros((0, 3), np.float32))
-    assert map_array(tmp_path / "ids.npy", VocabError).shape == (0, 3)
+    assert map_array(tmp_path / "ids.npy", VocabError, scattered=True).shape == (0, 3)
 
 
 def test_a_missing_and_a_damaged_file_are_the_given_error(file: Path) -> None:
     for content in (b"", b"\x93NUMPY\x01\x00\x06\x00{'desc", file.read_bytes()[:-1]):
         file.write_bytes(content)
         with pytest.raises(VocabError, match="ids.npy cannot be read"):
-            map_array(file, VocabError)
+            map_array(file, VocabError, scattered=True)
     file.unlink()
     with pytest.raises(VocabError, match="ids.npy cannot be read"):
-        map_array(file, VocabError)
+        map_array(file, VocabError, scattered=True)
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
@@ -61,7 +69,7 @@ def test_a_header_that_python_refuses_for_another_thread_is_read_again(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = failing(monkeypatch, 2)
-    assert map_array(file, VocabError).tolist() == list(range(7))
+    assert map_array(file, VocabError, scattered=True).tolist() == list(range(7))
     assert len(calls) == 3
 
 
@@ -70,22 +78,4 @@ def test_a_header_that_python_always_refuses_is_the_given_error(
 ) -> None:
     failing(monkeypatch, 10_000)
     with pytest.raises(VocabError, match="recursion depth mismatch"):
-        map_array(file, VocabError)
-
-
-def test_threads_map_files_together(file: Path) -> None:
-    errors: list[Exception] = []
-
-    def read() -> None:
-        for _ in range(200):
-            try:
-                assert map_array(file, VocabError).tolist() == list(range(7))
-            except Exception as error:
-                errors.append(error)
-
-    threads = [threading.Thread(target=read) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+        map_array(file, VocabError, scattered=True)

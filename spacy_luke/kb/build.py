@@ -78,7 +78,9 @@ def build_kb(
             _write_aliases(pairs, out, scratch, lang, max_meanings, priors, findings)
             write_trigrams(_table(out, "keys"), out)
             for table in INDEXED:
-                hashes = map_array(scratch / f"{table}.hash.npy", KnowledgeBaseError)
+                hashes = map_array(
+                    scratch / f"{table}.hash.npy", KnowledgeBaseError, scattered=True
+                )
                 for kind, values in zip(("hashes", "rows"), hash_index(np.array(hashes))):
                     np.save(out / f"{table}.{kind}.npy", values)
             weights = PRIORS if priors else COUNTS
@@ -141,7 +143,7 @@ def _write_aliases(
     texts = _table(scratch, _ALIASES)
     entities, weights = np.array(pairs.entities, np.int32), np.array(pairs.weights, np.float64)
     forms, firsts = _grouped(np.array(pairs.low, np.uint64), np.array(pairs.high, np.uint64))
-    counts = np.array(map_array(out / "counts.npy", KnowledgeBaseError))
+    counts = np.array(map_array(out / "counts.npy", KnowledgeBaseError, scattered=False))
     if priors:
         weights = share_priors(forms, weights, findings)
     sizes = weights if priors else np.where(np.isnan(weights), counts[entities], weights)
@@ -230,5 +232,9 @@ def _bounds(groups: Array, n_groups: int) -> Array:
 def _table(folder: Path, name: str) -> TextTable:
     kinds = (f"{name}.text", f"{name}.starts")
     return TextTable(
-        {kind: map_array(folder / f"{kind}.npy", KnowledgeBaseError) for kind in kinds}, name
+        {
+            kind: map_array(folder / f"{kind}.npy", KnowledgeBaseError, scattered=True)
+            for kind in kinds
+        },
+        name,
     )

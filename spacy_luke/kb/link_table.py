@@ -84,7 +84,8 @@ class LinkTable:
                     raise
                 raise KnowledgeBaseError(f"{path} cannot be read: {err}.") from err
         arrays = {
-            name: map_array(_array_path(folder, name), KnowledgeBaseError) for name in _ARRAYS
+            name: map_array(_array_path(folder, name), KnowledgeBaseError, scattered=True)
+            for name in _ARRAYS
         }
         return cls._of(meta, tries, arrays, str(folder))
 

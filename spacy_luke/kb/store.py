@@ -227,7 +227,9 @@ def write_meta(folder: Path, layout: Layout = KNOWLEDGE_BASE, **values: Any) -> 
     hashes."""
     arrays = {}
     for path in sorted(folder.glob("*.npy")):
-        arrays[path.stem] = _entry(map_array(path, KnowledgeBaseError), sha256_of(path))
+        arrays[path.stem] = _entry(
+            map_array(path, KnowledgeBaseError, scattered=True), sha256_of(path)
+        )
     write_object(folder / layout.meta, _meta(layout, values, arrays))
 
 

@@ -155,7 +155,7 @@ def _make_table(
             vectors[part] = encode(part)
         vectors.flush()
         # The file is removed and exists as long as it is mapped.
-        set_table(map_array(file, KnowledgeBaseError), identity)
+        set_table(map_array(file, KnowledgeBaseError, scattered=False), identity)
     return len(rows)
 
 

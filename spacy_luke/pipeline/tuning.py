@@ -144,7 +144,8 @@ def tune(
     The components before each annotate the documents, as in the pipeline. A component without gold
     annotation, or without any right answer, is skipped with a warning, unless it is named. Raises
     CorpusError if there is no other component, ConfigError if the goal cannot be reached; the
-    component keeps its settings then.
+    component keeps its settings then. Settings that are chosen on fewer than LEAST_ANSWERS
+    annotated answers are warned of.
     """
     n_tuned = 0
     for name in tunable(nlp, names):
@@ -156,14 +157,7 @@ def tune(
                 raise CorpusError(message)
             LOGGER.warning(message)
             continue
-        if n_gold < LEAST_ANSWERS:
-            LOGGER.warning(
-                "%s: the development data has %d annotated answers. What is chosen by fewer than "
-                "%d may fit other data less well than the settings before.",
-                name,
-                n_gold,
-                LEAST_ANSWERS,
-            )
+        before = dict(trial.pipe.cfg)
         try:
             with trial.kept_if_it_fails():
                 tuned = _tune(trial, goal)
@@ -173,6 +167,15 @@ def tune(
             LOGGER.warning("%s Its settings are as they were.", err)
             continue
         n_tuned += 1
+        changed = any(before.get(key) != value for key, value in tuned.settings.items())
+        if n_gold < LEAST_ANSWERS and changed:
+            LOGGER.warning(
+                "%s: the development data has only %d annotated answers that it could give. "
+                "Settings chosen on fewer than %d may be worse on other data than those before.",
+                name,
+                n_gold,
+                LEAST_ANSWERS,
+            )
         yield tuned
     if not n_tuned:
         raise CorpusError("The development data has no annotation to tune on, or no right answer.")

@@ -115,7 +115,7 @@ class EntityIndex(Mapping[str, int]):
         """Memory-map the files. Raises VocabError, with the file, if one is missing or damaged."""
         arrays = {}
         for name in _DTYPES:
-            arrays[name] = map_array(folder / f"{name}.npy", VocabError)
+            arrays[name] = map_array(folder / f"{name}.npy", VocabError, scattered=True)
         return cls(arrays, str(folder))
 
     def _key(self, slot: int) -> bytes:
