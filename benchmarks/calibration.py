@@ -44,6 +44,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--sets", nargs="+", choices=list(DATA_SETS), default=list(DATA_SETS))
     p.add_argument("--seeds", nargs="+", type=int, default=[0])
     p.add_argument("--limit", type=int, default=0, help="documents of each file, 0 for all")
+    p.add_argument("--train-limit", type=int, default=0, help="of the training data alone")
     p.add_argument("--words", type=int, help="of a training, instead of what the config says")
     p.add_argument("--goals", nargs="+", choices=list(goals()), help="what to tune for, if not all")
     p.add_argument("--table", action="store_true", help="print what the results hold")
@@ -62,9 +63,11 @@ def goals() -> dict[str, Goal | None]:
 def run(args: argparse.Namespace, record: results.Record) -> results.Record:
     """Train a pipeline, unless it is there, and score it tuned in every way."""
     settings = record["settings"]
-    corpora = prepare(record["data"], args.data, args.work, limit=settings["limit"])
-    named = f"{settings['encoder']}.limit{settings['limit']}.words{settings['words'] or 0}"
-    folder = args.work / f"{record['data']}.{named}.{record['seed']}"
+    limit, train_limit = settings["limit"], settings.get("train_limit", 0)
+    corpora = prepare(record["data"], args.data, args.work, limit=limit, train_limit=train_limit)
+    limits = f"limit{limit}" + (f".train{train_limit}" if train_limit else "")
+    named = f"{settings['encoder']}.{limits}.words{settings['words'] or 0}.{record['seed']}"
+    folder = args.work / f"{record['data']}.{named}"
     if not (folder / "model-best").exists():
         config = config_of("shipped", corpora, args.encoder, 0, record["seed"])
         if settings["words"]:
@@ -111,6 +114,8 @@ def table(records: Sequence[results.Record]) -> str:
 def identities(args: argparse.Namespace) -> list[results.Record]:
     """The runs that were asked for."""
     settings = {"encoder": Path(args.encoder).name, "limit": args.limit, "words": args.words}
+    if args.train_limit:
+        settings["train_limit"] = args.train_limit
     if args.goals:
         settings["goals"] = args.goals
     return [

@@ -57,6 +57,8 @@ _BC5CDR = "bc5cdr/CDR_DevelopmentSet.PubTator.txt"
 _FEW_NERD = "few-nerd/dev.txt"
 _GERMEVAL = "germeval2014/NER-de-dev.tsv"
 _HIPE = "hipe2022-ccby/HIPE-2022-v2.1-ajmc-{}-de.tsv"
+_BIORED = "biored/Train.PubTator"
+_REDOCRED = "redocred/dev_revised.json"
 
 # Of sets with fewer than three parts at hand one part is divided.
 DATA_SETS = {
@@ -93,6 +95,20 @@ DATA_SETS = {
         epochs=20,
         format="hipe",
         options={"ignore_spacing": True},
+    ),
+    "biored": DataSet(
+        Part(_BIORED, 0, 0.75),
+        Part(_BIORED, 0.75),
+        Part("biored/Dev.PubTator"),
+        epochs=4,
+        format="pubtator",
+    ),
+    "redocred": DataSet(
+        Part(_REDOCRED, 0, 0.4),
+        Part(_REDOCRED, 0.4, 0.7),
+        Part(_REDOCRED, 0.7),
+        epochs=8,
+        format="docred",
     ),
 }
 

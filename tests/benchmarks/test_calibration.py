@@ -5,6 +5,7 @@ import json
 import pytest
 
 from benchmarks import calibration
+from benchmarks.datasets import load
 
 
 @pytest.fixture
@@ -42,3 +43,22 @@ def test_every_goal_is_scored_or_out_of_reach(data, bert_dir, tmp_path, capsys):
     assert calibration.main([*arguments, "--table"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 2 + len(calibration.goals()) and "| politics | best F |" in shown[3]
+
+
+def test_training_data_alone_can_be_limited(data, bert_dir, tmp_path):
+    arguments = ["--encoder", str(bert_dir), "--data", str(data), "--sets", "politics"]
+    work = tmp_path / "work"
+    arguments += ["--work", str(work), "--words", "500", "--goals", "trained"]
+    arguments += ["--train-limit", "10"]
+    assert calibration.main(arguments) == 0
+    (record,) = map(json.loads, (work / "results.jsonl").read_text("utf8").splitlines())
+    assert record["settings"]["train_limit"] == 10
+    (folder,) = (work / "corpora").iterdir()
+    assert {part: len(load(folder / f"{part}.spacy")) for part in ("train", "dev", "test")} == {
+        "train": 10,
+        "dev": 40,
+        "test": 40,
+    }
+    assert [x.name for x in work.glob("politics.*")] == [
+        f"politics.{bert_dir.name}.limit0.train10.words500.0"
+    ]
