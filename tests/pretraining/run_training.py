@@ -1,13 +1,19 @@
-"""Trains in a process of its own: ``python run_training.py WORLD OUT SETTINGS``, for torchrun and
-for runs that are killed. WORLD is what ``make_world`` wrote; SETTINGS is JSON."""
+"""Trains in processes of their own: ``python run_training.py WORLD ENCODER OUT SETTINGS`` for
+torchrun, and :func:`start` for all others, which then need no seconds for imports. WORLD is what
+``make_world`` wrote; SETTINGS is JSON."""
 
 import json
+import os
+import socket
 import sys
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.model import precision
+from spacy_luke.pretraining import pretrain as with_plots
+from spacy_luke.pretraining.engine import start_method
 from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.pretrain import pretrain
 from spacy_luke.pretraining.settings import ModelSettings, Phase, TrainingSettings
@@ -35,7 +41,34 @@ def run(world: Path, encoder: Path, folder: Path, values: dict[str, Any], **more
     )
 
 
+def start(*args: Any, environment: dict[str, str] | None = None) -> BaseProcess:
+    """:func:`run` in a process that is a copy of one that has imported the package (on Linux, as
+    the workers of :mod:`spacy_luke.pretraining.engine`). args: of ``run``."""
+    context = start_method(__name__)
+    process = context.Process(target=_run_with, args=(environment or {}, *args))
+    process.start()
+    return process
+
+
+def start_two(*args: Any) -> list[BaseProcess]:
+    """Two processes of one training, as torchrun starts them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return [
+        start(*args, environment={**shared, "RANK": rank, "LOCAL_RANK": rank})
+        for rank in ("0", "1")
+    ]
+
+
+def _run_with(environment: dict[str, str], *args: Any) -> None:
+    os.environ.update(environment)
+    precision.has_bf16 = lambda device: True  # a test of bf16 is one on any machine
+    with_plots.plot_log = lambda records, path: None
+    run(*args)
+
+
 if __name__ == "__main__":
     world, encoder, folder, values = sys.argv[1:]
-    precision.has_bf16 = lambda device: True  # a test of bf16 is one on any machine
-    run(Path(world), Path(encoder), Path(folder), json.loads(values))
+    _run_with({}, Path(world), Path(encoder), Path(folder), json.loads(values))

@@ -136,6 +136,7 @@ def test_what_killed_runs_leave_beside_the_model_goes(world, bert_dir, tmp_path)
     read_manifest(tmp_path, "pretrain").verify()
 
 
+@pytest.mark.plots
 def test_the_finished_model_starts_any_component(world, bert_dir, tmp_path):
     model = run(world, bert_dir, tmp_path / "out", {"phases": [(2, 1e-3, False)]})
     nlp = spacy.blank("en")

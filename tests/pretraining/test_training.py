@@ -5,7 +5,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from spacy_luke.errors import ConfigError
 from spacy_luke.pretraining import training
 from spacy_luke.pretraining.pretrain import LOG, read_log
 from spacy_luke.pretraining.settings import Masking
-from tests.pretraining.run_training import run
+from tests.pretraining.run_training import run, start, start_two
 from tests.pretraining.world import make_world
 
 SCRIPT = Path(__file__).with_name("run_training.py")
@@ -114,20 +113,19 @@ def test_a_record_also_counts_the_steps_before_an_interruption(world, bert_dir, 
     assert [whole[x] for x in names] == [again[x] for x in names]
 
 
-def command(world: Path, encoder: Path, folder: Path, values: dict) -> list[str]:
-    return [str(SCRIPT), str(world), str(encoder), str(folder), json.dumps(values)]
-
-
-def environment() -> dict[str, str]:
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
-
-
 def train_on_two(world: Path, encoder: Path, folder: Path, values: dict) -> None:
+    processes = start_two(world, encoder, folder, values)
+    for process in processes:
+        process.join()
+    assert [x.exitcode for x in processes] == [0, 0]
+
+
+def train_by_torchrun(world: Path, encoder: Path, folder: Path, values: dict) -> None:
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     result = subprocess.run(
-        [*launch, *command(world, encoder, folder, values)],
-        env=environment(),
+        [*launch, str(SCRIPT), str(world), str(encoder), str(folder), json.dumps(values)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
@@ -153,7 +151,8 @@ def test_two_processes_train_like_one(world, bert_dir, tmp_path, how):
     values = {"dropout": 0.0, "phases": [[2, 1e-2, True], [2, 1e-3, False]], "micro_batch": 2}
     values |= how
     run(world, bert_dir, tmp_path / "one", {**values, "sharded": False})
-    train_on_two(world, bert_dir, tmp_path / "two", values)
+    train = train_on_two if how else train_by_torchrun
+    train(world, bert_dir, tmp_path / "two", values)
     for one, two in zip(steps(tmp_path / "one"), steps(tmp_path / "two"), strict=True):
         for name in ("word_loss", "entity_loss", "word_accuracy", "entity_accuracy"):
             assert abs(one[name] - two[name]) < 1e-4
@@ -202,20 +201,15 @@ def killed_and_whole(world, encoder, folder, values, after) -> float:
     largest difference of its weights from those of an uninterrupted one."""
     run(world, encoder, folder / "whole", values)
     for step, moment in after:
-        process = subprocess.Popen(
-            [sys.executable, *command(world, encoder, folder / "killed", values)],
-            env=environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        process = start(world, encoder, folder / "killed", values)
         saved = folder / "killed" / "checkpoints" / f"checkpoint-{step:09d}" / "state.json"
         deadline = time.monotonic() + 120
-        while not saved.exists() and process.poll() is None and time.monotonic() < deadline:
+        while not saved.exists() and process.is_alive() and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(moment)
-        assert process.poll() is None  # killed at work, not after it
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        assert process.is_alive()  # killed at work, not after it
+        process.kill()
+        process.join()
         assert not (folder / "killed" / "model").exists()
     run(world, encoder, folder / "killed", values)
     return differences(weights(folder / "whole"), weights(folder / "killed"))
@@ -266,8 +260,9 @@ def test_bf16_goes_on_exactly_and_is_near_full_precision(world, bert_dir, tmp_pa
     run(world, bert_dir, tmp_path / "no", values)
     values["precision"] = "bf16"
     for name in ("whole", "again"):  # a process has one precision
-        script = command(world, bert_dir, tmp_path / name, values)
-        subprocess.run([sys.executable, *script], env=environment(), check=True)
+        process = start(world, bert_dir, tmp_path / name, values)
+        process.join()
+        assert process.exitcode == 0
         if name == "whole":
             shutil.copytree(tmp_path / "whole", tmp_path / "again")
             shutil.rmtree(tmp_path / "again" / "checkpoints" / "checkpoint-000000004")
