@@ -87,12 +87,18 @@ def _unannotated(nlp: Language, doc: Doc, gold_tokens: bool) -> Doc:
 
 
 def table(records: Sequence[results.Record]) -> str:
-    """Test F1 in each form, mean and standard deviation over seeds."""
+    """Test F1 in each form, mean and standard deviation over seeds; by data, otherwise in the order
+    of the records."""
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for record in records:
+
+    def data_of(record: results.Record) -> tuple[Any, ...]:
         settings = record["settings"]
-        told = ("size", "train_limit", "given")
-        data = [record["data"], *(str(settings[x]) for x in told if settings.get(x))]
+        sizes = (settings.get(x) or 0 for x in ("size", "train_limit"))
+        return record["data"], *sizes, settings.get("given") or ""
+
+    for record in sorted(records, key=data_of):
+        settings = record["settings"]
+        data = [str(x) for x in data_of(record) if x]
         row = [record["row"], *(f"{name} {value}" for name, value in _changes(settings))]
         rows.setdefault((", ".join(data), ", ".join(row)), []).append(record["forms"])
     return markdown(
