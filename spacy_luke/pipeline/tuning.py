@@ -157,7 +157,7 @@ def tune(
                 raise CorpusError(message)
             LOGGER.warning(message)
             continue
-        before = dict(trial.pipe.cfg)
+        before, of_filter = dict(trial.pipe.cfg), trial.filter_settings()
         try:
             with trial.kept_if_it_fails():
                 tuned = _tune(trial, goal)
@@ -167,7 +167,9 @@ def tune(
             LOGGER.warning("%s Its settings are as they were.", err)
             continue
         n_tuned += 1
-        changed = any(before.get(key) != value for key, value in tuned.settings.items())
+        changed = of_filter != trial.filter_settings() or any(
+            before.get(key) != value for key, value in tuned.settings.items()
+        )
         if n_gold < LEAST_ANSWERS and changed:
             LOGGER.warning(
                 "%s: the development data has only %d annotated answers that it could give. "

@@ -136,6 +136,19 @@ def test_little_development_data_is_warned_of(nlp, caplog, n_times, few):
     assert message not in caplog.text
 
 
+def test_a_filter_that_is_chosen_on_little_data_is_warned_of(nlp, caplog):
+    examples = many(nlp, 2)
+    list(tune(nlp, examples, Goal()))
+    scorer = scorer_of(nlp.get_pipe("luke_ner").model)
+    caplog.clear()
+    list(tune(nlp, examples, Goal()))  # nothing changes
+    assert "annotated answers" not in caplog.text
+    chosen, scorer.filter_threshold = scorer.filter_threshold, 0.05
+    list(tune(nlp, examples, Goal()))
+    assert scorer.filter_threshold == chosen != 0.05
+    assert "annotated answers" in caplog.text
+
+
 def test_the_error_to_expect_is_that_of_answers_that_are_written(nlp, monkeypatch):
     """Held-out scores of which those below the threshold are exact, and the others far off."""
 
