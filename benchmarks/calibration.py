@@ -44,7 +44,9 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--sets", nargs="+", choices=list(DATA_SETS), default=list(DATA_SETS))
     p.add_argument("--seeds", nargs="+", type=int, default=[0])
     p.add_argument("--limit", type=int, default=0, help="documents of each file, 0 for all")
-    p.add_argument("--train-limit", type=int, default=0, help="of the training data alone")
+    p.add_argument(
+        "--train-limit", type=int, default=0, help="of the training data, instead of --limit"
+    )
     p.add_argument("--words", type=int, help="of a training, instead of what the config says")
     p.add_argument("--goals", nargs="+", choices=list(goals()), help="what to tune for, if not all")
     p.add_argument("--table", action="store_true", help="print what the results hold")
@@ -96,10 +98,19 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
 
 
 def table(records: Sequence[results.Record]) -> str:
-    """Test figures of every data set and goal, mean and standard deviation over seeds."""
+    """Test figures of every data set and goal, mean and standard deviation over seeds. Runs with
+    other limits are other lines, and say so."""
     rows = []
-    for data in [x for x in DATA_SETS if any(x == record["data"] for record in records)]:
-        of_data = [record for record in records if record["data"] == data]
+    names = ("limit", "train_limit", "words")
+    given = [[record["settings"].get(x) or 0 for x in names] for record in records]
+    differ = [len(set(values)) > 1 for values in zip(*given)]
+    groups: dict[str, list[results.Record]] = {}
+    for record, values in zip(records, given):
+        told = [f"{x} {n:,}" for x, n, tell in zip(names, values, differ) if tell and n]
+        title = ", ".join([record["data"], *told]).replace("_", " ")
+        groups.setdefault(title, []).append(record)
+    order = list(DATA_SETS)
+    for data, of_data in sorted(groups.items(), key=lambda x: order.index(x[1][0]["data"])):
         for name in [x for x in goals() if any(x in record for record in of_data)]:
             found = [x[name] for x in of_data if "ents_f" in x.get(name, ())]
             shown = {

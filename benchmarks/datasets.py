@@ -29,11 +29,15 @@ GIVEN_READER = "spacy-luke.benchmarks.GivenCorpus.v1"
 
 
 class Part(NamedTuple):
-    """A file below the data folder; of its sentences those from share ``low`` to share ``high``."""
+    """A file below the data folder; of its sentences those from share ``low`` to share ``high``, or
+    those of the documents whose number modulo ``of`` is in ``kept`` (where a file is ordered by
+    source)."""
 
     file: str
     low: float = 0.0
     high: float = 1.0
+    kept: tuple[int, ...] = (0,)
+    of: int = 1
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,8 @@ DATA_SETS = {
         options={"ignore_spacing": True},
     ),
     "biored": DataSet(
-        Part(_BIORED, 0, 0.75),
-        Part(_BIORED, 0.75),
+        Part(_BIORED, kept=(0, 1, 2), of=4),
+        Part(_BIORED, kept=(3,), of=4),
         Part("biored/Dev.PubTator"),
         epochs=4,
         format="pubtator",
@@ -157,15 +161,25 @@ def prepare(
 
 def _part_of(source: DataSet, name: str, folder: Path, n_sents: int) -> Sequence[Doc]:
     part: Part = getattr(source, name)
-    docs = list(read(folder / part.file, n_sents, source.format, **source.options))
+    chosen = (part.kept, part.of)
+    docs = list(read(folder / part.file, n_sents, source.format, chosen, **source.options))
     return docs[round(part.low * len(docs)) : round(part.high * len(docs))]
 
 
-def read(path: Path, n_sents: int = 1, format: str = "columns", **options: Any) -> Iterator[Doc]:
+def read(
+    path: Path,
+    n_sents: int = 1,
+    format: str = "columns",
+    chosen: tuple[tuple[int, ...], int] = ((0,), 1),
+    **options: Any,
+) -> Iterator[Doc]:
     """Documents of a file, with their entities also under ``SPANS_KEY``. Documents of other formats
-    than ``columns`` are cut into sentences, by spaCy's rules unless the file has them."""
+    than ``columns`` are cut into sentences, by spaCy's rules unless the file has them. chosen:
+    ``kept`` and ``of`` of :class:`Part`."""
     given = ConvertOptions(n_sents=n_sents, **options)
-    for doc in get_format(format).reader(path, _blank(), given, Report(), ignore_progress):
+    kept, of = chosen
+    docs = get_format(format).reader(path, _blank(), given, Report(), ignore_progress)
+    for doc in (doc for i, doc in enumerate(docs) if i % of in kept):
         for part in [doc] if format == "columns" else _sentences(doc):
             part.spans[SPANS_KEY] = list(part.ents)
             yield part

@@ -6,7 +6,6 @@ times. An exception raised by the function ends the map.
 
 import multiprocessing
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -24,6 +23,9 @@ R = TypeVar("R")
 ENGINES = ("local", "dask")
 ATTEMPTS = 3
 """How often a partition may be started. If workers died every time, it is an error."""
+START_METHOD = "spawn"
+"""How workers start. A forked process could inherit held locks; one of a fork server would have an
+older environment, and perhaps other modules, because it is started without this ``sys.path``."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,10 @@ def _processes(
     waiting = list(range(len(items)))[::-1]
     starts = [0] * len(items)
     while waiting:
+        context = multiprocessing.get_context(START_METHOD)
         n_processes = min(n_workers, len(waiting))
         with ProcessPoolExecutor(
-            n_processes, mp_context=start_method(), initializer=_end_with_parent
+            n_processes, mp_context=context, initializer=_end_with_parent
         ) as pool:
             running: dict[Future, int] = {}
             try:
@@ -113,17 +116,6 @@ def _processes(
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-
-
-def start_method(*imported: str) -> multiprocessing.context.BaseContext:
-    """How workers start: as copies of a process that has imported this package, and the modules
-    ``imported``, and does nothing else. Imports take seconds, and a copy of this process could
-    inherit held locks."""
-    if sys.platform != "linux":  # elsewhere copies do not exist, or libraries crash in them
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, *imported])
-    return context
 
 
 def _end_with_parent() -> None:
@@ -180,29 +172,15 @@ def _client(client: Any, cluster: Any, engine: Engine) -> Iterator[Any]:
         with client(engine.scheduler) as connected:
             yield connected
         return
-    with _dask_workers_start_as_ours():
-        local = cluster(
-            n_workers=engine.n_workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # any free port
-            scheduler_kwargs={"allowed_failures": ATTEMPTS},
-        )
-        with local, client(local) as connected:
-            yield connected
-
-
-@contextmanager
-def _dask_workers_start_as_ours() -> Iterator[None]:
-    import dask
-
-    method = start_method("distributed").get_start_method()
-    if method == "forkserver":
-        from multiprocessing import forkserver  # not on all systems
-
-        forkserver.ensure_running()  # Dask would have it import other modules
-    with dask.config.set({"distributed.worker.multiprocessing-method": method}):
-        yield
+    local = cluster(
+        n_workers=engine.n_workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",  # any free port
+        scheduler_kwargs={"allowed_failures": ATTEMPTS},
+    )
+    with local, client(local) as connected:
+        yield connected
 
 
 def _died(names: Sequence[str]) -> str:

@@ -59,6 +59,9 @@ def test_training_data_alone_can_be_limited(data, bert_dir, tmp_path):
         "dev": 40,
         "test": 40,
     }
+    both = [record, {**record, "settings": {**record["settings"], "train_limit": 20}}]
+    titles = [line.split("|")[1].strip() for line in calibration.table(both).splitlines()[2:]]
+    assert titles == ["politics, train limit 10", "politics, train limit 20"]
     assert [x.name for x in work.glob("politics.*")] == [
         f"politics.{bert_dir.name}.limit0.train10.words500.0"
     ]

@@ -15,6 +15,7 @@ from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.shards import vocabulary
 from tests.pretraining.test_stage import snapshot
 from tests.pretraining.wiki.exports import export, page
+from tests.workers import quick_workers  # noqa: F401  (a fixture)
 
 GOOD = page("Good", "'''Good''' is near [[Other]] and [[Zoë]]. It rains there in [[March]].")
 TARGETS = [page(x, f"'''{x}''' is a place near [[Good]].") for x in ("Other", "Zoë", "March")]

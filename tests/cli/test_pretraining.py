@@ -18,6 +18,7 @@ from spacy_luke.pipeline.entity_store import find_encoder
 from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.pretrain import read_log
 from spacy_luke.pretraining.shards import vocabulary
+from tests.workers import quick_workers  # noqa: F401  (a fixture)
 
 CORPUS = Path(__file__).parents[2] / "project" / "corpus"
 

@@ -6,6 +6,7 @@ import pytest
 
 from spacy_luke.pretraining import pretrain
 from tests.pretraining.world import make_world
+from tests.workers import quick_workers  # noqa: F401  (a fixture)
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from spacy_luke.checkpoint.read import read_checkpoint
 from spacy_luke.model import precision
 from spacy_luke.pretraining import pretrain as with_plots
-from spacy_luke.pretraining.engine import start_method
 from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.pretrain import pretrain
 from spacy_luke.pretraining.settings import ModelSettings, Phase, TrainingSettings
+from tests.workers import quick_context
 
 
 def settings_of(values: dict[str, Any]) -> TrainingSettings:
@@ -42,10 +44,8 @@ def run(world: Path, encoder: Path, folder: Path, values: dict[str, Any], **more
 
 
 def start(*args: Any, environment: dict[str, str] | None = None) -> BaseProcess:
-    """:func:`run` in a process that is a copy of one that has imported the package (on Linux, as
-    the workers of :mod:`spacy_luke.pretraining.engine`). args: of ``run``."""
-    context = start_method(__name__)
-    process = context.Process(target=_run_with, args=(environment or {}, *args))
+    """:func:`run` in a process of its own. args: of ``run``."""
+    process = quick_context().Process(target=_run_with, args=(environment or {}, *args))
     process.start()
     return process
 
@@ -66,6 +66,7 @@ def _run_with(environment: dict[str, str], *args: Any) -> None:
     os.environ.update(environment)
     precision.has_bf16 = lambda device: True  # a test of bf16 is one on any machine
     with_plots.plot_log = lambda records, path: None
+    torch.set_num_threads(1)
     run(*args)
 
 

@@ -28,6 +28,15 @@ def needs(engine: Engine) -> None:
 
 @ENGINES
 def test_every_item_gets_its_result(engine):
+    check_every_item(engine)
+
+
+@pytest.mark.spawned
+def test_every_item_gets_its_result_from_new_processes():
+    check_every_item(LOCAL)
+
+
+def check_every_item(engine):
     needs(engine)
     assert dict(engine.map(jobs.double, range(20))) == {i: 2 * i for i in range(20)}
     assert list(engine.map(jobs.double, [])) == []

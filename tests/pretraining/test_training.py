@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pytest
@@ -115,8 +116,10 @@ def test_a_record_also_counts_the_steps_before_an_interruption(world, bert_dir, 
 
 def train_on_two(world: Path, encoder: Path, folder: Path, values: dict) -> None:
     processes = start_two(world, encoder, folder, values)
+    wait([x.sentinel for x in processes], timeout=300)  # if one fails, the other may wait for it
     for process in processes:
-        process.join()
+        process.join(timeout=30)
+        process.kill()
     assert [x.exitcode for x in processes] == [0, 0]
 
 
@@ -151,7 +154,7 @@ def test_two_processes_train_like_one(world, bert_dir, tmp_path, how):
     values = {"dropout": 0.0, "phases": [[2, 1e-2, True], [2, 1e-3, False]], "micro_batch": 2}
     values |= how
     run(world, bert_dir, tmp_path / "one", {**values, "sharded": False})
-    train = train_on_two if how else train_by_torchrun
+    train = train_by_torchrun if how == {"sharded": True} else train_on_two
     train(world, bert_dir, tmp_path / "two", values)
     for one, two in zip(steps(tmp_path / "one"), steps(tmp_path / "two"), strict=True):
         for name in ("word_loss", "entity_loss", "word_accuracy", "entity_accuracy"):
