@@ -36,6 +36,7 @@ def quick_workers(
     monkeypatch.setattr(engine, "START_METHOD", method)
     try:
         import dask
+        import distributed  # noqa: F401  (its import sets what the configuration has by default)
     except ImportError:
         yield
         return
