@@ -118,7 +118,7 @@ def train_on_two(world: Path, encoder: Path, folder: Path, values: dict) -> None
     processes = start_two(world, encoder, folder, values)
     wait([x.sentinel for x in processes], timeout=300)  # if one fails, the other may wait for it
     for process in processes:
-        process.join(timeout=30)
+        process.join(timeout=60)
         process.kill()
     assert [x.exitcode for x in processes] == [0, 0]
 
