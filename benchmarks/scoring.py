@@ -17,7 +17,10 @@ from .datasets import bare
 from .rows import COMPONENT, MODES
 
 Array = np.ndarray
-BIASES = [round(-3.0 + 0.25 * i, 2) for i in range(25)]
+_STEP = 0.25
+_WIDTH, _MOST = 3.0, 48.0
+"""Biases up to the first are tried; while the best is the last of them, or none finds anything
+right, up to twice as far."""
 
 
 Item = tuple[int, int, int, str]
@@ -154,8 +157,17 @@ def macro_prf(predicted: Sequence[Item], gold: Sequence[Item]) -> PRF:
 
 def choose_bias(scored: Scored, gold: Sequence[Entity]) -> float:
     """The bias with the best F1; among equals the one nearest to 0."""
-    best = {bias: prf(scored.entities(bias), gold).f for bias in BIASES}
-    return max(BIASES, key=lambda bias: (best[bias], -abs(bias), bias))
+    found: dict[float, float] = {}
+    width = _WIDTH
+    while True:
+        most = round(width / _STEP)
+        for bias in (i * _STEP for i in range(-most, most + 1)):
+            if bias not in found:
+                found[bias] = prf(scored.entities(bias), gold).f
+        best = max(found, key=lambda bias: (found[bias], -abs(bias), bias))
+        if (found[best] and abs(best) < width) or width >= _MOST:
+            return best
+        width *= 2
 
 
 def pack_entities(items: Iterable[Item], labels: list[str]) -> list[list[int]]:

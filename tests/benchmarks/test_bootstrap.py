@@ -56,6 +56,18 @@ def test_the_bias_is_taken_off_no_entity_and_chosen_by_f1():
     assert scored.recall(gold) == 50.0
 
 
+@pytest.mark.parametrize("logit, bias", [(2.6, 2.75), (8.1, 8.25), (1000.0, 0.0)])
+def test_the_bias_is_looked_for_as_far_as_it_helps(logit, bias):
+    scored = Scored(
+        labels=("A",),
+        offsets=np.asarray([0, 2]),
+        logits=np.asarray([[0.0, logit]]),
+        starts=np.asarray([0]),
+        ends=np.asarray([1]),
+    )
+    assert choose_bias(scored, [Entity(0, 0, 1, "A")]) == bias
+
+
 # Two documents of A, one of B; the run has the A of the first wrong way round, B right.
 TWO_LABELS = [(0, 0, 1, "A"), (1, 0, 1, "A"), (2, 0, 1, "B")]
 HALF_OF_A = [(0, 1, 0, "A"), (1, 0, 1, "A"), (2, 0, 1, "B")]
