@@ -314,7 +314,7 @@ def test_neither_tags_nor_pages_expand_without_a_bound(tmp_path: Path, monkeypat
     with pytest.raises(CorpusError, match="more than 64 MiB in which no page ends"):
         list(read_pages(Partition(path, Site())))
     monkeypatch.setattr("spacy_luke.pretraining.wiki.streams.MIN_EXPANDED", 1 << 20)
-    path = write(tmp_path, export(*[page("A", "x")] * 200_000), "wiki.xml.bz2")
+    path = write(tmp_path, export(*[page("A", "x")] * 20_000), "wiki.xml.bz2")
     with pytest.raises(CorpusError, match="wiki.xml.bz2: .* bytes expand to more than"):
         list(read_pages(Partition(path, Site())))
 
