@@ -1,11 +1,12 @@
-"""What ``spacy luke tune`` makes of ``configs/ner.cfg``: scores, F1, and a wanted precision.
+"""What ``spacy luke tune`` makes of the shipped configs: scores, F1, and a wanted precision.
 
     python -m benchmarks.calibration --encoder DIR --results results.jsonl
     python -m benchmarks.calibration --table --results results.jsonl
 
-Every pipeline is trained with paths alone, tuned on development data, and scored on test data: by
-F, and for each precision that is asked for, over all labels and for each label. Pipelines in
-``--work`` and finished runs are used again.
+Every pipeline of entities, relations or types is trained with paths alone, tuned on development
+data, and scored on test data: by F, and for each precision that is asked for, over all labels and
+for each label. Relations and types are those of gold entities. Pipelines in ``--work`` and finished
+runs are used again.
 """
 
 import argparse
@@ -13,10 +14,13 @@ import sys
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import spacy
-from spacy.training import Corpus
+from spacy.language import Language
+from spacy.training import Example
+from spacy.util import resolve_dot_names
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.files import whole_folder
@@ -24,16 +28,16 @@ from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.tuning import tune
 
 from . import results, runtime
-from .datasets import DATA_SETS, default_folder, prepare
-from .defaults import config_of, train_config
+from .datasets import default_folder
 from .markdown import markdown, spread
+from .shipped import SHIPPED, Shipped
+from .training import fit_best
 
 KIND = "calibration"
-COMPONENT = "luke_ner"
 MIXED = "best F, mixed"
 PRECISIONS = (0.9, 0.95)
-FIGURES = ("ents_p", "ents_r", "ents_f", "ents_calibration_error")
-BY_CHANCE = "ents_calibration_error_by_chance"
+FIGURES = ("p", "r", "f", "calibration_error")
+BY_CHANCE = "calibration_error_by_chance"
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -41,7 +45,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     runtime.add_encoder(p)
     runtime.add_device(p)
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
-    p.add_argument("--sets", nargs="+", choices=list(DATA_SETS), default=list(DATA_SETS))
+    p.add_argument("--sets", nargs="+", choices=list(SHIPPED), default=list(SHIPPED))
     p.add_argument("--seeds", nargs="+", type=int, default=[0])
     p.add_argument("--limit", type=int, default=0, help="documents of each file, 0 for all")
     p.add_argument(
@@ -64,37 +68,55 @@ def goals() -> dict[str, Goal | None]:
 
 def run(args: argparse.Namespace, record: results.Record) -> results.Record:
     """Train a pipeline, unless it is there, and score it tuned in every way."""
-    settings = record["settings"]
+    settings, shipped = record["settings"], SHIPPED[record["data"]]
     limit, train_limit = settings["limit"], settings.get("train_limit", 0)
-    corpora = prepare(record["data"], args.data, args.work, limit=limit, train_limit=train_limit)
+    corpora = shipped.prepare(args.data, args.work, limit=limit, train_limit=train_limit)
     limits = f"limit{limit}" + (f".train{train_limit}" if train_limit else "")
     named = f"{settings['encoder']}.{limits}.words{settings['words'] or 0}.{record['seed']}"
     folder = args.work / f"{record['data']}.{named}"
     if not (folder / "model-best").exists():
-        config = config_of("shipped", corpora, args.encoder, 0, record["seed"])
+        config = shipped.made(corpora, args.encoder, record["seed"])
         if settings["words"]:
             config["initialize"]["after_init"]["words"] = settings["words"]
         with whole_folder(folder) as unfinished:  # a killed training has a model-best, too
-            train_config(config, unfinished, args.gpu_id)
+            fit_best(config, unfinished, args.gpu_id)
     found: results.Record = {"device": runtime.device_name(args.gpu_id)}
     for name, goal in goals().items():
         if name not in settings.get("goals", goals()):
             continue
+        if goal is not None and goal.precision and not shipped.has_threshold:
+            continue
         nlp = spacy.load(folder / "model-best")
-        dev, test = (list(Corpus(path)(nlp)) for path in (corpora.dev, corpora.test))
+        dev, test = (examples(nlp, path) for path in (corpora.dev, corpora.test))
         if name == MIXED:
             dev, test = [*dev[::2], *test[::2]], [*dev[1::2], *test[1::2]]
         try:
             if goal is not None:
-                list(tune(nlp, dev, goal, [COMPONENT]))
+                list(tune(nlp, dev, goal, [shipped.component]))
         except ConfigError as err:
             found[name] = {"unreached": str(err)}
             continue
-        scores = nlp.evaluate(test)
-        figures = {x: None if scores[x] is None else 100 * scores[x] for x in (*FIGURES, BY_CHANCE)}
-        by_label = {x: 100 * y["p"] for x, y in scores["ents_per_type"].items()}
-        found[name] = {**figures, "p_by_label": by_label}
+        found[name] = figures(nlp.evaluate(test), shipped)
     return found
+
+
+def examples(nlp: Language, path: Path) -> list[Example]:
+    """Documents as the pipeline's config reads its development data."""
+    config = nlp.config.copy()
+    config["paths"]["dev"] = str(path)
+    (reader,) = resolve_dot_names(config.interpolate(), ["corpora.dev"])
+    return list(reader(nlp))
+
+
+def figures(scores: dict[str, Any], shipped: Shipped) -> results.Record:
+    """Percentages of test data."""
+    names = dict(zip(FIGURES, shipped.scores))
+    names |= {x: f"{shipped.prefix}_{x}" for x in ("calibration_error", BY_CHANCE)}
+    found: results.Record = {
+        name: None if scores[x] is None else 100 * scores[x] for name, x in names.items()
+    }
+    by_label = scores[f"{shipped.prefix}_per_type"]
+    return {**found, "p_by_label": {label: 100 * x["p"] for label, x in by_label.items()}}
 
 
 def table(records: Sequence[results.Record]) -> str:
@@ -109,10 +131,10 @@ def table(records: Sequence[results.Record]) -> str:
         told = [f"{x} {n:,}" for x, n, tell in zip(names, values, differ) if tell and n]
         title = ", ".join([record["data"], *told]).replace("_", " ")
         groups.setdefault(title, []).append(record)
-    order = list(DATA_SETS)
+    order = list(SHIPPED)
     for data, of_data in sorted(groups.items(), key=lambda x: order.index(x[1][0]["data"])):
         for name in [x for x in goals() if any(x in record for record in of_data)]:
-            found = [x[name] for x in of_data if "ents_f" in x.get(name, ())]
+            found = [x[name] for x in of_data if "f" in x.get(name, ())]
             shown = {
                 title: spread(x[figure] or 0.0 for x in found) if found else "not reached on dev"
                 for title, figure in zip(("P", "R", "F1", "calibration error"), FIGURES)

@@ -11,7 +11,6 @@ Finished runs are skipped when started again.
 """
 
 import argparse
-import io
 import random
 import sys
 from collections.abc import Sequence
@@ -24,15 +23,14 @@ import spacy
 from spacy.cli.init_config import init_config
 from spacy.language import Language
 from spacy.training import Corpus
-from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
-from spacy.util import fix_random_seed, load_config
+from spacy.util import fix_random_seed
 from thinc.api import Config
 
 from . import results, runtime
 from .datasets import DATA_SETS, Corpora, default_folder, prepare
 from .markdown import markdown, spread
-from .training import CONFIGS
+from .shipped import SHIPPED
+from .training import fit_best
 
 KIND = "defaults"
 ROWS = ("shipped", "init-config", "loop")
@@ -53,32 +51,20 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return runtime.parsed(p, argv)
 
 
-def config_of(row: str, corpora: Corpora, encoder: str, steps: int, seed: int) -> Config:
+def config_of(data: str, row: str, corpora: Corpora, encoder: str, steps: int, seed: int) -> Config:
     """The config that a user of ``row`` trains with."""
-    paths = {
+    if row == "shipped":
+        return SHIPPED[data].made(corpora, encoder, seed)
+    written = init_config(lang="en", pipeline=["luke_ner"], silent=True).to_str()
+    filled = {
         "paths.train": str(corpora.train),
         "paths.dev": str(corpora.dev),
         "system.seed": seed,
-    }
-    if row == "shipped":
-        return load_config(CONFIGS / "ner.cfg", overrides={**paths, "paths.encoder": encoder})
-    written = init_config(lang="en", pipeline=["luke_ner"], silent=True).to_str()
-    filled = {
-        **paths,
         "components.luke_ner.model.encoder.name": encoder,
         SHAPES: True,
         "training.max_steps": steps,
     }
     return Config().from_str(written, overrides=filled)
-
-
-def train_config(config: Config, work: Path, gpu_id: int) -> tuple[Language, int]:
-    """The pipeline that ``spacy train`` saves as model-best, and the steps at most."""
-    nlp = init_nlp(config, use_gpu=gpu_id)
-    log = io.StringIO()
-    work.mkdir(parents=True, exist_ok=True)
-    train(nlp, work, use_gpu=gpu_id, stdout=log, stderr=log)
-    return spacy.load(work / "model-best"), nlp.config["training"]["max_steps"]
 
 
 def train_loop(corpora: Corpora, encoder: str, steps: int, seed: int) -> tuple[Language, int]:
@@ -104,9 +90,11 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
         if row == "loop":
             nlp, steps = train_loop(corpora, args.encoder, args.steps, record["seed"])
         else:
-            config = config_of(row, corpora, args.encoder, args.steps, record["seed"])
+            config = config_of(
+                record["data"], row, corpora, args.encoder, args.steps, record["seed"]
+            )
             folder = args.work / f"{record['data']}.{row}.{record['seed']}"
-            nlp, steps = train_config(config, folder, args.gpu_id)
+            nlp, steps = fit_best(config, folder, args.gpu_id)
     found: results.Record = {
         "steps": steps,
         "train_seconds": clock.wall,

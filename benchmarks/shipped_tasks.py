@@ -14,11 +14,9 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from spacy.language import Language
-from spacy.util import load_config
 from thinc.api import Config
 
 from . import experiment, results, runtime
@@ -26,9 +24,10 @@ from .bootstrap import paired_bootstrap
 from .chosen import chosen_runs, counts
 from .markdown import markdown, spread
 from .relation_modes import RelationExperiment
+from .shipped import relations, types
 from .task_data import RELATION_SETS, TYPING_SETS
-from .task_rows import RELATION, TYPED, TYPING, RelationSettings
-from .training import CONFIGS, EpochSettings, override
+from .task_rows import RelationSettings
+from .training import EpochSettings, override
 from .typing_modes import TypingExperiment
 
 SHIPPED, BEST = "shipped", "probe"
@@ -43,26 +42,15 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return runtime.parsed(p, argv)
 
 
-def shipped_config(
-    made: Made, name: str, component: str, task: dict[str, Any], seed: int
-) -> Config:
-    """The config of a task, with what a user says of the data."""
-    overrides: dict[str, Any] = {
-        "paths.encoder": made.args.encoder,
-        "system.seed": seed,
-        "training.logger.progress_bar": False,
-    }
-    for part in ("train", "dev"):
-        overrides[f"paths.{part}"] = str(getattr(made.corpora, part))
-        overrides[f"corpora.{part}.spans_key"] = task["spans_key"]
-    overrides.update({f"components.{component}.{x}": value for x, value in task.items()})
-    config = load_config(CONFIGS / f"{name}.cfg", overrides=overrides)
-    return override(config, {x: json.loads(value) for x, value in made.args.set})
+def with_options(config: Config, args: argparse.Namespace) -> Config:
+    """With what ``--set`` says."""
+    return override(config, {name: json.loads(value) for name, value in args.set})
 
 
 class ShippedRelations(RelationExperiment):
     def config(self, settings: RelationSettings, seed: int) -> Config:
-        return shipped_config(self, "relation", RELATION, self.task, seed)
+        made = relations(self.data).made(self.corpora, self.args.encoder, seed)
+        return with_options(made, self.args)
 
     def inspect(self, nlp: Language, found: results.Record) -> results.Record:
         return {**super().inspect(nlp, found), **chosen_steps(nlp)}
@@ -70,7 +58,8 @@ class ShippedRelations(RelationExperiment):
 
 class ShippedTypes(TypingExperiment):
     def config(self, settings: EpochSettings, seed: int) -> Config:
-        return shipped_config(self, "entity_typing", TYPING, TYPED, seed)
+        made = types(self.data).made(self.corpora, self.args.encoder, seed)
+        return with_options(made, self.args)
 
     def inspect(self, nlp: Language, found: results.Record) -> results.Record:
         return {**super().inspect(nlp, found), **chosen_steps(nlp)}

@@ -89,11 +89,15 @@ TYPING_SETS = {
 }
 
 
-def prepare(name: str, source: TaskSet, folder: Path, work: Path, limit: int = 0) -> Corpora:
-    """Convert a data set. limit: documents kept of each part, 0 for all."""
-    target = work / "corpora" / f"{name}.limit{limit}"
+def prepare(
+    name: str, source: TaskSet, folder: Path, work: Path, limit: int = 0, train_limit: int = 0
+) -> Corpora:
+    """Convert a data set. limit: documents kept of each part, 0 for all; train_limit: of the
+    training data."""
+    target = work / "corpora" / f"{name}.limit{limit}.train{train_limit}"
     paths = {part: target / f"{part}.spacy" for part in ("train", "dev", "test")}
     if not all(path.exists() for path in paths.values()):
         for part, docs in source.read(folder).items():
-            store(paths[part], docs[: limit or None])
+            most = (train_limit if part == "train" else 0) or limit
+            store(paths[part], docs[: most or None])
     return Corpora(**paths, n_train=len(load(paths["train"])))

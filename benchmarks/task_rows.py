@@ -29,7 +29,7 @@ from .training import (
 
 Array = np.ndarray
 ROWS = ("probe", "markers", "baseline")
-RELATION, TYPING = "luke_relation", "luke_entity_typing"
+NER, RELATION, TYPING = "luke_ner", "luke_relation", "luke_entity_typing"
 """Names of components, as in the shipped configs."""
 SAMPLED = "spacy-luke.benchmarks.sampled_pairs.v1"
 EVERYTHING = {

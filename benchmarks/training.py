@@ -169,6 +169,20 @@ def fit(config: Config, gpu_id: int) -> tuple[Language, dict[str, Any]]:
     return nlp, train_nlp(nlp, gpu_id)
 
 
+def fit_best(config: Config, folder: Path, gpu_id: int) -> tuple[Language, int]:
+    """The pipeline that ``spacy train`` saves as model-best below ``folder``, and the steps at
+    most."""
+    import spacy
+    from spacy.training.initialize import init_nlp
+    from spacy.training.loop import train
+
+    nlp = init_nlp(config, use_gpu=gpu_id)
+    log = io.StringIO()
+    folder.mkdir(parents=True, exist_ok=True)
+    train(nlp, folder, use_gpu=gpu_id, stdout=log, stderr=log)
+    return spacy.load(folder / "model-best"), nlp.config["training"]["max_steps"]
+
+
 def train_nlp(nlp: Language, gpu_id: int) -> dict[str, Any]:
     """Train an initialised pipeline. What training took (steps, seconds, MiB), for a record."""
     from spacy.training.loop import train

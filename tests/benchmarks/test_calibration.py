@@ -3,9 +3,13 @@
 import json
 
 import pytest
+from spacy.training.initialize import init_nlp
 
-from benchmarks import calibration
+from benchmarks import calibration, task_data
 from benchmarks.datasets import load
+from benchmarks.shipped import SHIPPED
+from spacy_luke.annotations.types import get_types
+from tests.benchmarks.task_data import write_crossner, write_semeval
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def test_every_goal_is_scored_or_out_of_reach(data, bert_dir, tmp_path, capsys):
         if goal is not None and goal.precision and "unreached" in found:
             assert "cannot be reached" in found["unreached"]
         else:
-            assert 0 <= found["ents_f"] <= 100
+            assert 0 <= found["f"] <= 100
     capsys.readouterr()
     assert calibration.main(arguments) == 0  # all done
     assert len(file.read_text("utf8").splitlines()) == 1
@@ -65,3 +69,39 @@ def test_training_data_alone_can_be_limited(data, bert_dir, tmp_path):
     assert [x.name for x in work.glob("politics.*")] == [
         f"politics.{bert_dir.name}.limit0.train10.words500.0"
     ]
+
+
+def test_relations_and_types_are_tuned_with_gold_entities(bert_dir, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(task_data, "SEMEVAL_DEV", 16)
+    write_semeval(tmp_path / "data", 16)
+    write_crossner(tmp_path / "data", "ai")
+    arguments = ["--encoder", str(bert_dir), "--data", str(tmp_path / "data")]
+    arguments += ["--work", str(tmp_path / "work"), "--words", "2000"]
+    arguments += ["--sets", "relations.semeval", "types.ai"]
+    arguments += ["--goals", "trained", "best F", "precision 0.9"]
+    assert calibration.main(arguments) == 0
+    lines = (tmp_path / "work" / "results.jsonl").read_text("utf8").splitlines()
+    relations, types = map(json.loads, lines)
+    for record in (relations, types):
+        for name in ("trained", "best F"):
+            assert 0 < record[name]["f"] <= 100 and record[name]["calibration_error"] is not None
+    assert set(relations["best F"]["p_by_label"]) == {"Component-Whole", "Entity-Origin"}
+    assert set(types["best F"]["p_by_label"]) == {"person", "place"}
+    # Every entity has one type, so every gold entity has an answer, and no precision is chosen.
+    assert types["trained"]["p"] == types["trained"]["r"]
+    assert "precision 0.9" in relations and "precision 0.9" not in types
+    shown = capsys.readouterr().out
+    assert "| relations.semeval | best F |" in shown and "| types.ai | best F |" in shown
+
+
+def test_examples_are_read_as_the_config_of_the_pipeline_says(bert_dir, tmp_path):
+    write_crossner(tmp_path / "data", "ai")
+    shipped = SHIPPED["types.ai"]
+    corpora = shipped.prepare(tmp_path / "data", tmp_path / "work")
+    nlp = init_nlp(shipped.made(corpora, str(bert_dir), 0))
+    read = calibration.examples(nlp, corpora.test)
+    gold = corpora.docs("test")
+    assert len(read) == len(gold) > 0
+    for example, doc in zip(read, gold):
+        assert [x.text for x in example.predicted.ents] == [x.text for x in doc.ents] != []
+        assert all(get_types(x) is None for x in example.predicted.ents)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import defaults
+from benchmarks import defaults, shipped
 from benchmarks.training import CONFIGS
 
 
@@ -19,7 +19,7 @@ def data(tmp_path):
 
 
 def test_every_row_is_trained_and_scored(data, bert_dir, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(defaults, "load_config", lambda path, overrides: shorter(path, overrides))
+    monkeypatch.setattr(shipped, "load_config", lambda path, overrides: shorter(path, overrides))
     arguments = ["--encoder", str(bert_dir), "--data", str(data), "--sets", "politics"]
     arguments += ["--work", str(tmp_path / "work"), "--steps", "4"]
     assert defaults.main(arguments) == 0
@@ -45,7 +45,8 @@ def shorter(path, overrides):
 
 def test_what_init_config_writes_keeps_spacys_learning_rate(data, bert_dir, tmp_path):
     corpora = defaults.prepare("politics", data, tmp_path / "work")
-    config = defaults.config_of("init-config", corpora, str(bert_dir), 7, seed=3).interpolate()
+    config = defaults.config_of("politics", "init-config", corpora, str(bert_dir), 7, seed=3)
+    config = config.interpolate()
     assert config["training"]["optimizer"]["learn_rate"] == 0.001
     assert config["training"]["max_steps"] == 7
     assert config["training"]["seed"] == 3
