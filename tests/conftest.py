@@ -5,10 +5,14 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny networks: threads cost more than they give
 
@@ -88,6 +92,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if "slow" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason="takes minutes; run with --slow"))
+
+
+@cache
+def blank(lang: str) -> "Language":
+    """A pipeline without components, for tests that only tokenize. It is made once: the exceptions
+    of a tokenizer take a tenth of a second. Not for tests that change it."""
+    import spacy
+
+    return spacy.blank(lang)
 
 
 DATA = Path(os.environ.get("SPACY_LUKE_DATA") or Path(__file__).parents[2] / "shared" / "data")

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-import spacy
 from spacy.cli import app
 from spacy.tokens import DocBin
+from spacy.vocab import Vocab
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
@@ -33,7 +33,7 @@ def run(tmp_path, monkeypatch):
 
 
 def load(path):
-    return list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
+    return list(DocBin().from_disk(path).get_docs(Vocab()))
 
 
 def ents(docs):

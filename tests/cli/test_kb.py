@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_luke.cli import app
 from spacy_luke.kb.knowledge_base import MappedKB
+from tests.conftest import blank
 from tests.kb.conftest import ENTITIES, found, write_jsonl
 from tests.pretraining.articles import article, make_articles
 
@@ -111,7 +112,7 @@ def test_folders_of_articles(tmp_path):
 
 
 def test_annotated_documents_have_the_entities_that_they_link_to(tmp_path):
-    doc = spacy.blank("en")("Ada met Bo and Ada.")
+    doc = blank("en")("Ada met Bo and Ada.")
     doc.ents = [Span(doc, i, i + 1, "P", kb_id=x) for i, x in ((0, "Q1"), (2, "NIL"), (4, "Q1"))]
     DocBin(docs=[doc]).to_disk(tmp_path / "a.spacy")
     run("articles", tmp_path / "a.spacy", "--output", tmp_path / "articles", "--lang", "en")

@@ -4,13 +4,13 @@ import json
 from typing import Any, NamedTuple
 
 import pytest
-import spacy
 from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
 
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.formats import get_format
 from spacy_luke.corpora.options import ConvertOptions
-from tests.conftest import require_data
+from tests.conftest import blank, require_data
 
 
 class Result(NamedTuple):
@@ -39,10 +39,9 @@ def convert(tmp_path):
         path = tmp_path / "corpus.in"
         path.write_bytes(content.encode("utf-8"))
         report = Report()
-        docs = list(item.reader(path, spacy.blank("en"), settings, report, lambda n_bytes: None))
+        docs = list(item.reader(path, blank("en"), settings, report, lambda n_bytes: None))
         packed = DocBin(docs=docs, store_user_data=True).to_bytes()
-        vocab = spacy.blank("en").vocab
-        return Result(list(DocBin().from_bytes(packed).get_docs(vocab)), report)
+        return Result(list(DocBin().from_bytes(packed).get_docs(Vocab())), report)
 
     return run
 
@@ -55,9 +54,7 @@ def convert_real(data_dir):
         path = data_dir / name
         require_data(path)
         report = Report()
-        return Result(
-            list(reader(path, spacy.blank(lang), ConvertOptions(**options), report)), report
-        )
+        return Result(list(reader(path, blank(lang), ConvertOptions(**options), report)), report)
 
     return run
 

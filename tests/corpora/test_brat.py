@@ -7,6 +7,7 @@ from spacy_luke.corpora.brat import read_brat
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.errors import CorpusError
+from tests.conftest import blank
 
 TEXT = "Ada met Bob in North and South Köln."
 ADA, BOB = "T1\tPER 0 3\tAda", "T2\tPER 8 11\tBob"
@@ -144,7 +145,7 @@ def test_files_without_their_other_half_or_their_encoding_are_named(read, tmp_pa
         read([ADA])
     (tmp_path / "empty").mkdir()
     with pytest.raises(CorpusError, match="empty contains no .txt file"):
-        list(read_brat(tmp_path / "empty", spacy.blank("en"), ConvertOptions(), Report()))
+        list(read_brat(tmp_path / "empty", blank("en"), ConvertOptions(), Report()))
 
 
 def test_hidden_files_are_skipped(read, tmp_path):

@@ -9,6 +9,7 @@ from spacy_luke.corpora.columns import read_columns
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.errors import ConfigError, CorpusError
+from tests.conftest import blank
 
 SENTENCES = "Ada B-PER\nLovelace I-PER\nwrote O\n\nin O\nLondon B-LOC\n"
 SEVERAL = "cells with several tags, of which the first is taken"
@@ -18,7 +19,7 @@ def read_docs(tmp_path, content, **options):
     path = tmp_path / "corpus.conll"
     path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
     report = Report()
-    docs = list(read_columns(path, spacy.blank("en"), ConvertOptions(**options), report))
+    docs = list(read_columns(path, blank("en"), ConvertOptions(**options), report))
     return docs, report
 
 
@@ -121,7 +122,7 @@ def test_comments_before_numbered_words_are_skipped(tmp_path):
     path.write_text(text, "utf8")
     report = Report()
     options = ConvertOptions(word_column=1, tag_column=2)
-    docs = list(read_columns(path, spacy.blank("de"), options, report))
+    docs = list(read_columns(path, blank("de"), options, report))
     assert [[token.text for token in doc] for doc in docs] == [["Ada", "#"], ["Tokyo"]]
     assert [ent.label_ for doc in docs for ent in doc.ents] == ["PER", "LOC"]
     assert counts(report) == {"comment lines skipped": (2, "line 1")}
@@ -202,9 +203,7 @@ def test_bad_settings_give_one_error_that_names_them(tmp_path, options, message)
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(CorpusError, match="nowhere.conll cannot be read"):
-        list(
-            read_columns(tmp_path / "nowhere.conll", spacy.blank("en"), ConvertOptions(), Report())
-        )
+        list(read_columns(tmp_path / "nowhere.conll", blank("en"), ConvertOptions(), Report()))
 
 
 def test_a_docbin_gives_back_the_same_words_entities_and_sentences(tmp_path):
@@ -218,7 +217,7 @@ def test_a_docbin_gives_back_the_same_words_entities_and_sentences(tmp_path):
 def test_training_keeps_the_words_of_the_file(tmp_path):
     docs, _ = read_docs(tmp_path, "don't B-X\nU.K.! O\n")
     DocBin(docs=docs).to_disk(tmp_path / "out.spacy")
-    (example,) = Corpus(tmp_path / "out.spacy")(spacy.blank("en"))
+    (example,) = Corpus(tmp_path / "out.spacy")(blank("en"))
     assert [t.text for t in example.predicted] == ["don't", "U.K.!"]
 
 

@@ -1,12 +1,12 @@
 """HIPE's columns become documents with their words, sentences, entities and ids."""
 
 import pytest
-import spacy
 from spacy.tokens import DocBin
 from spacy.training import Corpus
 
 from spacy_luke.corpora.hipe import read_documents, read_header, read_hipe
 from spacy_luke.errors import ConfigError, CorpusError
+from tests.conftest import blank
 
 FORMAT = "hipe"
 NAMES = ["TOKEN", "NE-COARSE-LIT", "NE-COARSE-METO", "NE-FINE-LIT", "NE-FINE-METO"]
@@ -134,7 +134,7 @@ def test_a_text_that_is_tokenised_differently_is_noted_and_its_spaces_can_be_ign
     assert doc.text == "Ulm UND Bonn "
     assert not any("tokenizer" in note for note in report.notes)
     DocBin(docs=[doc]).to_disk(tmp_path / "out.spacy")
-    (example,) = Corpus(tmp_path / "out.spacy")(spacy.blank("en"))
+    (example,) = Corpus(tmp_path / "out.spacy")(blank("en"))
     assert [token.text for token in example.predicted] == ["Ulm", "UND", "Bonn"]
 
 

@@ -11,6 +11,7 @@ from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.jsonl import read_jsonl
 from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.errors import CorpusError
+from tests.conftest import blank
 
 TEXT = "Ada Lovelace lived in London."
 ADA = {"start": 0, "end": 12, "label": "PER"}
@@ -28,7 +29,7 @@ def read_docs(tmp_path, *lines, **options):
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     path.write_text("\n".join(texts) + "\n", encoding="utf-8")
     report = Report()
-    docs = list(read_jsonl(path, spacy.blank("en"), ConvertOptions(**options), report))
+    docs = list(read_jsonl(path, blank("en"), ConvertOptions(**options), report))
     return docs, report
 
 
@@ -357,7 +358,7 @@ def test_utf_16_is_an_error(tmp_path):
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(json.dumps(record(ADA)).encode("utf-16"))
     with pytest.raises(CorpusError, match="corpus.jsonl is UTF-16. Save the file as UTF-8"):
-        list(read_jsonl(path, spacy.blank("en"), ConvertOptions(), Report()))
+        list(read_jsonl(path, blank("en"), ConvertOptions(), Report()))
 
 
 def test_texts_without_any_annotation_are_an_error(tmp_path):

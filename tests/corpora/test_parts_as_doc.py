@@ -4,13 +4,13 @@ import random
 
 import numpy as np
 import pytest
-import spacy
 from spacy.attrs import ENT_ID, ENT_IOB, ENT_KB_ID
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 from spacy_luke.corpora.parts import cut
+from tests.conftest import blank
 
 NAMES = Doc(Vocab(), words=["x"])._get_array_attrs()
 
@@ -44,7 +44,7 @@ def any_doc(nlp: Language, draw: random.Random, parsed: bool) -> Doc:
 
 @pytest.mark.parametrize("parsed", [False, True])
 def test_parts_are_those_of_spacy(parsed: bool) -> None:
-    nlp, draw = spacy.blank("en"), random.Random(0)
+    nlp, draw = blank("en"), random.Random(0)
     n_cut = 0
     for _ in range(200):
         doc = any_doc(nlp, draw, parsed)

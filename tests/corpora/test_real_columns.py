@@ -1,12 +1,11 @@
 """Published corpora are read whole."""
 
 import pytest
-import spacy
 
 from spacy_luke.corpora.columns import read_columns
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.options import ConvertOptions
-from tests.conftest import DATA, require_data
+from tests.conftest import DATA, blank, require_data
 
 # file: sentences, words, entities (each B- tag of these clean IOB2 files begins one)
 SIZES = {
@@ -25,7 +24,7 @@ def test_no_sentence_word_or_entity_is_lost(name):
     path = DATA / name
     require_data(path)
     report = Report()
-    for _ in read_columns(path, spacy.blank("en"), ConvertOptions(), report):
+    for _ in read_columns(path, blank("en"), ConvertOptions(), report):
         pass
     begins = sum("\tB-" in line for line in path.read_text(encoding="utf-8").split("\n"))
     sentences, words, entities = SIZES[name]

@@ -5,14 +5,13 @@ import re
 from collections import Counter
 
 import pytest
-import spacy
 
 from spacy_luke.annotations.relations import get_relations
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.docred import read_docred
 from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.corpora.semeval import read_semeval
-from tests.conftest import require_data
+from tests.conftest import blank, require_data
 
 # file: sentences, and those of each relation; the two files together are the counts of the
 # task's paper (Hendrickx et al. 2010, table 1)
@@ -61,7 +60,7 @@ def find(data_dir):
 def test_semeval_keeps_every_sentence_nominal_and_relation(find, name):
     path = find(f"semeval2010-task8/{name}")
     report = Report()
-    docs = list(read_semeval(path, spacy.blank("en"), ConvertOptions(), report))
+    docs = list(read_semeval(path, blank("en"), ConvertOptions(), report))
     sentences, labels = SEMEVAL[name]
     assert len(docs) == sentences
     assert report.relations == labels
@@ -86,7 +85,7 @@ def test_redocred_keeps_every_mention_and_every_relation_but_the_counted(find):
     path = find("redocred/dev_revised.json")
     records = json.loads(path.read_text(encoding="utf-8"))
     report = Report()
-    docs = list(read_docred(path, spacy.blank("en"), ConvertOptions(), report))
+    docs = list(read_docred(path, blank("en"), ConvertOptions(), report))
     assert len(docs) == len(records) == 500
     skipped = sum(e.count for what, e in report.events.items() if "relations" in what)
     assert sum(report.relations.values()) == sum(len(r["labels"]) for r in records) - skipped

@@ -4,11 +4,11 @@ import csv
 import json
 
 import pytest
-import spacy
 
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.formats import get_format
 from spacy_luke.corpora.options import ALIGNMENTS, ConvertOptions
+from tests.conftest import blank
 
 TEXT = "Ada 🚀 traf Frau Müller-Lüdenscheidt in Köln.\nSie blieb, in Köln-Süd, lange."
 QUOTES = [
@@ -107,7 +107,7 @@ def read(name, write, folder, alignment):
         path.write_text(write(), "utf8")
     report, options = Report(), ConvertOptions(alignment=alignment)
     reader = get_format(name.partition(" ")[0]).reader
-    (doc,) = reader(path, spacy.blank("de"), options, report, lambda n: None)
+    (doc,) = reader(path, blank("de"), options, report, lambda n: None)
     events = {what: event.count for what, event in report.events.items()}
     spans = [(x.start_char, x.end_char, x.label_) for x in doc.spans["luke_ner"]]
     relations = [(x.head.text, x.tail.text, x.label) for x in doc._.relations]

@@ -1,12 +1,12 @@
 """Tables with a header become documents, of spans or of tagged words."""
 
 import pytest
-import spacy
 
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.options import ConvertOptions
 from spacy_luke.corpora.tables import read_tables
 from spacy_luke.errors import ConfigError, CorpusError
+from tests.conftest import blank
 
 FORMAT = "csv"
 TEXT = '"Ada, a poet, met Bob."'
@@ -27,7 +27,7 @@ def convert_bytes(tmp_path):
     def run(content, **options):
         path = tmp_path / "table.csv"
         path.write_bytes(content)
-        return list(read_tables(path, spacy.blank("en"), ConvertOptions(**options), Report()))
+        return list(read_tables(path, blank("en"), ConvertOptions(**options), Report()))
 
     return run
 

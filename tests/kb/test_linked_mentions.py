@@ -13,6 +13,7 @@ from spacy.util import registry
 from spacy_luke.errors import ConfigError
 from spacy_luke.kb.link_table import LinkedText, write_link_table
 from spacy_luke.kb.linked_mentions import LinkedMentions, build_linked_mentions
+from tests.conftest import blank
 
 ENTRIES = [
     LinkedText("new york", "New York City", 0.5),
@@ -47,7 +48,7 @@ def mentions(source: LinkedMentions, doc: Doc) -> list[tuple[str, str]]:
 
 
 def test_the_longest_text_from_the_left_is_the_mention(folder):
-    doc = spacy.blank("en")("New York Times Square is in the New York of the New York Times.")
+    doc = blank("en")("New York Times Square is in the New York of the New York Times.")
     assert mentions(LinkedMentions(folder), doc) == [
         ("New York Times", "The New York Times"),
         ("Square", "Square"),
@@ -57,7 +58,7 @@ def test_the_longest_text_from_the_left_is_the_mention(folder):
 
 
 def test_case_and_white_space_do_not_matter_and_words_are_whole(folder):
-    doc = spacy.blank("en")(" NEW \n york-based, in the U.S.A., the U.S. and the Squares")
+    doc = blank("en")(" NEW \n york-based, in the U.S.A., the U.S. and the Squares")
     assert mentions(LinkedMentions(folder), doc) == [
         ("NEW \n york", "New York City"),
         ("U.S.", "United States"),
@@ -66,7 +67,7 @@ def test_case_and_white_space_do_not_matter_and_words_are_whole(folder):
 
 def test_mentions_begin_and_end_at_tokens(folder):
     text = "l'Aquila e la mother-in-law"
-    assert mentions(LinkedMentions(folder), spacy.blank("it")(text)) == [
+    assert mentions(LinkedMentions(folder), blank("it")(text)) == [
         ("l'Aquila", "L'Aquila"),
         ("mother-in-law", "Mother-in-law"),
     ]
@@ -79,7 +80,7 @@ def test_mentions_begin_and_end_at_tokens(folder):
 
 
 def test_limits(folder):
-    doc = spacy.blank("en")("The New York Times on Times Square, a square.")
+    doc = blank("en")("The New York Times on Times Square, a square.")
     assert mentions(LinkedMentions(folder, max_tokens=2), doc) == [
         ("New York", "New York City"),
         ("Times Square", "Times Square"),
@@ -101,7 +102,7 @@ def test_limits(folder):
     ],
 )
 def test_scripts(folder, lang, text, expected):
-    doc = spacy.blank(lang)(text)
+    doc = blank(lang)(text)
     assert [text for text, _ in mentions(LinkedMentions(folder), doc)] == expected
 
 
@@ -120,7 +121,7 @@ def test_a_tokenizer_of_a_script_without_spaces_decides_what_is_found(folder):
 
 
 def test_documents_without_mentions(folder):
-    docs = [spacy.blank("en")(text) for text in ("", "  \n ", "nothing here")]
+    docs = [blank("en")(text) for text in ("", "  \n ", "nothing here")]
     assert LinkedMentions(folder).find(docs) == [[], [], []]
     assert LinkedMentions(folder).find([]) == []
 

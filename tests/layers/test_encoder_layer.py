@@ -2,13 +2,13 @@ import pickle
 
 import numpy as np
 import pytest
-import spacy
 from spacy.util import registry
 from thinc.api import Model, set_dropout_rate
 
 from spacy_luke.errors import CheckpointError, ConfigError
 from spacy_luke.layers.architectures import LukeEncoder_v1
 from spacy_luke.layers.encoder import module_of
+from tests.conftest import blank
 
 TEXTS = ["Ada Lovelace was born in London.", "", "   ", "Tokyo"]
 ARCHITECTURES = [
@@ -32,7 +32,7 @@ def test_every_registered_architecture_can_be_found(name):
 @pytest.mark.parametrize("kind", ["luke_dir", "lite_dir", "bert_dir", "roberta_dir", "xlmr_dir"])
 def test_it_is_a_tok2vec_layer_with_a_row_a_token(kind, request):
     model = encoder(request.getfixturevalue(kind))
-    docs = [spacy.blank("en")(text) for text in TEXTS]
+    docs = [blank("en")(text) for text in TEXTS]
     vectors = model.predict(docs)
     assert [v.shape for v in vectors] == [(len(doc), 32) for doc in docs]
     assert all(np.isfinite(v).all() and v.dtype == np.float32 for v in vectors)
@@ -41,7 +41,7 @@ def test_it_is_a_tok2vec_layer_with_a_row_a_token(kind, request):
 @pytest.mark.parametrize("way", ["bytes", "disk", "copy", "pickle"])
 def test_copies_give_the_same_vectors_without_the_checkpoint(luke_dir, tmp_path, way):
     model = encoder(luke_dir, word_shapes=True)
-    docs = [spacy.blank("en")(text) for text in TEXTS]
+    docs = [blank("en")(text) for text in TEXTS]
     if way == "copy":
         other = model.copy()
     elif way == "pickle":
@@ -68,7 +68,7 @@ def test_a_damaged_file_is_one_clear_error(luke_dir):
 
 def test_gradients_flow_and_dropout_is_passed_on(bert_dir):
     model = encoder(bert_dir)
-    docs = [spacy.blank("en")(text) for text in TEXTS]
+    docs = [blank("en")(text) for text in TEXTS]
     set_dropout_rate(model, 0.5)
     one, backprop = model.begin_update(docs)
     two, _ = model.begin_update(docs)
@@ -82,13 +82,13 @@ def test_gradients_flow_and_dropout_is_passed_on(bert_dir):
 
 
 def test_pooling_takes_the_mean_or_the_first_piece(bert_dir):
-    doc = spacy.blank("en")("Lovelace Babbage")
+    doc = blank("en")("Lovelace Babbage")
     mean, first = (encoder(bert_dir, pooling=p).predict([doc])[0] for p in ("mean", "first"))
     assert not np.allclose(mean, first)
 
 
 def test_word_shapes_tell_cases_apart_for_an_uncased_encoder(bert_dir):
-    docs = [spacy.blank("en")(text) for text in ("apple", "Apple", "APPLE")]
+    docs = [blank("en")(text) for text in ("apple", "Apple", "APPLE")]
     plain = encoder(bert_dir).predict(docs)
     shaped = encoder(bert_dir, word_shapes=True).predict(docs)
     assert np.allclose(plain[0], plain[1], atol=1e-6)
@@ -99,7 +99,7 @@ def test_word_shapes_tell_cases_apart_for_an_uncased_encoder(bert_dir):
 def test_word_shapes_are_dropped_in_training_alone(bert_dir):
     model = encoder(bert_dir, word_shapes=True)
     set_dropout_rate(model, 0.0)
-    docs = [spacy.blank("en")("Apple " * 20)]
+    docs = [blank("en")("Apple " * 20)]
     texts = [model.begin_update(docs)[0][0] for _ in range(2)]
     assert not np.allclose(texts[0], texts[1], atol=1e-4)
     assert np.array_equal(model.predict(docs)[0], model.predict(docs)[0])
@@ -110,7 +110,7 @@ def test_word_shapes_are_dropped_in_training_alone(bert_dir):
 
 def test_frozen_words_do_not_train(bert_dir):
     model = encoder(bert_dir, freeze_word_embeddings=True)
-    vectors, backprop = model.begin_update([spacy.blank("en")("Tokyo")])
+    vectors, backprop = model.begin_update([blank("en")("Tokyo")])
     backprop([np.ones_like(v) for v in vectors])
     network = module_of(model).network
     assert network.word_embeddings.words.weight.grad is None
@@ -121,7 +121,7 @@ def test_an_encoder_whose_rates_are_0_has_no_backward_pass(bert_dir):
     """Whatever is new in it."""
     settings = {"word_shapes": True, "new_learn_rate_factor": 5.0}
     model = encoder(bert_dir, learn_rate_factor=0.0, **settings)
-    vectors, backprop = model.begin_update([spacy.blank("en")("Tokyo")])
+    vectors, backprop = model.begin_update([blank("en")("Tokyo")])
     backprop([np.ones_like(v) for v in vectors])
     parameters = list(module_of(model).parameters())
     assert parameters and not any(x.requires_grad or x.grad is not None for x in parameters)
@@ -140,7 +140,7 @@ def test_entity_awareness_is_the_checkpoints_unless_set(make_checkpoint):
 
 def test_an_encoder_without_weights_says_what_to_do():
     with pytest.raises(ConfigError, match=r"nlp\.initialize"):
-        LukeEncoder_v1().predict([spacy.blank("en")("Tokyo")])
+        LukeEncoder_v1().predict([blank("en")("Tokyo")])
 
 
 def test_a_missing_directory_is_named(tmp_path):
