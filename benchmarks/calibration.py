@@ -112,11 +112,16 @@ def figures(scores: dict[str, Any], shipped: Shipped) -> results.Record:
     """Percentages of test data."""
     names = dict(zip(FIGURES, shipped.scores))
     names |= {x: f"{shipped.prefix}_{x}" for x in ("calibration_error", BY_CHANCE)}
-    found: results.Record = {
-        name: None if scores[x] is None else 100 * scores[x] for name, x in names.items()
-    }
     by_label = scores[f"{shipped.prefix}_per_type"]
-    return {**found, "p_by_label": {label: 100 * x["p"] for label, x in by_label.items()}}
+    return {
+        **{name: percentage(scores[x]) for name, x in names.items()},
+        "p_by_label": {label: percentage(x["p"]) for label, x in by_label.items()},
+    }
+
+
+def percentage(share: float | None) -> float | None:
+    """None: of no answers, or of a label that no gold annotation has."""
+    return None if share is None else 100 * share
 
 
 def table(records: Sequence[results.Record]) -> str:

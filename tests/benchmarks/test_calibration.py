@@ -105,3 +105,14 @@ def test_examples_are_read_as_the_config_of_the_pipeline_says(bert_dir, tmp_path
     for example, doc in zip(read, gold):
         assert [x.text for x in example.predicted.ents] == [x.text for x in doc.ents] != []
         assert all(get_types(x) is None for x in example.predicted.ents)
+
+
+def test_a_label_without_gold_annotation_has_no_precision():
+    names = [*SHIPPED["relations.redocred"].scores, "rels_calibration_error"]
+    scores = dict.fromkeys([*names, "rels_calibration_error_by_chance"], 0.5)
+    by_label = {"P17": {"p": 0.25}, "P6": {"p": None}}
+    found = calibration.figures(
+        {**scores, "rels_per_type": by_label}, SHIPPED["relations.redocred"]
+    )
+    assert found["f"] == found["calibration_error"] == 50.0
+    assert found["p_by_label"] == {"P17": 25.0, "P6": None}
