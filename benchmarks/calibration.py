@@ -20,7 +20,7 @@ import pandas as pd
 import spacy
 from spacy.language import Language
 from spacy.training import Example
-from spacy.util import resolve_dot_names
+from spacy.util import registry
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.files import whole_folder
@@ -104,7 +104,7 @@ def examples(nlp: Language, path: Path) -> list[Example]:
     """Documents as the pipeline's config reads its development data."""
     config = nlp.config.copy()
     config["paths"]["dev"] = str(path)
-    (reader,) = resolve_dot_names(config.interpolate(), ["corpora.dev"])
+    reader = registry.resolve({"dev": config.interpolate()["corpora"]["dev"]})["dev"]
     return list(reader(nlp))
 
 
@@ -120,7 +120,7 @@ def figures(scores: dict[str, Any], shipped: Shipped) -> results.Record:
 
 
 def percentage(share: float | None) -> float | None:
-    """None: of no answers, or of a label that no gold annotation has."""
+    """None: of no answers, or of a label that is neither predicted nor annotated."""
     return None if share is None else 100 * share
 
 
@@ -139,7 +139,7 @@ def table(records: Sequence[results.Record]) -> str:
     order = list(SHIPPED)
     for data, of_data in sorted(groups.items(), key=lambda x: order.index(x[1][0]["data"])):
         for name in [x for x in goals() if any(x in record for record in of_data)]:
-            found = [x[name] for x in of_data if "f" in x.get(name, ())]
+            found = [x[name] for x in of_data if name in x and "unreached" not in x[name]]
             shown = {
                 title: spread(x[figure] or 0.0 for x in found) if found else "not reached on dev"
                 for title, figure in zip(("P", "R", "F1", "calibration error"), FIGURES)

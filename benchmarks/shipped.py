@@ -21,7 +21,7 @@ class Shipped:
 
     config: its name. component: what it trains. scores: the names of precision, recall and F.
     prepare: data folder, work folder, ``limit`` and ``train_limit`` -> corpora. said: what a user
-    has to say of the data: settings of the component.
+    has to say of the data: settings of the component, without its threshold.
     """
 
     config: str
@@ -76,8 +76,10 @@ def _of_task(
     scores: tuple[str, str, str],
     data: str,
     source: TaskSet,
-    said: dict[str, Any],
+    rows: dict[str, Any],
 ) -> Shipped:
+    # The threshold there is that of a benchmark which chooses another on dev.
+    said = {name: value for name, value in rows.items() if name != "threshold"}
     return Shipped(config, component, scores, partial(task_data.prepare, data, source), said)
 
 

@@ -26,7 +26,7 @@ from .markdown import markdown, spread
 from .relation_modes import RelationExperiment
 from .shipped import relations, types
 from .task_data import RELATION_SETS, TYPING_SETS
-from .task_rows import RelationSettings
+from .task_rows import RELATION, RelationSettings
 from .training import EpochSettings, override
 from .typing_modes import TypingExperiment
 
@@ -50,6 +50,7 @@ def with_options(config: Config, args: argparse.Namespace) -> Config:
 class ShippedRelations(RelationExperiment):
     def config(self, settings: RelationSettings, seed: int) -> Config:
         made = relations(self.data).made(self.corpora, self.args.encoder, seed)
+        made["components"][RELATION]["threshold"] = self.task["threshold"]
         return with_options(made, self.args)
 
     def inspect(self, nlp: Language, found: results.Record) -> results.Record:

@@ -3,10 +3,11 @@
 import json
 
 import pytest
+import spacy
 from spacy.training.initialize import init_nlp
 
 from benchmarks import calibration, task_data
-from benchmarks.datasets import load
+from benchmarks.datasets import DATA_SETS, Corpora, load
 from benchmarks.shipped import SHIPPED
 from spacy_luke.annotations.types import get_types
 from tests.benchmarks.task_data import write_crossner, write_semeval
@@ -83,8 +84,8 @@ def test_relations_and_types_are_tuned_with_gold_entities(bert_dir, tmp_path, mo
     lines = (tmp_path / "work" / "results.jsonl").read_text("utf8").splitlines()
     relations, types = map(json.loads, lines)
     for record in (relations, types):
-        for name in ("trained", "best F"):
-            assert 0 < record[name]["f"] <= 100 and record[name]["calibration_error"] is not None
+        assert 0 <= record["trained"]["f"] <= record["best F"]["f"] != 0
+        assert record["best F"]["calibration_error"] is not None
     assert set(relations["best F"]["p_by_label"]) == {"Component-Whole", "Entity-Origin"}
     assert set(types["best F"]["p_by_label"]) == {"person", "place"}
     # Every entity has one type, so every gold entity has an answer, and no precision is chosen.
@@ -94,17 +95,28 @@ def test_relations_and_types_are_tuned_with_gold_entities(bert_dir, tmp_path, mo
     assert "| relations.semeval | best F |" in shown and "| types.ai | best F |" in shown
 
 
-def test_examples_are_read_as_the_config_of_the_pipeline_says(bert_dir, tmp_path):
+def test_examples_are_read_as_the_config_of_a_saved_pipeline_says(bert_dir, tmp_path):
     write_crossner(tmp_path / "data", "ai")
+    with (tmp_path / "data" / "crossner" / "ai" / "test.txt").open("a", encoding="utf8") as file:
+        file.write("\nAda\tB-person\nleft\tO\n")
     shipped = SHIPPED["types.ai"]
     corpora = shipped.prepare(tmp_path / "data", tmp_path / "work")
-    nlp = init_nlp(shipped.made(corpora, str(bert_dir), 0))
-    read = calibration.examples(nlp, corpora.test)
+    init_nlp(shipped.made(corpora, str(bert_dir), 0)).to_disk(tmp_path / "saved")
+    corpora.train.unlink()  # only needed to train
+    nlp = spacy.load(tmp_path / "saved")
     gold = corpora.docs("test")
-    assert len(read) == len(gold) > 0
+    read = calibration.examples(nlp, corpora.test)
+    assert len(read) == len(gold) == len(calibration.examples(nlp, corpora.dev)) + 1
     for example, doc in zip(read, gold):
         assert [x.text for x in example.predicted.ents] == [x.text for x in doc.ents] != []
         assert all(get_types(x) is None for x in example.predicted.ents)
+
+
+def test_thresholds_are_those_of_the_shipped_configs(tmp_path):
+    for name, shipped in SHIPPED.items():
+        made = shipped.made(Corpora(*[tmp_path] * 3, n_train=0), "encoder", 0)
+        threshold = 0.0 if name in DATA_SETS else 0.5
+        assert made["components"][shipped.component]["threshold"] == threshold
 
 
 def test_a_label_without_gold_annotation_has_no_precision():

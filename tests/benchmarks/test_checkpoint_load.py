@@ -8,7 +8,8 @@ pytest.importorskip("transformers")
 
 
 @pytest.fixture(
-    scope="module", params=["tiny", pytest.param("tiny-multilingual", marks=pytest.mark.slow)]
+    scope="module",
+    params=[pytest.param(x, marks=pytest.mark.slow) for x in ("tiny", "tiny-multilingual")],
 )
 def records(tmp_path_factory, request):
     pytest.importorskip("sentencepiece", reason="the multilingual one has a SentencePiece model")
