@@ -29,7 +29,7 @@ SETTINGS = {
 @pytest.fixture(params=SETTINGS)
 def untrained(request):
     """A blank pipeline with a component, its name, and its row above."""
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe(request.param)
     return nlp, request.param, SETTINGS[request.param]
 
@@ -56,7 +56,7 @@ def test_a_value_that_a_setting_cannot_have_is_an_error_that_names_it(untrained)
             change()
     assert getattr(pipe, key) == value
     with pytest.raises(ValueError, match=key):
-        spacy.blank("en").add_pipe(name, config={key: wrong})
+        spacy.blank("xx").add_pipe(name, config={key: wrong})
 
 
 def test_a_misspelt_setting_is_an_error(untrained):
@@ -71,13 +71,13 @@ def test_a_misspelt_setting_is_an_error(untrained):
             change()
     assert not hasattr(pipe, misspelt) and misspelt not in pipe.cfg
     with pytest.raises(ValueError, match=misspelt):
-        spacy.blank("en").add_pipe(name, config={misspelt: value})
+        spacy.blank("xx").add_pipe(name, config={misspelt: value})
 
 
 def test_errors_name_the_component_as_this_pipeline_does(untrained):
     nlp, name, (key, _, wrong) = untrained
     pipe = nlp.get_pipe(name)
-    spacy.blank("en").add_pipe(name, name="other", source=nlp)
+    spacy.blank("xx").add_pipe(name, name="other", source=nlp)
     with pytest.raises(ConfigError, match=f"other.{key} is "):
         setattr(pipe, key, wrong)
 
@@ -93,7 +93,7 @@ def test_copies_have_settings_of_their_own(untrained):
 
 
 def test_lists_and_dictionaries_cannot_be_changed_where_they_are_not_validated():
-    pipe = spacy.blank("en").add_pipe("luke_relation")
+    pipe = spacy.blank("xx").add_pipe("luke_relation")
     for change in (
         lambda: pipe.thresholds.update(knows=7),
         lambda: pipe.thresholds.__setitem__("knows", 7),
@@ -219,7 +219,7 @@ def test_a_component_saved_without_its_pipeline_keeps_its_settings(model, tmp_pa
 def test_a_component_from_another_pipeline_keeps_its_settings_when_it_is_saved(model, tmp_path):
     source = spacy.load(model / "model")
     source.get_pipe("luke_ner").threshold = 0.25
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("luke_ner", name="names", source=source)
     nlp.to_disk(tmp_path)
     assert spacy.load(tmp_path).get_pipe("names").threshold == 0.25
@@ -259,14 +259,14 @@ def test_two_components_write_two_groups_and_one_if_told_so(bert_dir, tmp_path):
 
 
 def test_components_sourced_from_two_trained_pipelines_write_two_groups(model):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("luke_ner", source=spacy.load(model / "model"))
     nlp.add_pipe("luke_ner", name="other", source=spacy.load(model / "model"))
     assert list(nlp("Ada was born in London .").spans) == ["luke_ner", "other"]
 
 
 def test_two_lists_of_names_write_two_groups():
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("known_names").set_names([{"name": "Ada", "label": "PERSON"}])
     nlp.add_pipe("known_names", name="towns").set_names([{"name": "Paris", "label": "GPE"}])
     doc = nlp("Ada in Paris")
