@@ -40,6 +40,10 @@ from .score_names import warn_of_equal_score_names
 
 PUBLISHED_MODES = ("full", "markers")
 """The modes that published classifiers were trained in: of candidate spans, of given spans."""
+MANY_UPDATES, LEAST_LEARNED = 500, 0.02
+"""After so many updates the best score of a component should not be below this share."""
+_SHARES = ("_f", "_f1", "_em", "_acc")
+"""How the names of scores end that are shares of right answers."""
 
 
 class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
@@ -87,7 +91,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self.cfg = {**cfg, "labels": [], "thresholds": {}, "calibration": None}
         self.limits = {}
         self._n_updates = 0
-        self._says_unscored = True
+        self._says_unscored = self._says_unlearned = True
 
     # For subclasses
 
@@ -298,7 +302,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """What the scorer says. All values are None if the references have nothing to score; this
-        is logged, the first time, because ``spacy train`` shows 0 then."""
+        is logged, the first time, because ``spacy train`` shows 0 then. Logged, too, is a component
+        that has learned next to nothing, beside others whose scores are good."""
         scores = super().score(examples, **kwargs)
         if self._says_unscored and scores and all(x is None for x in scores.values()):
             self._says_unscored = False
@@ -307,7 +312,24 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
                 "spacy train shows them as 0, and cannot tell by them which model is best.",
                 self.name,
             )
+        self._warn_of_nothing_learned(scores)
         return scores
+
+    def _warn_of_nothing_learned(self, scores: dict[str, Any]) -> None:
+        shares = [x for name, x in scores.items() if name.endswith(_SHARES) and x is not None]
+        best = max(shares, default=1.0)
+        if not self._says_unlearned or self._n_updates < MANY_UPDATES or best >= LEAST_LEARNED:
+            return
+        self._says_unlearned = False
+        LOGGER.warning(
+            "%s: after %d updates its best score is %.1f %%: it has learned next to nothing. Train "
+            "it longer (for example by initialize.after_init.words), on more data or with another "
+            "rate; or its answers are right, but below %s.",
+            self.name,
+            self._n_updates,
+            100 * best,
+            self.least_score,
+        )
 
     def initialize(
         self,
