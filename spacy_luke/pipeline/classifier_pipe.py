@@ -352,6 +352,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
                 names.update(self._labels_of(eg.reference))
         encoder_below(self.model).initialize()
         self._forget_tuning()
+        self._n_updates, self._says_unlearned = 0, True
         self._initialize_classes(names, **self._head_config(nlp, get_examples))
         self.limits = self._find_limits(nlp, get_examples)
         self._check_reach()

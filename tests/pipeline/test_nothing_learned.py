@@ -32,6 +32,12 @@ def test_it_is_said_once_and_not_before_many_updates(bert_dir, caplog):
     assert message.endswith("below threshold.")
     nlp.evaluate(make_examples(nlp))
     assert not said(caplog)
+    nlp.initialize(lambda: make_examples(nlp))  # another training begins
+    nlp.evaluate(make_examples(nlp))
+    assert not said(caplog)
+    fit(nlp, make_examples(nlp), 3)
+    nlp.evaluate(make_examples(nlp))
+    assert len(said(caplog)) == 1
 
 
 def test_what_is_learned_or_has_no_gold_annotation_is_not_warned_of(ner, caplog):
