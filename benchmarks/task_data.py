@@ -1,13 +1,15 @@
 """Relation and typing corpora to ``.spacy`` files, with splits that are written down here."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import spacy
-from spacy.tokens import Doc
+import srsly
+from spacy.tokens import Doc, Span
 
+from spacy_luke.annotations.relations import Relation
 from spacy_luke.corpora.conversion_report import Report
 from spacy_luke.corpora.docred import read_docred
 from spacy_luke.corpora.options import ConvertOptions
@@ -19,6 +21,8 @@ from .datasets import Corpora, load, read, store
 SPLIT_SEED = 0
 SEMEVAL_DEV = 800
 REDOCRED_TRAIN, REDOCRED_DEV = 350, 50
+DOMAINS = ("politics", "ai", "literature")
+"""Of CrossNER, and of CrossRE, which annotates relations in its sentences."""
 Parts = dict[str, list[Doc]]
 
 
@@ -66,6 +70,39 @@ def redocred(folder: Path) -> Parts:
     }
 
 
+def crossre(domain: str) -> Callable[[Path], Parts]:
+    """A domain of CrossRE: 350 to 400 sentences, published as dev, to train on, and as dev the 100
+    for training, of which relations could hardly be learned."""
+
+    def parts(folder: Path) -> Parts:
+        files = {"train": "dev", "dev": "train", "test": "test"}
+        return {
+            part: list(_crossre_docs(folder / "crossre" / f"{domain}-{file}.json"))
+            for part, file in files.items()
+        }
+
+    return parts
+
+
+def _crossre_docs(path: Path) -> Iterator[Doc]:
+    """Words, entities as (first, last, label), relations as (first, last, first, last, label, ...),
+    words counted in the sentence. Of entities that overlap the longest is kept, and relations of
+    others are left out."""
+    vocab = spacy.blank("en").vocab
+    for item in srsly.read_jsonl(path):
+        words = item["sentence"]
+        doc = Doc(vocab, words=words, sent_starts=[i == 0 for i in range(len(words))])
+        spans = [Span(doc, first, last + 1, label) for first, last, label in item["ner"]]
+        doc.set_ents(spacy.util.filter_spans(spans))
+        entities = {(entity.start, entity.end - 1): entity for entity in doc.ents}
+        doc._.relations = [
+            Relation(entities[h1, h2], entities[t1, t2], label)
+            for h1, h2, t1, t2, label, *_ in item["relations"]
+            if (h1, h2) in entities and (t1, t2) in entities
+        ]
+        yield doc
+
+
 def crossner(domain: str) -> Callable[[Path], Parts]:
     """A CrossNER domain, each entity's label being its type."""
 
@@ -83,10 +120,9 @@ def crossner(domain: str) -> Callable[[Path], Parts]:
 RELATION_SETS = {
     "semeval": TaskSet(semeval, epochs=3),
     "redocred": TaskSet(redocred, epochs=10, batch_size=4),
+    **{f"crossre-{name}": TaskSet(crossre(name), epochs=10) for name in DOMAINS},
 }
-TYPING_SETS = {
-    name: TaskSet(crossner(name), epochs=10) for name in ("politics", "ai", "literature")
-}
+TYPING_SETS = {name: TaskSet(crossner(name), epochs=10) for name in DOMAINS}
 
 
 def prepare(

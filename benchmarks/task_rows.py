@@ -18,6 +18,7 @@ from spacy_luke.annotations.relations import relation_offsets
 
 from .datasets import GIVEN_READER, Corpora, load
 from .marker_baseline import ENTITIES, PAIRS
+from .task_data import RELATION_SETS
 from .training import (
     HEAD_FACTOR,
     EpochSettings,
@@ -44,8 +45,9 @@ LEAST = 0.05
 """Probability from which relations are written where a pair may have several; the threshold
 that counts is chosen on dev, above it."""
 
-# A sentence has one pair, and relations in either direction: 2 x 9 + 1 classes, asked once.
-SEMEVAL: dict[str, Any] = {
+# A pair has one relation, in either direction (of SemEval 2 x 9 + 1 classes), and is asked about
+# once. A sentence of SemEval has one pair.
+ONE_RELATION: dict[str, Any] = {
     "spans_key": None,
     "multi_label": False,
     "threshold": 0.0,
@@ -69,7 +71,7 @@ TYPED: dict[str, Any] = {
     "threshold": 0.0,
     "ancestors": False,
 }
-RELATION_TASKS = {"semeval": SEMEVAL, "redocred": REDOCRED}
+RELATION_TASKS = {name: REDOCRED if name == "redocred" else ONE_RELATION for name in RELATION_SETS}
 
 
 @dataclass(frozen=True)

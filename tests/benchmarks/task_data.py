@@ -48,3 +48,21 @@ def write_crossner(folder: Path, domain: str) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for part in ("train", "dev", "test"):
         (target / f"{part}.txt").write_text("\n\n".join([text] * 6) + "\n", encoding="utf8")
+
+
+def write_crossre(folder: Path, domain: str) -> None:
+    """One sentence a part, named in its last word. "old town" is a part of a longer entity."""
+    for part in ("train", "dev", "test"):
+        record = {
+            "doc_key": part,
+            "sentence": ["Ada", "saw", "the", "old", "town", "hall", "of", part],
+            "ner": [[0, 0, "person"], [3, 4, "place"], [3, 5, "building"], [7, 7, "place"]],
+            "relations": [
+                [3, 5, 7, 7, "in", "", False, False],
+                [0, 0, 3, 5, "saw", "", False, False],
+                [0, 0, 3, 4, "saw", "", False, False],
+            ],
+        }
+        path = folder / "crossre" / f"{domain}-{part}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record) + "\n", encoding="utf8")

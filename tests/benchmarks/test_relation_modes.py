@@ -11,7 +11,7 @@ from benchmarks.datasets import load, unanswered
 from benchmarks.task_rows import RELATION, ROWS, sampled_pairs
 from spacy_luke.annotations.relations import relation_offsets
 from spacy_luke.metrics.relations import semeval_score
-from tests.benchmarks.task_data import write_redocred, write_semeval
+from tests.benchmarks.task_data import write_crossre, write_redocred, write_semeval
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +121,20 @@ def test_pairs_are_drawn_anew_every_time_and_half_are_related(tmp_path):
     assert {(0, 1), (1, 2), (2, 1), (1, 0), (0, 2), (2, 0)} == set(sum(drawn, []))
     other = Doc(doc.vocab, words=["Someone", "else"])
     assert len(draw(other, [[other[:1]], [other[1:]]])) == 2
+
+
+def test_crossre_is_trained_on_its_larger_part_and_keeps_the_longest_entities(tmp_path):
+    write_crossre(tmp_path, "ai")
+    source = task_data.RELATION_SETS["crossre-ai"]
+    corpora = task_data.prepare("crossre-ai", source, tmp_path, tmp_path)
+    parts = (corpora.train, corpora.dev, corpora.test)
+    assert [load(path)[0][-1].text for path in parts] == ["dev", "train", "test"]
+    (doc,) = load(corpora.train)
+    entities = [(x.text, x.label_) for x in doc.ents]
+    assert entities == [("Ada", "person"), ("old town hall", "building"), ("dev", "place")]
+    related = [(x.head.text, x.tail.text, x.label) for x in doc._.relations]
+    assert related == [("Ada", "old town hall", "saw"), ("old town hall", "dev", "in")]
+    assert len(list(doc.sents)) == 1
 
 
 def made_up(row, right, n_docs, scored=0, seed=0):
