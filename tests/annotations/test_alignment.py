@@ -3,9 +3,9 @@
 import random
 
 import pytest
-import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from spacy.vocab import Vocab
 
 from spacy_luke.annotations.alignment import aligned_spans, set_sent_starts
 
@@ -14,7 +14,7 @@ WORDS = ["New", "York", "is", "in", "the", " ", "USA", "don't", "-", "a", "long-
 
 def two_tokenisations(draw: random.Random) -> Example:
     """Of one text: each word may be cut, and two may be joined."""
-    vocab = spacy.blank("xx").vocab
+    vocab = Vocab()
     text = " ".join(draw.choice(WORDS) for _ in range(draw.randint(1, 15)))
 
     def tokens() -> Doc:
@@ -40,7 +40,7 @@ def test_spans_are_those_of_spacy_one_by_one() -> None:
 
 @pytest.mark.parametrize("values", [[True, False, True], [None, None, None], [True, None, False]])
 def test_sentence_starts_are_those_that_tokens_are_given(values: list) -> None:
-    vocab = spacy.blank("xx").vocab
+    vocab = Vocab()
     found, expected = (Doc(vocab, words=["a"] * len(values)) for _ in range(2))
     found.set_ents([Span(found, 0, 1, label="X")])
     set_sent_starts(found, values)
@@ -52,6 +52,6 @@ def test_sentence_starts_are_those_that_tokens_are_given(values: list) -> None:
 
 
 def test_sentence_starts_of_no_tokens() -> None:
-    doc = Doc(spacy.blank("xx").vocab)
+    doc = Doc(Vocab())
     set_sent_starts(doc, [])
     assert not len(doc)

@@ -48,7 +48,6 @@ SHOWN = "0.5 {'/person': 0.75} Q7259 None\nlived_in Ada @placeholder lived there
 @pytest.mark.parametrize(
     "imports",
     [
-        "import spacy, spacy_luke",
         "import spacy_luke, spacy",
         "import spacy; spacy.blank('en')",  # entry points alone
     ],
