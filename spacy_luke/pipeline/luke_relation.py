@@ -40,7 +40,7 @@ DEFAULT_CONFIG = Config().from_str(
 [luke_relation]
 spans_key = null
 multi_label = false
-threshold = 0.5
+threshold = null
 pair_order = "both"
 symmetric = []
 merge_entities = false
@@ -75,7 +75,7 @@ def make_luke_relation(
     candidates: Candidates,
     spans_key: str | None,
     multi_label: bool,
-    threshold: float,
+    threshold: float | None,
     pair_order: Literal["both", "text"],
     symmetric: list[str],
     merge_entities: bool,
@@ -87,8 +87,9 @@ def make_luke_relation(
     candidates: the pairs that are scored, e.g. ``spacy-luke.relation_candidates.v1``.
     spans_key: the spans group with the entities; by default ``Doc.ents``.
     multi_label: a pair may have several relations, each with its own probability; else at most one.
-    threshold: least score of a relation. Without ``multi_label`` a relation must also be more
-        probable than all others and than "no relation".
+    threshold: least score of a relation. By default 0.5 with ``multi_label``. Without, a relation
+        must be more probable than all others and than "no relation" (published), and by default
+        only that.
     pair_order: ``both``: a pair is scored as (head, tail) and as (tail, head), as published.
         ``text``: a pair is scored once, in text order; a label has another class for relations
         whose head is the second entity.
@@ -104,7 +105,7 @@ def make_luke_relation(
         scorer,
         spans_key=spans_key,
         multi_label=multi_label,
-        threshold=threshold,
+        threshold=(0.5 if multi_label else 0.0) if threshold is None else threshold,
         pair_order=pair_order,
         symmetric=list(symmetric),
         merge_entities=merge_entities,

@@ -40,7 +40,7 @@ def test_it_learns_relations_with_their_directions(
     )
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
-    fit(nlp, examples, 120)
+    fit(nlp, examples, 60)
     assert found(nlp) == GOLD
     scores = nlp.evaluate(make_examples(nlp))
     assert scores["rels_f"] == scores["rels_macro_f"] == 1.0
@@ -259,6 +259,25 @@ def test_labels_can_be_added_to_a_trained_component(bert_dir, pair_order):
                     module.classifier.bias[i] = -20.0
     assert found(nlp) == before
     fit(nlp, examples, 1)
+
+
+@pytest.mark.parametrize(
+    "config,least",
+    [
+        ({}, 0.0),  # the most probable class counts, as published and in spaCy's textcat
+        ({"multi_label": True}, 0.5),
+        ({"multi_label": True, "threshold": 0.0}, 0.0),
+        ({"threshold": 0.5}, 0.5),
+    ],
+)
+def test_the_least_score_depends_on_how_many_relations_a_pair_may_have(
+    bert_dir, tmp_path, config, least
+):
+    nlp = make(bert_dir, **config)
+    nlp.initialize(lambda: make_examples(nlp))
+    assert nlp.get_pipe("luke_relation").threshold == least
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path).get_pipe("luke_relation").threshold == least
 
 
 def test_a_label_that_is_not_known_is_named(bert_dir):
