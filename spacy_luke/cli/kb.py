@@ -187,6 +187,7 @@ def _vector_maker(
 
     def make(folder: Path, msg: Printer) -> None:
         kb = MappedKB.open(folder, nlp.vocab)
+        opened = kb.tables.store.meta
         present = [x.dtype for x in (kb.tables.vectors, kb.tables.name_vectors) if x is not None]
         keeps_half = half or np.dtype(np.float16) in present
         n_made = make_vectors(nlp, kb, text, keeps_half)  # type: ignore[arg-type]
@@ -194,7 +195,7 @@ def _vector_maker(
         if names:
             n_made = make_name_vectors(nlp, kb, keeps_half)
             msg.text(f"vectors of names made: {n_made:,} of {len(kb.tables.keys):,}")
-        kb.to_disk(folder)
+        kb.tables.store.save(folder, over=opened)
 
     return make
 

@@ -110,9 +110,14 @@ class Store:
         arrays = {name: array.tobytes() for name, array in self.arrays.items()}
         return srsly.msgpack_dumps({"meta": json.dumps(self.meta), "arrays": arrays})
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path, over: Mapping[str, Any] | None = None) -> None:
         """Write the files; they replace those of an earlier save. A file that was not changed since
-        it was opened is linked, if the file system allows it."""
+        it was opened is linked, if the file system allows it.
+
+        over: the meta data of what is to be replaced. Raises KnowledgeBaseError, and changes
+        nothing, if the folder has other content by now: what another process has written there
+        would be lost.
+        """
         folder = folder.resolve()  # a link keeps pointing to it
         check_replaceable(folder, self.layout)
         written = {}
@@ -125,6 +130,11 @@ class Store:
                         save_array(target, array)
                         written[name] = folder / target.name, identity(target)
                 write_object(temporary / self.layout.meta, self.meta)
+                if over is not None and read_meta(folder, self.layout) != over:
+                    raise KnowledgeBaseError(
+                        f"{folder} was changed by another process in the meantime, and is left as "
+                        "that wrote it: try again."
+                    )
         self._paths.update(written)
 
     def _link(self, name: str, target: Path) -> bool:

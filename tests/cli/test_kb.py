@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_luke.cli import app
 from spacy_luke.kb.knowledge_base import MappedKB
+from spacy_luke.pipeline.entity_vectors import make_vectors
 from tests.conftest import blank
 from tests.kb.conftest import ENTITIES, found, write_jsonl
 from tests.pretraining.articles import article, make_articles
@@ -206,6 +207,25 @@ def test_vectors_are_made_by_a_pipeline_s_encoder(bert_dir, things, tmp_path):
         assert "vectors made: 0 of" in run("kb-edit", things, *model, "--text", "name", *half)
         assert opened(things).tables.vectors.dtype == np.float16
     assert "--text is 'title'" in run("kb-edit", things, *model, "--text", "title", status=1)
+
+
+def test_what_was_changed_while_vectors_were_made_is_not_lost(
+    bert_dir, things, tmp_path, monkeypatch
+):
+    nlp = spacy.blank("en")
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    nlp.add_pipe("luke", config={"model": encoder})
+    nlp.initialize()
+    nlp.to_disk(tmp_path / "model")
+
+    def make_slowly(nlp, kb, text, half):
+        opened(things).edited(remove=["Q1"], folder=things)  # by another process
+        return make_vectors(nlp, kb, text, half)
+
+    monkeypatch.setattr("spacy_luke.pipeline.entity_vectors.make_vectors", make_slowly)
+    output = run("kb-edit", things, "--pipeline", tmp_path / "model", status=1)
+    assert "was changed by another process in the meantime" in output
+    assert "Q1" not in opened(things) and not opened(things).has_vectors
 
 
 def test_vectors_of_names_and_replacing_a_knowledge_base(bert_dir, things, tmp_path):

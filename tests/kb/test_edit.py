@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from spacy.vocab import Vocab
 
-from spacy_luke.errors import CorpusError, InputError
+from spacy_luke.errors import CorpusError, InputError, KnowledgeBaseError
 from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.entity import NOT_GIVEN, Entity, Findings
 from spacy_luke.kb.knowledge_base import MappedKB
@@ -136,3 +136,18 @@ def test_an_entity_without_a_name_changes_nothing(kb):
     assert edited.entity("Q1") == kb.entity("Q1") and "Q8" not in edited
     assert edited.get_vector("8b").tolist() == [11, 12]
     assert findings.counts["entities left out because their name is empty"] == 2
+
+
+def test_what_another_process_wrote_in_the_meantime_is_not_lost(kb_dir, tmp_path):
+    folder = tmp_path / "kb"
+    MappedKB.open(kb_dir, Vocab()).to_disk(folder)
+    one, other = MappedKB.open(folder, Vocab()), MappedKB.open(folder, Vocab())
+    one.edited([LYON], folder=folder)
+    with pytest.raises(KnowledgeBaseError, match="kb was changed by another process"):
+        other.edited(remove=["7"], folder=folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["kb"]
+    now = MappedKB.open(folder, Vocab())
+    assert "Q9" in now and "7" in now
+    now.edited(remove=["7"], folder=folder)  # tried again
+    other.edited(remove=["7"], folder=tmp_path / "copy")
+    assert "7" not in MappedKB.open(folder, Vocab()) and "Q9" in MappedKB.open(folder, Vocab())
