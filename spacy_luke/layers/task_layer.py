@@ -226,6 +226,15 @@ def initialize_head(model: Model, n_classes: int, **config: Any) -> None:
     set_head(model, Head(scorer.kind, hidden=hidden, n_classes=n_classes, **config))
 
 
+def begin_at(model: Model, logits: Array) -> None:
+    """Let a new classifier begin with these logits, (n_classes,). One without a bias, as of most
+    published heads, or with one that was read from a checkpoint stays as it is."""
+    bias = head_of(model).classifier.bias
+    if bias is not None and not bias.any():
+        with torch.no_grad():
+            bias.copy_(torch.from_numpy(logits))
+
+
 def fits(model: Model[Query, Scores], query: Query) -> Array:
     """(n_rows,) whether the task layer can score each row of a query."""
     return scorer_of(model).fits(encoder_below(model), query)

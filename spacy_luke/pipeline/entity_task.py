@@ -7,13 +7,16 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from spacy.util import minibatch
 
 from ..annotations.mentions import spans_of
 from ..layers.given_spans import ClassScores, GivenSpans
+from ..layers.task_layer import begin_at
 from ..report import LOGGER
 from ..validation import Name, Probability, setting
 from .as_in_training import as_in_training, entities_are_learned, is_annotated_by_trained
 from .class_loss import Targets, binary_loss, single_loss
+from .class_shares import ClassShares
 from .classifier_pipe import ClassifierPipe
 
 Array = np.ndarray
@@ -146,6 +149,7 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
     def _find_limits(
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
     ) -> dict[str, int]:
+        """Also lets a new classifier with ``multi_label`` begin at the shares of its classes."""
         key = self._gold_key
         preset = any(
             spans_of(eg.predicted, key) for eg in as_in_training(nlp, self.name, get_examples())
@@ -154,13 +158,27 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         # counted with gold entities then.
         gold = not preset or entities_are_learned(nlp, self.name, key)
         examples = self._annotated(get_examples())
-        limits = self._count_limits(as_in_training(nlp, self.name, examples, gold=gold))
+        examples = as_in_training(nlp, self.name, examples, gold=gold)
+        shares = ClassShares()
+        if self.cfg.get("multi_label"):
+            examples = self._counted(examples, shares)
+        limits = self._count_limits(examples)
+        if (logits := shares.logits()) is not None:
+            begin_at(self.model, logits)
         n_gold = limits.get("gold", 0) + limits.get("NIL", 0)
         # Annotating components that do not train were run, and gave no entities.
         if n_gold and not preset and not is_annotated_by_trained(nlp, self.name):
             advice = _advice(key)
             LOGGER.warning("%s: no document of the data has entities. %s", self.name, advice)
         return limits
+
+    def _counted(self, examples: Iterable[Example], shares: ClassShares) -> Iterator[Example]:
+        """The examples, whose classes are counted when they are read."""
+        for batch in minibatch(examples, 64):
+            batch = list(batch)
+            query = self._query([eg.predicted for eg in batch])
+            shares.add(self._targets(batch, query))
+            yield from batch
 
 
 def _groups(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
