@@ -36,17 +36,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "two-stage, threshold 0.01": ("two-stage", {"filter_threshold": 0.01}),
     "full, sentences alone": ("full", {"layout": "sentence"}),
 }
-# Rows that are another row with other settings in training. The shipped configs also ask about the
-# candidates that the filter finds likely.
+# Rows that are another row with other settings in training.
 TRAINING_VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    **{
-        f"two-stage, k = {k:g} in training": ("two-stage", {"train_candidates_per_word": k})
-        for k in (0.33, 0.5)
-    },
-    "two-stage, k = 0.33 and likely": (
-        "two-stage",
-        {"train_candidates_per_word": 0.33, "filter_threshold": 0.01},
-    ),
+    f"two-stage, k = {k:g} in training": ("two-stage", {"train_candidates_per_word": k})
+    for k in (0.33, 0.5)
 }
 LONG_WORDS = 400
 Words = tuple[list[str], list[bool | int | None]]

@@ -49,8 +49,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 class RelationExperiment(ComponentExperiment[RelationSettings]):
-    """One row on one data set. Single relations are judged by the official directed macro-F1 of
-    SemEval-2010 Task 8, several by micro-F1 at the threshold that is best on dev."""
+    """One row on one data set. Single relations are judged by directed macro-F1 (the official score
+    of SemEval-2010 Task 8), several by micro-F1 at the threshold that is best on dev."""
 
     kind = "relation"
 

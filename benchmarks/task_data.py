@@ -72,7 +72,7 @@ def redocred(folder: Path) -> Parts:
 
 def crossre(domain: str) -> Callable[[Path], Parts]:
     """A domain of CrossRE: 350 to 400 sentences, published as dev, to train on, and as dev the 100
-    for training, of which relations could hardly be learned."""
+    for training, from which relations could hardly be learned."""
 
     def parts(folder: Path) -> Parts:
         files = {"train": "dev", "dev": "train", "test": "test"}
@@ -86,19 +86,16 @@ def crossre(domain: str) -> Callable[[Path], Parts]:
 
 def _crossre_docs(path: Path) -> Iterator[Doc]:
     """Words, entities as (first, last, label), relations as (first, last, first, last, label, ...),
-    words counted in the sentence. Of entities that overlap the longest is kept, and relations of
-    others are left out."""
+    words counted in the sentence. No entities overlap."""
     vocab = spacy.blank("en").vocab
     for item in srsly.read_jsonl(path):
         words = item["sentence"]
         doc = Doc(vocab, words=words, sent_starts=[i == 0 for i in range(len(words))])
-        spans = [Span(doc, first, last + 1, label) for first, last, label in item["ner"]]
-        doc.set_ents(spacy.util.filter_spans(spans))
+        doc.set_ents([Span(doc, first, last + 1, label) for first, last, label in item["ner"]])
         entities = {(entity.start, entity.end - 1): entity for entity in doc.ents}
         doc._.relations = [
             Relation(entities[h1, h2], entities[t1, t2], label)
             for h1, h2, t1, t2, label, *_ in item["relations"]
-            if (h1, h2) in entities and (t1, t2) in entities
         ]
         yield doc
 

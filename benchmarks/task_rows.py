@@ -45,8 +45,9 @@ LEAST = 0.05
 """Probability from which relations are written where a pair may have several; the threshold
 that counts is chosen on dev, above it."""
 
-# A pair has one relation, in either direction (of SemEval 2 x 9 + 1 classes), and is asked about
-# once. A sentence of SemEval has one pair.
+# At most one relation of a pair is predicted, in either direction (of SemEval 2 x 9 + 1 classes),
+# and it is asked about once. A sentence of SemEval has one pair; pairs of CrossRE with several
+# relations lose the others.
 ONE_RELATION: dict[str, Any] = {
     "spans_key": None,
     "multi_label": False,

@@ -152,9 +152,9 @@ def kb_edit_cli(
         tables = Tables(Store.open(folder))
         edit_kb(tables, new, ids, out or folder, findings, max_meanings)
         _report(findings, msg)
-        add_vectors(out or folder, msg)
         if out is None and is_pipeline(path):
             remove_scores(path)
+        add_vectors(out or folder, msg)
     msg.good(f"Saved {out or folder}")
 
 
@@ -187,7 +187,6 @@ def _vector_maker(
 
     def make(folder: Path, msg: Printer) -> None:
         kb = MappedKB.open(folder, nlp.vocab)
-        opened = kb.tables.store.meta
         present = [x.dtype for x in (kb.tables.vectors, kb.tables.name_vectors) if x is not None]
         keeps_half = half or np.dtype(np.float16) in present
         n_made = make_vectors(nlp, kb, text, keeps_half)  # type: ignore[arg-type]
@@ -195,7 +194,7 @@ def _vector_maker(
         if names:
             n_made = make_name_vectors(nlp, kb, keeps_half)
             msg.text(f"vectors of names made: {n_made:,} of {len(kb.tables.keys):,}")
-        kb.tables.store.save(folder, over=opened)
+        kb.tables.store.save(folder, over=kb.tables.store)
 
     return make
 

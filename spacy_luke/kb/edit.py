@@ -36,8 +36,8 @@ def edit_kb(
     Entities that were not changed keep their vectors, and so do names that stay; the vectors of the
     others are zero. Raises CorpusError if an id is both added and removed or not text, and
     InputError if ``add`` is no list of entities, or ``remove`` one text. Unknown ids to remove are
-    counted. Raises KnowledgeBaseError if the knowledge base is changed where it is, and another
-    process has changed it since it was opened.
+    counted. Raises KnowledgeBaseError if the knowledge base is changed where it is, and was changed
+    there since it was opened.
     """
     folder = folder.resolve()
     changed = _by_id(add, findings)
@@ -56,8 +56,7 @@ def edit_kb(
         build_kb(entities, scratch / "kb", tables.lang, max_meanings, findings, priors)
         store = Store.open(scratch / "kb")
         store = _with_vectors(store, tables, np.array(rows, np.int64), scratch, findings)
-        in_place = Path(tables.store.source).resolve() == folder
-        store.save(folder, over=tables.store.meta if in_place else None)
+        store.save(folder, over=tables.store)
 
 
 def _by_id(add: Iterable[Entity], findings: Findings) -> dict[str, Entity]:

@@ -37,6 +37,10 @@ class Store:
 
     An array that is not in a file is written by the first :meth:`save`; the next one links that
     file.
+
+    opened: the folder that was opened, and the meta data that it had then, or since the last save
+    to it; None for a store from elsewhere. A changed store (:meth:`replaced`) has that of the
+    earlier one.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Store:
     ):
         self.meta, self.arrays, self.source = dict(meta), dict(arrays), source
         self.layout = layout
+        self.opened: tuple[Path, dict[str, Any]] | None = None
         self._mapped = tuple(paths or {})
         self._paths = dict(paths or {})
         check_arrays(layout, self.meta, self.arrays, source)
@@ -86,7 +91,9 @@ class Store:
             paths[name] = path, before
         if read_meta(folder, layout) != meta:
             return cls._open(folder, layout)  # it was replaced in between
-        return cls(meta, arrays, str(folder), paths, layout)
+        store = cls(meta, arrays, str(folder), paths, layout)
+        store.opened = folder.absolute(), store.meta
+        return store
 
     @classmethod
     def from_bytes(cls, data: bytes, layout: Layout = KNOWLEDGE_BASE) -> "Store":
@@ -110,13 +117,13 @@ class Store:
         arrays = {name: array.tobytes() for name, array in self.arrays.items()}
         return srsly.msgpack_dumps({"meta": json.dumps(self.meta), "arrays": arrays})
 
-    def save(self, folder: Path, over: Mapping[str, Any] | None = None) -> None:
+    def save(self, folder: Path, over: "Store | None" = None) -> None:
         """Write the files; they replace those of an earlier save. A file that was not changed since
         it was opened is linked, if the file system allows it.
 
-        over: the meta data of what is to be replaced. Raises KnowledgeBaseError, and changes
-        nothing, if the folder has other content by now: what another process has written there
-        would be lost.
+        over: a store that may have been opened from this folder. Raises KnowledgeBaseError, and
+        changes nothing, if it was, and the folder has other content by now, which would be lost
+        (looked at just before it is replaced).
         """
         folder = folder.resolve()  # a link keeps pointing to it
         check_replaceable(folder, self.layout)
@@ -130,12 +137,28 @@ class Store:
                         save_array(target, array)
                         written[name] = folder / target.name, identity(target)
                 write_object(temporary / self.layout.meta, self.meta)
-                if over is not None and read_meta(folder, self.layout) != over:
-                    raise KnowledgeBaseError(
-                        f"{folder} was changed by another process in the meantime, and is left as "
-                        "that wrote it: try again."
-                    )
+                if over is not None:
+                    over.check_unchanged(folder)
         self._paths.update(written)
+        if self._was_opened_from(folder):
+            self.opened = folder, self.meta
+
+    def _was_opened_from(self, folder: Path) -> bool:
+        return self.opened is not None and self.opened[0].resolve() == folder
+
+    def check_unchanged(self, folder: Path) -> None:
+        """Raise KnowledgeBaseError if this was opened from a folder that has changed since."""
+        if self.opened is None or not self._was_opened_from(folder):
+            return
+        for _ in range(_GAPS):  # another process may be replacing it
+            if identity(folder):
+                break
+            time.sleep(_GAP)
+        if read_meta(folder, self.layout) != self.opened[1]:
+            raise KnowledgeBaseError(
+                f"{folder} was changed after it was opened, and was not replaced. Open it again "
+                "and repeat the edit."
+            )
 
     def _link(self, name: str, target: Path) -> bool:
         path, opened = self._paths.get(name, (target, ()))
@@ -159,6 +182,7 @@ class Store:
         entries = {**self.meta["arrays"], name: _entry(array, hash_array(array))}
         changed = {**self.meta, **meta, "arrays": entries}
         store = Store(changed, {**self.arrays, name: array}, self.source, layout=self.layout)
+        store.opened = self.opened
         store._mapped = tuple(x for x in self._mapped if x != name)
         store._paths = {k: v for k, v in self._paths.items() if k != name}
         return store

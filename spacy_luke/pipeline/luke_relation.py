@@ -87,9 +87,9 @@ def make_luke_relation(
     candidates: the pairs that are scored, e.g. ``spacy-luke.relation_candidates.v1``.
     spans_key: the spans group with the entities; by default ``Doc.ents``.
     multi_label: a pair may have several relations, each with its own probability; else at most one.
-    threshold: least score of a relation. By default 0.5 with ``multi_label``. Without, a relation
-        must be more probable than all others and than "no relation" (published), and by default
-        only that.
+    threshold: least score of a relation; by default 0.5 with ``multi_label``, else 0. Without
+        ``multi_label`` a relation must also be more probable than all others and than
+        "no relation".
     pair_order: ``both``: a pair is scored as (head, tail) and as (tail, head), as published.
         ``text``: a pair is scored once, in text order; a label has another class for relations
         whose head is the second entity.

@@ -224,7 +224,7 @@ def test_what_was_changed_while_vectors_were_made_is_not_lost(
 
     monkeypatch.setattr("spacy_luke.pipeline.entity_vectors.make_vectors", make_slowly)
     output = run("kb-edit", things, "--pipeline", tmp_path / "model", status=1)
-    assert "was changed by another process in the meantime" in output
+    assert "was changed after it was opened" in output
     assert "Q1" not in opened(things) and not opened(things).has_vectors
 
 

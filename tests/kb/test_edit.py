@@ -143,7 +143,7 @@ def test_what_another_process_wrote_in_the_meantime_is_not_lost(kb_dir, tmp_path
     MappedKB.open(kb_dir, Vocab()).to_disk(folder)
     one, other = MappedKB.open(folder, Vocab()), MappedKB.open(folder, Vocab())
     one.edited([LYON], folder=folder)
-    with pytest.raises(KnowledgeBaseError, match="kb was changed by another process"):
+    with pytest.raises(KnowledgeBaseError, match="kb was changed after it was opened"):
         other.edited(remove=["7"], folder=folder)
     assert [path.name for path in tmp_path.iterdir()] == ["kb"]
     now = MappedKB.open(folder, Vocab())
@@ -151,3 +151,21 @@ def test_what_another_process_wrote_in_the_meantime_is_not_lost(kb_dir, tmp_path
     now.edited(remove=["7"], folder=folder)  # tried again
     other.edited(remove=["7"], folder=tmp_path / "copy")
     assert "7" not in MappedKB.open(folder, Vocab()) and "Q9" in MappedKB.open(folder, Vocab())
+
+
+def test_own_changes_are_no_changes_of_others(kb_dir, tmp_path, monkeypatch):
+    folder = tmp_path / "kb"
+    MappedKB.open(kb_dir, Vocab()).to_disk(folder)
+    kb = MappedKB.open(folder, Vocab())
+    kb.set_vectors(np.ones((len(kb), 2), "f"), "hash")
+    kb.edited([LYON], folder=folder)  # vectors in memory are no change of the folder
+    kb = MappedKB.open(folder, Vocab())
+    kb.set_vectors(np.ones((len(kb), 3), "f"), "hash")
+    kb.to_disk(folder)
+    assert "Q9" not in kb.edited(remove=["Q9"], folder=folder)
+    monkeypatch.chdir(tmp_path)
+    here, other = (MappedKB.open("kb", Vocab()) for _ in range(2))
+    other.edited([LYON], folder=folder)
+    monkeypatch.chdir(tmp_path.parent)
+    with pytest.raises(KnowledgeBaseError, match="changed after it was opened"):
+        here.edited(remove=["7"], folder=folder)

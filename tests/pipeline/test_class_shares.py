@@ -51,7 +51,7 @@ def test_other_classifiers_begin_as_they_are(bert_dir, config) -> None:
     assert bias is None if mode == "markers" else not bias.any()
 
 
-def test_a_bias_of_a_checkpoint_stays(bert_dir) -> None:
+def test_a_bias_that_is_there_stays(bert_dir) -> None:
     nlp = make_pipeline("luke_relation", bert_dir, "probe", multi_label=True)
     nlp.initialize(lambda: make_examples(nlp))
     model = nlp.get_pipe("luke_relation").model

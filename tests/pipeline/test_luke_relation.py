@@ -280,6 +280,14 @@ def test_the_least_score_depends_on_how_many_relations_a_pair_may_have(
     assert spacy.load(tmp_path).get_pipe("luke_relation").threshold == least
 
 
+def test_improbable_relations_are_written_if_they_are_the_most_probable(bert_dir):
+    nlp = make(bert_dir, pair_order="text")
+    nlp.initialize(lambda: make_examples(nlp))
+    docs = list(nlp.pipe([eg.predicted for eg in make_examples(nlp)]))
+    scores = [relation.score for doc in docs for relation in doc._.relations]
+    assert scores and max(scores) < 0.5
+
+
 def test_a_label_that_is_not_known_is_named(bert_dir):
     nlp = make(bert_dir)
     examples = make_examples(nlp)

@@ -108,7 +108,7 @@ def test_a_cheaper_filter_is_not_what_training_goes_on_with(nlp, tmp_path):
 def test_a_component_without_any_right_answer_is_skipped_and_keeps_its_settings(nlp, caplog):
     """All thresholds have the same F then; that of the lowest would write everything."""
     wrong = {"PER": "LOC", "LOC": "ORG", "ORG": "PER"}
-    examples = many(nlp, 2)
+    examples = many(nlp, 7)
     for eg in examples:
         eg.reference.ents = [
             Span(eg.reference, x.start, x.end, wrong[x.label_]) for x in eg.reference.ents
