@@ -39,11 +39,15 @@ class Confidence:
     ) -> "Confidence":
         """The confidence of a component's settings. Raises ConfigError for thresholds of labels
         that it does not have. name: of the component. labels: of its answers. least_score: the
-        setting with the threshold."""
+        setting with the threshold; if it is None, that is a half where an answer may have several
+        labels, each with a probability of its own, and else 0: the most probable counts."""
         unknown = sorted(set(cfg["thresholds"]) - set(labels))
         if unknown:
             raise ConfigError(f"{name}.thresholds names {unknown}, which are not its labels.")
-        return cls(labels, cfg[least_score], cfg["thresholds"], cfg["calibration"])
+        least = cfg[least_score]
+        if least is None:
+            least = 0.5 if cfg["multi_label"] else 0.0
+        return cls(labels, least, cfg["thresholds"], cfg["calibration"])
 
     def scores(self, of_label: Array, probabilities: Array) -> Array:
         """of_label: the number of each answer's label. probabilities: of the same shape."""

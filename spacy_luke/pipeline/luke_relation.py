@@ -26,7 +26,7 @@ from ..metrics.answers import Answers
 from ..metrics.relations import common_places, relation_answers, relation_score
 from ..report import LOGGER, log_lost
 from ..ties import likeliest
-from ..validation import Name, setting
+from ..validation import Name, Probability, setting
 from .class_loss import Targets
 from .entity_task import EntityTask, given_spans
 from .relation_classes import RelationClasses
@@ -105,7 +105,7 @@ def make_luke_relation(
         scorer,
         spans_key=spans_key,
         multi_label=multi_label,
-        threshold=(0.5 if multi_label else 0.0) if threshold is None else threshold,
+        threshold=threshold,
         pair_order=pair_order,
         symmetric=list(symmetric),
         merge_entities=merge_entities,
@@ -135,6 +135,8 @@ class LukeRelation(EntityTask[RelationQuery]):
     out_of_reach = LOST
     published_nil = NO_RELATION
 
+    # None: see Confidence.of.
+    threshold: Probability | None = setting()  # type: ignore[assignment]
     multi_label: bool = setting()
     pair_order: Literal["both", "text"] = setting()
     symmetric: list[Name] = setting()

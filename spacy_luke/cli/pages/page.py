@@ -221,6 +221,8 @@ def _meta(nlp: Language, source: str) -> list[tuple[str, str]]:
     for name, pipe in nlp.pipeline:
         cfg: Any = getattr(pipe, "cfg", None) or {}
         rows += [
-            (f"{name}.{key}", shape(cfg[key])) for key, shape in settings.items() if key in cfg
+            (f"{name}.{key}", shape(cfg[key]))
+            for key, shape in settings.items()
+            if cfg.get(key) is not None
         ]
     return rows
