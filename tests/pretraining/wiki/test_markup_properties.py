@@ -17,7 +17,7 @@ NOISE = st.sampled_from(
 
 
 @given(st.lists(st.one_of(WORD, NOISE, LINK), max_size=30))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=3000, deadline=None)
 def test_the_text_at_the_offsets_is_the_anchor(parts: list[str | tuple[str, str]]) -> None:
     anchors = [part[1] for part in parts if isinstance(part, tuple)]
     # The space behind each link keeps the next word from being its trail.
