@@ -10,8 +10,8 @@ from .trial import Trial
 
 _STEP = 0.25
 _WIDTH, _MOST = 3.0, 48.0
-"""Biases up to the first are tried. If the best is the last of them, or none gives a right answer,
-the range is doubled, up to the second."""
+"""Biases up to the first are tried. If none gives a right answer, or the last of them is as good as
+the best, the range is doubled, up to the second."""
 
 
 class Score(NamedTuple):
@@ -40,7 +40,8 @@ def choose_bias(trial: Trial, goal: Goal, setting: str = "nil_bias") -> None:
         scores.sort()
         reaching = [score for score in scores if goal.recall is None or score.r >= goal.recall]
         best = choose(reaching) if reaching else max(scores, key=lambda score: score.r)
-        if (best.f and best.bias not in (low, high)) or high >= _MOST:
+        may_rise = best.f < 1.0 and best.f in (scores[0].f, scores[-1].f)
+        if (best.f and best.bias not in (low, high) and not may_rise) or high >= _MOST:
             break
         low, high = 2 * low, 2 * high
     trial.set(**{setting: best.bias})
