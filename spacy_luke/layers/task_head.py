@@ -83,7 +83,8 @@ class Head(nn.Module):
 
     @torch.inference_mode(False)
     def resize(self, rows: Sequence[int | None]) -> "Head":
-        """A head whose class i is the present class rows[i], or a new one if that is None.
+        """A head whose class i is the present class rows[i], or a new one if that is None. New ones
+        are as improbable as the least probable of the present.
 
         rows [0, None, 1] insert a new class between two.
         """
@@ -96,6 +97,8 @@ class Head(nn.Module):
                 if id(parameter) not in of_classes:
                     fresh[name].copy_(parameter)
             for old, new in zip(self.classifiers, result.classifiers):
+                if old.bias is not None and kept:
+                    new.bias.fill_(old.bias.min())
                 for i, row in kept:
                     new.weight[i] = old.weight[row]
                     if old.bias is not None:

@@ -149,7 +149,7 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
     def _find_limits(
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]
     ) -> dict[str, int]:
-        """Also lets a new classifier with ``multi_label`` begin at the shares of its classes."""
+        """Also lets a new classifier of labels begin at their shares."""
         key = self._gold_key
         preset = any(
             spans_of(eg.predicted, key) for eg in as_in_training(nlp, self.name, get_examples())
@@ -159,8 +159,9 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         gold = not preset or entities_are_learned(nlp, self.name, key)
         examples = self._annotated(get_examples())
         examples = as_in_training(nlp, self.name, examples, gold=gold)
-        shares = ClassShares()
-        if self.cfg.get("multi_label"):
+        multi_label = self.cfg.get("multi_label")  # None: its classes are not labels
+        shares = ClassShares(exclusive=not multi_label)
+        if multi_label is not None:
             examples = self._counted(examples, shares)
         limits = self._count_limits(examples)
         if (logits := shares.logits()) is not None:

@@ -7,6 +7,7 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 
 from spacy_luke.annotations.queries import get_completions
+from tests.conftest import LANGUAGE
 
 PASSAGE = "Ada lived in London . Tokyo is the capital of Japan . Ada met Babbage ."
 ENTS = [(0, 1), (3, 4), (5, 6), (10, 11), (12, 13), (14, 15)]
@@ -22,7 +23,7 @@ FILLER = "She disagreed , of course ! "
 
 def make(directory, factory="luke_cloze", **config):
     fix_random_seed(0)
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(LANGUAGE)
     encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(directory)}
     model = {"encoder": {**encoder, **config.pop("encoder", {})}, **config.pop("model", {})}
     nlp.add_pipe(factory, config={"model": model, **config})

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 import spacy
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 
+from spacy_luke.layers.task_layer import head_of
+from spacy_luke.pipeline.classifier_pipe import ClassifierPipe
+from tests.conftest import LANGUAGE
 from tests.pipeline.published_data import labels_of
 
 ANNOTATED = [
@@ -47,10 +51,12 @@ MODEL_SETTINGS = (
 )
 
 
-def make_ner(directory: Path, encoder: dict[str, Any] | None = None, **config: Any) -> Language:
+def make_ner(
+    directory: Path, encoder: dict[str, Any] | None = None, lang: str = LANGUAGE, **config: Any
+) -> Language:
     """A blank pipeline with luke_ner; keys of the model's config may be given at top level."""
     fix_random_seed(0)
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(lang)
     model = {key: config.pop(key) for key in MODEL_SETTINGS if key in config}
     model["encoder"] = {
         "@architectures": "spacy-luke.LukeEncoder.v1",
@@ -58,6 +64,17 @@ def make_ner(directory: Path, encoder: dict[str, Any] | None = None, **config: A
         **(encoder or {}),
     }
     nlp.add_pipe("luke_ner", config={"model": model, **config})
+    return nlp
+
+
+def undecided(nlp: Language) -> Language:
+    """Make all classes about as probable. New classifiers begin at the shares of their classes, and
+    mostly find nothing; tests that compare what is found without training need something."""
+    with torch.no_grad():
+        for _, pipe in nlp.pipeline:
+            bias = head_of(pipe.model).classifier.bias if isinstance(pipe, ClassifierPipe) else None
+            if bias is not None:
+                bias.zero_()
     return nlp
 
 

@@ -6,6 +6,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
+from tests.conftest import LANGUAGE
+
 TEXTS = {
     "Ada Lovelace was born in London .": {"Who was born ?": "Ada Lovelace", "Where ?": "London"},
     "Tokyo is the capital of Japan .": {"What is the capital ?": "Tokyo", "Where ?": "Japan"},
@@ -15,9 +17,9 @@ TEXTS = {
 LONG = " ".join(["She said : of course !"] * 40 + ["Tokyo is the capital of Japan ."])
 
 
-def make(directory, **config):
+def make(directory, lang=LANGUAGE, **config):
     fix_random_seed(0)
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(lang)
     encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(directory)}
     model = {"encoder": {**encoder, **config.pop("encoder", {})}, **config.pop("model", {})}
     nlp.add_pipe("luke_qa", config={"model": model, "scorer": None, **config})

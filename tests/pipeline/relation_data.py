@@ -10,6 +10,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
+from tests.conftest import LANGUAGE
+
 # words; entities (start, end, label, types); relations (head, tail, label) by entity number
 SENTENCES: list[tuple[str, list[tuple], list[tuple]]] = [
     (
@@ -68,7 +70,7 @@ def make_pipeline(
     factory: str, directory: Path, mode: str, encoder: dict | None = None, **config: Any
 ) -> Language:
     fix_random_seed(0)
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(LANGUAGE)
     model: dict[str, Any] = {"mode": mode}
     for key in ("view", "typed_markers", "max_mention_pieces"):
         if key in config:

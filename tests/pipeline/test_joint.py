@@ -14,7 +14,8 @@ from thinc.api import SGD, Adam, fix_random_seed
 from spacy_luke.errors import ConfigError
 from spacy_luke.layers.task_layer import head_of
 from spacy_luke.layers.transformer_data import WordStates
-from tests.pipeline.conftest import fit
+from tests.conftest import LANGUAGE
+from tests.pipeline.conftest import fit, undecided
 from tests.pipeline.relation_data import GOLD, annotate, found, make_examples, make_pipeline
 
 LISTENER = {"@architectures": "spacy-luke.LukeListener.v1"}
@@ -23,7 +24,7 @@ TASKS = ("luke_ner", "luke_relation", "luke_entity_typing")
 
 def make(directory: Path, tasks=TASKS, mode: str = "probe", **config: Any) -> Language:
     fix_random_seed(0)
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(LANGUAGE)
     nlp.add_pipe("luke", config={"model": {"name": str(directory)}})
     for name in tasks:
         model: dict[str, Any] = {"encoder": LISTENER}
@@ -37,7 +38,7 @@ def initialized(directory: Path, **config: Any) -> tuple[Language, list[Example]
     nlp = make(directory, **config)
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
-    return nlp, examples
+    return undecided(nlp), examples
 
 
 def encoder(nlp: Language) -> Any:
@@ -104,7 +105,7 @@ def test_all_learn_together_and_one_copy_of_the_weights_is_saved(bert_dir, tmp_p
     assert all(sizes[name] < sizes["luke"] / 2 for name in TASKS)
     assert sizes["luke"] < 1.5 * 4 * len(weights(encoder(nlp)))
     assert answers(spacy.load(tmp_path)) == answers(nlp)
-    other = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    other = nlp.from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert answers(other) == answers(nlp)
 
 
@@ -302,7 +303,7 @@ def test_a_component_with_its_own_encoder_can_be_sourced(bert_dir, tmp_path, fac
     nlp = make_pipeline(factory, bert_dir, "probe")
     nlp.initialize(lambda: make_examples(nlp))
     fit(nlp, make_examples(nlp), 60)
-    other = spacy.blank("en")
+    other = spacy.blank(LANGUAGE)
     other.add_pipe(factory, source=nlp)
     other.to_disk(tmp_path)
     for target in (other, spacy.load(tmp_path)):
@@ -313,7 +314,7 @@ def test_a_component_with_its_own_encoder_can_be_sourced(bert_dir, tmp_path, fac
 def test_components_can_be_sourced_with_their_encoder(bert_dir, tmp_path):
     nlp, examples = initialized(bert_dir)
     fit(nlp, examples, 30)
-    other = spacy.blank("en")
+    other = spacy.blank(LANGUAGE)
     for name in nlp.pipe_names:
         other.add_pipe(name, source=nlp)
     assert answers(other) == answers(nlp)

@@ -163,7 +163,7 @@ def test_ids_of_rulers_and_titles_in_the_language_of_the_pipeline_have_rows(
 ):
     """``span_ruler`` writes ``id_``; tables of several languages have ``en:London``."""
     for directory in (luke_dir, make_checkpoint("mluke")):
-        nlp = make_ner(directory, known="known", mode="probe")
+        nlp = make_ner(directory, lang="en", known="known", mode="probe")
         examples = listed_examples(nlp)
         london = [i for i, eg in enumerate(examples) if "London" in eg.predicted.text]
         for i in london:
@@ -270,7 +270,7 @@ def test_labels_that_the_list_gets_later_count_as_known_alone(trained_nlp):
 
 
 def test_a_missing_group_is_told_once_and_an_empty_one_is_not(trained_nlp, caplog):
-    nlp = spacy.blank("en").from_config(trained_nlp.config).from_bytes(trained_nlp.to_bytes())
+    nlp = trained_nlp.from_config(trained_nlp.config).from_bytes(trained_nlp.to_bytes())
     with caplog.at_level(logging.WARNING):
         nlp(with_group(words(nlp, "She disagreed"), []))
         assert "spans group" not in caplog.text
@@ -286,7 +286,7 @@ def test_known_names_have_no_published_form(luke_dir, tmp_path):
 
 
 def test_the_bias_is_trust_in_known_spans(trained_nlp):
-    nlp = spacy.blank("en").from_config(trained_nlp.config).from_bytes(trained_nlp.to_bytes())
+    nlp = trained_nlp.from_config(trained_nlp.config).from_bytes(trained_nlp.to_bytes())
     pipe = nlp.get_pipe("luke_ner")
     spans = [(0, 2, "place", ""), (1, 2, "place", ""), (4, 5, "place", "")]
     found = {}

@@ -211,7 +211,7 @@ def test_pipelines_and_documents_survive_serialisation(ner, way):
         )
     else:
         other = (
-            spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+            nlp.from_config(nlp.config).from_bytes(nlp.to_bytes())
             if way == "bytes"
             else pickle.loads(pickle.dumps(nlp))
         )

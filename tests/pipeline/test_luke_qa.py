@@ -310,7 +310,7 @@ def test_a_saved_pipeline_answers_alike(trained, tmp_path):
     docs = [asked(trained, text, *questions) for text, questions in TEXTS.items()]
     expected = scores_of(trained.pipe([x.copy() for x in docs]))
     close(scores_of(spacy.load(tmp_path).pipe([x.copy() for x in docs])), expected)
-    other = spacy.blank("en").from_config(trained.config).from_bytes(trained.to_bytes())
+    other = trained.from_config(trained.config).from_bytes(trained.to_bytes())
     close(scores_of(other.pipe([x.copy() for x in docs])), expected)
     stored = DocBin(docs=[trained(docs[0].copy())], store_user_data=True).to_bytes()
     (doc,) = DocBin().from_bytes(stored).get_docs(trained.vocab)
@@ -409,12 +409,12 @@ def test_entities_may_come_from_a_table_of_linked_texts(luke_dir, tmp_path):
         file.unlink()
     (tmp_path / "table").rmdir()
     close(scores_of([spacy.load(tmp_path / "pipeline")(doc.copy())]), expected)
-    close(scores_of([spacy.blank("en").from_config(nlp.config).from_bytes(data)(doc)]), expected)
+    close(scores_of([nlp.from_config(nlp.config).from_bytes(data)(doc)]), expected)
 
 
 def test_a_linked_entity_is_looked_up_in_the_language_of_the_pipeline(make_checkpoint):
     """Multilingual vocabularies name their entities ``en:Tokyo``."""
-    nlp = make(make_checkpoint("mluke"), no_answer=False)
+    nlp = make(make_checkpoint("mluke"), lang="en", no_answer=False)
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
 
@@ -441,7 +441,7 @@ def test_a_stream_gets_its_answers_before_the_next_document_is_read(trained):
 
 
 def test_documents_that_are_not_asked_are_reported_when_training_goes_on(trained, caplog):
-    nlp = spacy.blank("en").from_config(trained.config)
+    nlp = trained.from_config(trained.config)
     nlp.from_bytes(trained.to_bytes())
     examples = make_examples(nlp)
     for eg in examples:

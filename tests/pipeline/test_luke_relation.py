@@ -12,7 +12,7 @@ from spacy.training import Example
 from thinc.api import ConfigValidationError, set_dropout_rate
 
 from spacy_luke.errors import ConfigError
-from tests.pipeline.conftest import fit
+from tests.pipeline.conftest import fit, undecided
 from tests.pipeline.relation_data import (
     GOLD,
     SENTENCES,
@@ -54,6 +54,7 @@ def test_it_learns_relations_with_their_directions(
 def test_results_do_not_depend_on_the_batch(bert_dir, mode):
     nlp = make(bert_dir, mode, threshold=0.0, pair_order="text")
     nlp.initialize(lambda: make_examples(nlp))
+    undecided(nlp)
     docs = [eg.predicted for eg in make_examples(nlp)]
 
     def scores(size: int) -> list:
@@ -154,12 +155,14 @@ def test_spans_of_a_group_may_overlap_and_repeat(bert_dir):
         for doc in (eg.predicted, eg.reference):
             doc.spans["sc"] = list(doc.ents)
     nlp.initialize(lambda: examples)
+    undecided(nlp)
     doc = Doc(nlp.vocab, words=["Ada", "Lovelace", "was", "born", "in", "London"])
     spans = [(0, 2), (0, 1), (5, 6), (0, 2)]
     doc.spans["sc"] = [Span(doc, a, b, label="X") for a, b in spans]
     query = nlp.get_pipe("luke_relation")._query([doc])
     assert query.pairs.tolist() == [[0, 1], [0, 2], [1, 2]]
     nlp(doc)
+    assert doc._.relations
     for relation in doc._.relations:
         assert (relation.head.start, relation.head.end) != (relation.tail.start, relation.tail.end)
 
@@ -230,6 +233,7 @@ def test_a_long_document_loses_nothing_unseen(bert_dir, mode):
         candidates={"@misc": "spacy-luke.relation_candidates.v1", "max_distance": None},
     )
     nlp.initialize(lambda: make_examples(nlp))
+    undecided(nlp)
     doc = Doc(nlp.vocab, words=words)
     doc.ents = [Span(doc, 151 * i, 151 * i + 1, "LOC") for i in range(4)]
     pipe = nlp.get_pipe("luke_relation")
@@ -287,6 +291,7 @@ def test_the_least_score_depends_on_how_many_relations_a_pair_may_have(
 def test_improbable_relations_are_written_if_they_are_the_most_probable(bert_dir):
     nlp = make(bert_dir, pair_order="text")
     nlp.initialize(lambda: make_examples(nlp))
+    undecided(nlp)
     docs = list(nlp.pipe([eg.predicted for eg in make_examples(nlp)]))
     scores = [relation.score for doc in docs for relation in doc._.relations]
     assert scores and max(scores) < 0.5
@@ -317,12 +322,15 @@ def test_a_setting_that_cannot_work_is_named(bert_dir, config, name):
 def test_a_pipeline_can_be_pickled(bert_dir):
     nlp = make(bert_dir, threshold=0.0, pair_order="text")
     nlp.initialize(lambda: make_examples(nlp))
-    assert found(pickle.loads(pickle.dumps(nlp))) == found(nlp)
+    undecided(nlp)
+    expected = found(nlp)
+    assert any(expected) and found(pickle.loads(pickle.dumps(nlp))) == expected
 
 
 def test_relations_reach_other_processes(bert_dir):
     nlp = make(bert_dir, threshold=0.0, pair_order="text")
     nlp.initialize(lambda: make_examples(nlp))
+    undecided(nlp)
 
     def answers(**settings):
         docs = nlp.pipe([eg.predicted for eg in make_examples(nlp)], **settings)

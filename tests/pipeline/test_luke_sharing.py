@@ -15,12 +15,13 @@ from thinc.api import SGD, Adam, Config, fix_random_seed
 
 from spacy_luke.errors import ConfigError
 from spacy_luke.layers.task_layer import encoder_below, encoder_of, head_of
+from tests.conftest import LANGUAGE
 from tests.pipeline.conftest import ANNOTATED, LISTENER, WORDS, fit, make_examples
 
 
 def shared(directory: Path, n_ner: int = 1, tagger: bool = False) -> tuple[Language, list[Example]]:
     fix_random_seed(0)
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(LANGUAGE)
     nlp.add_pipe("luke", config={"model": {"name": str(directory)}})
     if tagger:
         stock = {
@@ -162,7 +163,7 @@ def test_replaced_listeners_own_an_equal_encoder(bert_dir, tmp_path):
 def test_a_sourced_component_brings_its_upstream(bert_dir):
     nlp, examples = shared(bert_dir)
     fit(nlp, examples, 40)
-    other = spacy.blank("en")
+    other = spacy.blank(LANGUAGE)
     other.add_pipe("luke", source=nlp)
     other.add_pipe("ner0", source=nlp)
     doc, expected = (n(Doc(n.vocab, words=WORDS)) for n in (other, nlp))
@@ -181,7 +182,7 @@ def test_a_sourced_listener_that_changes_its_encoder_in_both_pipelines_is_told(b
     assert "ner0 is in two pipelines" in caplog.text
     assert encoder_of(nlp.get_pipe("ner0").model) is nlp.get_pipe("luke").model.shims[0].module
     caplog.clear()
-    third = spacy.blank("en")
+    third = spacy.blank(LANGUAGE)
     third.add_pipe("luke", source=other)
     third.add_pipe("ner0", source=other)
     nlp.replace_listeners("luke", "ner0", ["model.encoder"])
@@ -195,7 +196,7 @@ def test_a_sourced_listener_that_changes_its_encoder_in_both_pipelines_is_told(b
 
 def test_a_component_sourced_under_another_name_is_an_upstream_of_that_name(bert_dir, tmp_path):
     nlp, examples = shared(bert_dir)
-    other = spacy.blank("en")
+    other = spacy.blank(LANGUAGE)
     other.add_pipe("luke", name="second", source=nlp)
     encoder = {**LISTENER, "upstream": "second"}
     other.add_pipe("luke_ner", config={"model": {"encoder": encoder}})
@@ -208,7 +209,7 @@ def test_a_component_sourced_under_another_name_is_an_upstream_of_that_name(bert
 
 
 def test_a_listener_without_upstream_says_what_is_missing():
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(LANGUAGE)
     nlp.add_pipe("luke_ner", config={"model": {"encoder": {**LISTENER, "upstream": "nowhere"}}})
     with pytest.raises(ConfigError, match="nowhere"):
         nlp.initialize(lambda: make_examples(nlp))
@@ -225,7 +226,7 @@ def test_a_listener_whose_upstream_was_removed_is_not_saved(bert_dir, tmp_path):
 
 def test_a_listener_that_was_sourced_without_its_upstream_is_not_saved(bert_dir, tmp_path):
     nlp, _ = shared(bert_dir)
-    other = spacy.blank("en")
+    other = spacy.blank(LANGUAGE)
     other.add_pipe("ner0", source=nlp)
     with pytest.raises(ConfigError, match="replace_listeners"):
         other.to_disk(tmp_path)
@@ -237,7 +238,7 @@ def test_a_listener_that_was_sourced_without_its_upstream_is_not_saved(bert_dir,
 
 @pytest.mark.parametrize("upstream", ["*", "luke"])
 def test_a_renamed_upstream_is_still_trained_and_saved_under_its_name(bert_dir, tmp_path, upstream):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(LANGUAGE)
     nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
     nlp.add_pipe("luke_ner", config={"model": {"encoder": {**LISTENER, "upstream": upstream}}})
     examples = make_examples(nlp)
@@ -317,7 +318,7 @@ def test_an_empty_batch_leaves_nothing_owed(bert_dir):
 
 
 def test_a_stock_component_may_listen_through_a_luke_listener_and_steps_in_time(bert_dir):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(LANGUAGE)
     nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
     model = {"@architectures": "spacy.Tagger.v2", "tok2vec": LISTENER}
     nlp.add_pipe("tagger", config={"model": model})
@@ -365,7 +366,7 @@ def test_an_empty_last_micro_batch_does_not_hold_the_step_back(bert_dir):
 
 
 def test_a_listener_belongs_to_the_last_upstream_before_it(bert_dir):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank(LANGUAGE)
     for name in ("first", "second"):
         nlp.add_pipe("luke", name=name, config={"model": {"name": str(bert_dir)}})
     nlp.add_pipe("luke_ner", config={"model": {"encoder": LISTENER}})

@@ -8,7 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from tests.pipeline.conftest import LISTENER, WORDS
+from tests.pipeline.conftest import LISTENER, WORDS, undecided
 from tests.pipeline.relation_data import make_examples
 
 WORD = {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": 1}
@@ -30,6 +30,7 @@ def nlp(bert_dir, request, tmp_path_factory):
     for name, settings in HEADS.items():
         nlp.add_pipe(name, config={"model": {"encoder": encoder}, **settings})
     nlp.initialize(lambda: make_examples(nlp))
+    undecided(nlp)
     path = tmp_path_factory.mktemp(request.param)
     nlp.to_disk(path)
     return spacy.load(path)

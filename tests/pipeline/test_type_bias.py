@@ -124,7 +124,7 @@ def test_it_survives_bytes_and_another_pipeline(bert_dir, tmp_path):
     learned = nlp.get_pipe("luke_linker").type_bias
     other = spacy.blank("en")
     other.add_pipe("luke_linker", source=nlp)
-    loaded = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    loaded = nlp.from_config(nlp.config).from_bytes(nlp.to_bytes())
     texts = make_docs(nlp, TEXTS)
     expected = [doc.ents[0]._.candidates for doc in nlp.pipe(texts)]
     for pipeline in (other, loaded):
