@@ -17,7 +17,7 @@ from spacy_luke.calibration import LEAST_ANSWERS
 from spacy_luke.errors import ConfigError, CorpusError
 from spacy_luke.layers.task_layer import head_of, scorer_of
 from spacy_luke.pipeline import tuning
-from spacy_luke.pipeline.nil_bias import Score, choose
+from spacy_luke.pipeline.nil_bias import Score, choose, choose_bias
 from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.trial import Trial
 from spacy_luke.pipeline.tuning import tunable, tune
@@ -167,6 +167,29 @@ def test_a_bias_beyond_the_usual_ones_is_found(nlp):
     head.bias.data[-1] += 30.0  # finds nothing any more
     (tuned,) = tune(nlp, many(nlp), Goal())
     assert 20.0 <= tuned.settings["nil_bias"] <= 40.0 and tuned.after.f == 1.0
+
+
+class Rises:
+    """F is 0.5 with biases from 2.5 to 4, and 0.9 with those from 4.25 to 5."""
+
+    name = "rises"
+    bias = 0.0
+
+    def set(self, nil_bias):
+        self.bias = nil_bias
+
+    def answers(self):
+        return self
+
+    def prf(self):
+        f = 0.5 if 2.5 <= self.bias <= 4.0 else 0.9 if 4.0 < self.bias <= 5.0 else 0.1
+        return f, f, f
+
+
+def test_a_range_is_left_if_its_end_is_as_good_as_its_best():
+    trial = Rises()
+    choose_bias(trial, Goal())
+    assert 4.25 <= trial.bias <= 5.0
 
 
 def test_trials_change_nothing_in_documents_or_settings_that_later_ones_see(nlp):
