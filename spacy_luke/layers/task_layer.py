@@ -227,8 +227,8 @@ def initialize_head(model: Model, n_classes: int, **config: Any) -> None:
 
 
 def begin_at(model: Model, logits: Array) -> None:
-    """Let a new classifier begin with these logits, (n_classes,). One without a bias, as of most
-    published heads, or with one that was read from a checkpoint stays as it is."""
+    """Let a new classifier begin with these logits, (n_classes,). One without a bias, as
+    of published pairs, or with one that was read from a checkpoint stays as it is."""
     bias = head_of(model).classifier.bias
     if bias is not None and not bias.any():
         with torch.no_grad():

@@ -10,8 +10,9 @@ from .trial import Trial
 
 _STEP = 0.25
 _WIDTH, _MOST = 3.0, 48.0
-"""Biases up to the first are tried. If none gives a right answer, or the last of them is as good as
-the best, the range is doubled, up to the second."""
+"""Biases up to the first, either way, are tried. If none gives a right answer or
+the recall that is wanted, or the last of them is as good as the best, the range is doubled, up to
+the second, or until answers change no more."""
 
 
 class Score(NamedTuple):
@@ -27,24 +28,39 @@ def choose_bias(trial: Trial, goal: Goal, setting: str = "nil_bias") -> None:
 
     setting: its name in the component.
     """
+
+    def worth(score: Score) -> tuple[bool, float]:
+        reaches = goal.recall is None or score.r >= goal.recall
+        return reaches, score.f if reaches else score.r
+
     scores: list[Score] = []
-    low, high = -_WIDTH, _WIDTH
+    found: Score | None = None
+    width = _WIDTH
     while True:
         tried = {score.bias for score in scores}
-        values = [i * _STEP for i in range(round(low / _STEP), round(high / _STEP) + 1)]
-        new = [bias for bias in values if bias not in tried]
+        most = round(width / _STEP)
+        new = [bias for i in range(-most, most + 1) if (bias := i * _STEP) not in tried]
         for bias in tqdm(new, f"{trial.name}: {setting}", leave=False, disable=None):
             trial.set(**{setting: bias})
             _, r, f = trial.answers().prf()
             scores.append(Score(bias, r, f))
         scores.sort()
-        reaching = [score for score in scores if goal.recall is None or score.r >= goal.recall]
-        best = choose(reaching) if reaching else max(scores, key=lambda score: score.r)
-        may_rise = best.f < 1.0 and best.f in (scores[0].f, scores[-1].f)
-        if (best.f and best.bias not in (low, high) and not may_rise) or high >= _MOST:
+        reaching = [score for score in scores if worth(score)[0]]
+        best = choose(reaching) if reaching else max(scores, key=lambda x: (x.r, x.f, -abs(x.bias)))
+        # A wider range is no reason for a larger bias, unless it is better, or the smaller one was
+        # at an end.
+        if found is None or worth(best) > worth(found) or abs(found.bias) == width / 2:
+            found = best
+        # An end that is as good as the best may lead to better ones, if answers still change there.
+        at = {score.bias: score for score in scores}
+        may_rise = not reaching or any(
+            best.f < 1.0 and worth(at[end]) == worth(best) and at[end][1:] != at[end / 2][1:]
+            for end in (-width, width)
+        )
+        if (found.f and abs(found.bias) < width and not may_rise) or width >= _MOST:
             break
-        low, high = 2 * low, 2 * high
-    trial.set(**{setting: best.bias})
+        width *= 2
+    trial.set(**{setting: found.bias})
 
 
 def choose(scores: Sequence[Score]) -> Score:

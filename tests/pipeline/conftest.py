@@ -68,7 +68,7 @@ def make_ner(
 
 
 def undecided(nlp: Language) -> Language:
-    """Make all classes about as probable. New classifiers begin at the shares of their classes, and
+    """Make all classes about as probable. New ones of relations begin at their shares, and
     mostly find nothing; tests that compare what is found without training need something."""
     with torch.no_grad():
         for _, pipe in nlp.pipeline:

@@ -169,27 +169,46 @@ def test_a_bias_beyond_the_usual_ones_is_found(nlp):
     assert 20.0 <= tuned.settings["nil_bias"] <= 40.0 and tuned.after.f == 1.0
 
 
-class Rises:
-    """F is 0.5 with biases from 2.5 to 4, and 0.9 with those from 4.25 to 5."""
+class Margins:
+    """Answers that are given if their margin and the bias are above 0. margins: (n,); right: (n,)
+    whether each answer is. n_gold: right answers, given or not."""
 
-    name = "rises"
-    bias = 0.0
+    name = "margins"
+
+    def __init__(self, margins, right, n_gold):
+        self.margins, self.right, self.n_gold = np.array(margins), np.array(right), n_gold
+        self.bias, self.n_tried = 0.0, 0
 
     def set(self, nil_bias):
-        self.bias = nil_bias
+        self.bias, self.n_tried = nil_bias, self.n_tried + 1
 
     def answers(self):
         return self
 
     def prf(self):
-        f = 0.5 if 2.5 <= self.bias <= 4.0 else 0.9 if 4.0 < self.bias <= 5.0 else 0.1
-        return f, f, f
+        given = self.margins + self.bias > 0
+        p = self.right[given].mean() if given.any() else 0.0
+        r = self.right[given].sum() / self.n_gold
+        return p, r, 2 * p * r / max(p + r, 1e-9)
 
 
-def test_a_range_is_left_if_its_end_is_as_good_as_its_best():
-    trial = Rises()
-    choose_bias(trial, Goal())
-    assert 4.25 <= trial.bias <= 5.0
+@pytest.mark.parametrize(
+    ("margins", "right", "n_gold", "recall", "low", "high", "most_tried"),
+    [
+        # From 2.5 on F is 0.4, which is that of the last bias of the first range, too; then 0.86.
+        ([-2.4, -4.1, -4.1, -5.1, -5.1], [1, 1, 1, 0, 0], 4, None, 4.25, 5.0, 50),
+        # What is far on either side does not change: the bias stays small, and is found soon.
+        ([99] * 50 + [-2] * 10, [1] * 40 + [0] * 10 + [1] * 10, 60, None, 2.25, 3.0, 50),
+        ([99] * 50 + [1] * 10, [1] * 40 + [0] * 20, 50, None, -3.0, -1.0, 50),
+        ([99] * 50, [1] * 40 + [0] * 10, 50, None, 0.0, 0.0, 30),
+        ([99] * 50, [1] * 40 + [0] * 10, 50, 0.9, 0.0, 0.0, 400),  # no bias reaches the recall
+        ([-1, -7.1, -7.1, -7.2], [1, 1, 1, 0], 4, 0.75, 7.25, 12.0, 200),
+    ],
+)
+def test_a_range_is_left_where_it_pays(margins, right, n_gold, recall, low, high, most_tried):
+    trial = Margins(margins, right, n_gold)
+    choose_bias(trial, Goal(recall=recall))
+    assert low <= trial.bias <= high and trial.n_tried <= most_tried
 
 
 def test_trials_change_nothing_in_documents_or_settings_that_later_ones_see(nlp):
