@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny networks: threads cost more than they give
 
 LANGUAGE = "xx"
-"""Of test pipelines that need no language of their own: a tokenizer with the exceptions of English
-is made in four times as long, and made often."""
+"""Of test pipelines whose language does not matter: to make English's tokenizer, with its many
+exceptions, takes four times as long, and many tests make one."""
 
 SENTENCES = [
     "Tokyo is the capital of Japan, and its largest city.",

@@ -83,8 +83,8 @@ class Head(nn.Module):
 
     @torch.inference_mode(False)
     def resize(self, rows: Sequence[int | None]) -> "Head":
-        """A head whose class i is the present class rows[i], or a new one if that is None, with the
-        lowest of the present biases: it is improbable until it is learned.
+        """A head whose class i is the present class rows[i], or a new one if that is None, which
+        has the lowest of the present biases, so that it is improbable until it is learned.
 
         rows [0, None, 1] insert a new class between two.
         """

@@ -10,9 +10,9 @@ from .trial import Trial
 
 _STEP = 0.25
 _WIDTH, _MOST = 3.0, 48.0
-"""Biases up to the first, either way, are tried. If none gives a right answer or
-the recall that is wanted, or the last of them is as good as the best, the range is doubled, up to
-the second, or until answers change no more."""
+"""Biases from minus to plus the first are tried. If none gives a right answer or the recall that is
+wanted, or an end is as good as the best, the range is doubled, up to the second, or until answers
+change no more."""
 
 
 class Score(NamedTuple):

@@ -74,7 +74,7 @@ def test_a_bias_that_is_there_stays(bert_dir) -> None:
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
-def test_a_label_that_is_added_is_as_improbable_as_the_rarest(bert_dir, multi_label) -> None:
+def test_a_label_that_is_added_begins_with_the_lowest_bias(bert_dir, multi_label) -> None:
     nlp = make_pipeline("luke_relation", bert_dir, "probe", multi_label=multi_label)
     nlp.initialize(lambda: make_examples(nlp))
     pipe = nlp.get_pipe("luke_relation")
