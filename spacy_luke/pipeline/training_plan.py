@@ -21,6 +21,8 @@ _MOST_EPOCHS = 1000
 """Of a training that the words of its corpus would make longer."""
 _FEW_STEPS = 100
 """Fewer hardly teach anything."""
+_LONG_AFTER = 1.25
+"""A learning rate that would need so many times the steps of the training."""
 _COUNTED, _MOST_DRAWS = 200, 20
 """Batches that are counted, and passes over the corpus for that: a batcher may draw."""
 
@@ -55,14 +57,16 @@ def make_plan_training(
     A training reads at least ``words`` words (but the corpus at most 1,000 times) and makes at
     least ``epochs`` passes, so a small corpus is read many times and a large corpus a few times.
     The batches of ``[training.batcher]`` are counted, in several passes if they are few, because a
-    batcher may draw; so the result accounts for the batch size.
+    batcher may draw, and in all passes if their size follows a schedule; so the result accounts for
+    the batch size.
 
     Only settings that are 0 are set: ``max_steps`` (not if ``max_epochs`` is set, which then
     decides; ``total_steps``, if that is set), ``eval_frequency``, and ``total_steps`` and
     ``warmup_steps`` of ``optimizer.learn_rate``. The choice is printed, and saved in the pipeline's
     ``config.cfg``. What cannot work is warned of, also if everything is set (but not if epochs
-    decide then): an evaluation after the last step, a warm-up that does not end, a learning rate
-    that ends before, and a training of a few steps.
+    decide then): an evaluation after the last step, or after ``patience`` has ended the training, a
+    warm-up that does not end, a learning rate that ends before or long after the training, and a
+    training of a few steps. If nothing is left to choose, this is printed, too.
 
     words, epochs: least number of words, and of passes over the corpus.
     warmup: share of the steps in which the learning rate rises. Not used if ``total_steps`` is set.
@@ -91,10 +95,11 @@ def make_plan_training(
             plan = make_plan(nlp, words, epochs, warmup, evaluations)
             chosen = fill_in(nlp.config["training"], names, plan)
             msg.info(f"Training plan: {plan.reason}. Chosen: {chosen}.")
-        elif training["max_steps"] and training["max_epochs"] < 1:
-            plan = Plan(training["max_steps"], 0, 0, training["max_steps"], "as set")
         else:
-            return nlp
+            msg.info("Training plan: the config sets all steps; words and epochs change nothing.")
+            if not training["max_steps"] or training["max_epochs"] >= 1:
+                return nlp
+            plan = Plan(training["max_steps"], 0, 0, training["max_steps"], "as set")
         for warning in unsuited(nlp.config.interpolate()["training"], plan):
             msg.warn(f"Training plan: {warning}")
         return nlp
@@ -116,6 +121,10 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
     """See :func:`make_plan_training`."""
     training = nlp.config.interpolate()["training"]
     max_steps, max_epochs = training["max_steps"], training["max_epochs"]
+
+    def least_epochs(n_words: int) -> float:
+        return max(epochs, min(words / n_words, _MOST_EPOCHS))
+
     last = 0
     if max_epochs == -1:
         if not max_steps:
@@ -125,7 +134,7 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
             )
         steps, reason = max_steps, f"{max_steps:,} steps, as set"
     else:
-        epoch = count_epoch(nlp)
+        epoch = count_epoch(nlp, lambda size: max_epochs or least_epochs(size))
         epoch_end = round(max_epochs * epoch.batches) if max_epochs else math.inf
         total_steps = _schedule(training).get("total_steps")
         if max_steps and max_steps <= epoch_end:
@@ -136,8 +145,7 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
         elif total_steps:
             steps, rule = total_steps, "total_steps of the learning rate"
         else:
-            passes = max(epochs, min(words / epoch.words, _MOST_EPOCHS))
-            least = math.ceil(passes * epoch.batches)
+            least = math.ceil(least_epochs(epoch.words) * epoch.batches)
             every = math.ceil(least / evaluations)
             steps = every * math.ceil(least / every)  # a multiple: the last step is evaluated
             rule = f"at least {words:,} words and {epochs:g} epochs"
@@ -165,11 +173,22 @@ def unsuited(training: dict[str, Any], plan: Plan) -> Iterator[str]:
             f"eval_frequency is {training['eval_frequency']}, and the last step {plan.last}: only "
             "the untrained pipeline is evaluated, and saved as the best."
         )
+    patience = training["patience"]
+    if 0 < patience < min(training["eval_frequency"], plan.steps):
+        yield (
+            f"patience is {patience}, and eval_frequency {training['eval_frequency']}: the "
+            f"training ends at step {patience}, before its first evaluation. Set patience = 0."
+        )
     total_steps = _schedule(training).get("total_steps")
     if total_steps and total_steps < plan.steps:
         yield (
             f"total_steps of the learning rate is {total_steps}, and the training has "
             f"{plan.steps} steps: those after it change nothing if the rate is 0 by then."
+        )
+    if total_steps and total_steps > _LONG_AFTER * plan.steps:
+        yield (
+            f"total_steps of the learning rate is {total_steps}, and the training has "
+            f"{plan.steps} steps: it ends while the rate is still high. Set total_steps = 0."
         )
     if (_schedule(training).get("warmup_steps") or 0) >= plan.steps > 1:
         yield (
@@ -196,8 +215,12 @@ def frequency(last: int, evaluations: int) -> int:
     return min(range(largest, largest // 2, -1), key=lambda every: last % every)
 
 
-def count_epoch(nlp: Language) -> Epoch:
-    """Read the training corpus, and count the batches that the config's batcher makes of it."""
+def count_epoch(nlp: Language, passes: Callable[[int], float]) -> Epoch:
+    """Read the training corpus, and count the batches that the config's batcher makes of it.
+
+    passes: how many the training makes over so many words. All are counted if the size of batches
+    follows a schedule, which goes on from one pass to the next.
+    """
     config = nlp.config.interpolate()
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     try:
@@ -209,13 +232,25 @@ def count_epoch(nlp: Language) -> Epoch:
             f"{err} To initialise outside of spacy train without a corpus, set "
             "initialize.after_init to null."
         ) from err
+    follows = _has_schedule(config["training"]["batcher"])
     n_batches = n_words = n_draws = 0
-    while n_batches < _COUNTED and n_draws < _MOST_DRAWS:
+    enough = False
+    while not enough:
         sizes = [sum(len(eg.predicted) for eg in batch) for batch in settings["batcher"](examples)]
         if not sum(sizes):
             raise CorpusError("The training corpus ([corpora.train]) has no words.")
         n_batches, n_words, n_draws = n_batches + len(sizes), n_words + sum(sizes), n_draws + 1
+        if follows:
+            enough = n_draws >= passes(round(n_words / n_draws))
+        else:
+            enough = n_batches >= _COUNTED or n_draws >= _MOST_DRAWS
     return Epoch(len(examples), n_batches / n_draws, round(n_words / n_draws))
+
+
+def _has_schedule(batcher: dict[str, Any]) -> bool:
+    """Whether a setting of a batcher, or of one in it, changes from batch to batch."""
+    blocks = [x for x in batcher.values() if isinstance(x, dict)]
+    return any("@schedules" in x or _has_schedule(x) for x in blocks)
 
 
 def fill_in(training: dict[str, Any], open_names: Sequence[str], plan: Plan) -> str:

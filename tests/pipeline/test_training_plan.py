@@ -106,9 +106,11 @@ def test_what_the_config_sets_stays(planned):
     everything = {**schedule, "training.max_epochs": 2, "training.eval_frequency": 5}
     training, printed = planned(10, everything)
     assert chosen(training) == (0, 100, 3, 5)
-    assert not printed
+    assert "the config sets all steps; words and epochs change nothing" in printed
     everything |= {"training.max_steps": 600, "training.eval_frequency": 5000}
-    assert not planned(10, everything)[1]  # epochs decide, which were not counted
+    assert "⚠" not in planned(10, everything)[1]  # epochs decide, which were not counted
+    _, printed = planned(400, {**schedule, "training.max_steps": 100, "training.eval_frequency": 9})
+    assert "the config sets all steps" in printed and "⚠" not in printed
 
 
 def test_batches_that_are_drawn_are_counted_in_the_mean(planned):
@@ -128,6 +130,22 @@ def test_batches_that_are_drawn_are_counted_in_the_mean(planned):
     finally:
         catalogue.REGISTRY.pop(("spacy", "batchers", "drawn.v1"))
     assert training["max_steps"] == 40 and "are 2 batches per epoch" in printed
+
+
+@pytest.mark.parametrize("changes", [{}, {"training.max_epochs": 6}])
+def test_batches_that_grow_are_counted_to_the_end(planned, changes):
+    """The schedule of spaCy's default config goes on from one pass to the next."""
+    size = {"@schedules": "compounding.v1", "start": 10, "stop": 100, "compound": 1.02}
+    batcher = {"@batchers": "spacy.batch_by_words.v1", "size": size, "tolerance": 0.2}
+    changes = {**changes, "training.batcher": {**batcher, "discard_oversize": False}}
+    training, printed = planned(40, {**changes, "initialize.after_init.words": 1200})
+    batches = registry.resolve({"batcher": training["batcher"]})["batcher"]
+    vocab = spacy.blank("en").vocab
+    docs = [Doc(vocab, words=["word"] * 5)] * 40
+    seen = [len(list(batches(docs))) for _ in range(6)]
+    assert seen[0] > 1.5 * seen[-1]
+    steps = training["optimizer"]["learn_rate"]["total_steps"]
+    assert sum(seen) <= steps < sum(seen) + 8, printed  # rounded to evaluations
 
 
 def test_a_tiny_corpus_is_not_seen_forever(planned):
@@ -150,6 +168,14 @@ def test_what_cannot_work_is_warned_of(planned):
     assert "total_steps of the learning rate is 500, and the training has 600 steps" in printed
     _, printed = planned(10, {**enough, **schedule, "training.eval_frequency": 5000})
     assert "total_steps of" in printed and "eval_frequency is 5000" in printed  # all is set
+    schedule |= {"training.optimizer.learn_rate.total_steps": 2000}
+    _, printed = planned(10, {**enough, **schedule})
+    assert (
+        "is 2000, and the training has 600 steps: it ends while the rate is still high" in printed
+    )
+    _, printed = planned(10, {**enough, "training.patience": 74})
+    assert "patience is 74, and eval_frequency 75: the training ends at step 74, before" in printed
+    assert "⚠" not in planned(10, {**enough, "training.patience": 75})[1]
     _, printed = planned(1, {"initialize.after_init.words": 100}, n_words=5000)
     assert "3 steps teach little" in printed
     for name in ("max_steps", "eval_frequency"):
