@@ -64,6 +64,20 @@ def with_ancestors(types: Mapping[str, float]) -> dict[str, float]:
     return scores
 
 
+def with_implied(
+    types: Mapping[str, float], thresholds: Mapping[str, float | None]
+) -> dict[str, float]:
+    """Add the ancestors of types that are written, but for those below a threshold of their own, or
+    with None there. The common threshold does not count: what implies them is written."""
+
+    def is_written(name: str, score: float) -> bool:
+        least = thresholds.get(name, 0.0)
+        return least is not None and score >= least
+
+    scores = with_ancestors(types)
+    return {x: score for x, score in scores.items() if x in types or is_written(x, score)}
+
+
 def without_ancestors(types: Mapping[str, float]) -> dict[str, float]:
     """Remove the ancestors of other types: :func:`with_ancestors` would add them again."""
     implied = {ancestor for name in types for ancestor in _ancestors(name)}

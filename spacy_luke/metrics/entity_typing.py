@@ -7,13 +7,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spacy.scorer import PRFScore
-from spacy.tokens import Span
 from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations.annotated import is_annotated
 from ..annotations.mentions import Place, all_spans, characters
-from ..annotations.types import get_types, with_ancestors
+from ..annotations.types import get_types, with_ancestors, with_implied
 from .answers import Answer, Answers, calibration_scores
 from .ner import wrong_if_not_gold
 from .relations import FIGURES, by_type, common_places
@@ -91,7 +90,7 @@ def typing_score(
     All scores are None if no mention is annotated. All except the accuracy are None if every
     mention is annotated as having no type.
     """
-    least = _least(threshold, thresholds) if multi_label else _any_score
+    least = _Least.of(threshold, thresholds, multi_label)
     mentions = _all_mentions(examples, least, ancestors, spans_key)
     annotated = [mention for mention in mentions if mention.gold is not None]
     per_type = _count(mentions)
@@ -119,7 +118,7 @@ def typing_answers(
     spans_key: str | None = None,
 ) -> Answers:
     """Predicted types with their scores; see :func:`typing_score`."""
-    least = _least(threshold, thresholds) if multi_label else _any_score
+    least = _Least.of(threshold, thresholds, multi_label)
     return _answers(_all_mentions(examples, least, ancestors, spans_key))
 
 
@@ -142,29 +141,36 @@ def count_types(
     spans_key: str | None = None,
 ) -> dict[str, PRFScore]:
     """Type -> counts of correct, wrong and missed mentions; see :func:`typing_score`."""
-    least = _least(threshold, thresholds) if multi_label else _any_score
+    least = _Least.of(threshold, thresholds, multi_label)
     return _count(_all_mentions(examples, least, ancestors, spans_key))
 
 
-def _least(
-    threshold: float | None, thresholds: Mapping[str, float | None]
-) -> Callable[[str], float]:
-    """The minimum score of a type; infinite if it is never written."""
+class _Least(NamedTuple):
+    """The least scores of types."""
 
-    def least(name: str) -> float:
-        value = thresholds.get(name, threshold or 0.0)
-        return math.inf if value is None else value
+    common: float
+    own: Mapping[str, float | None]
 
-    return least
+    @classmethod
+    def of(
+        cls, threshold: float | None, thresholds: Mapping[str, float | None], multi_label: bool
+    ) -> "_Least":
+        return cls(threshold or 0.0, thresholds) if multi_label else cls(0.0, {})
 
+    def written(self, types: Mapping[str, float], ancestors: bool) -> dict[str, float]:
+        """The types that are written with these thresholds, and those that they imply."""
 
-def _any_score(name: str) -> float:
-    return 0.0
+        def least(name: str) -> float:
+            value = self.own.get(name, self.common)
+            return math.inf if value is None else value
+
+        kept = {name: score for name, score in types.items() if score >= least(name)}
+        return with_implied(kept, self.own) if ancestors else kept
 
 
 def _all_mentions(
     examples: Iterable[Example],
-    least: Callable[[str], float],
+    least: _Least,
     ancestors: bool,
     spans_key: str | None,
 ) -> list[TypedMention]:
@@ -177,26 +183,21 @@ def _all_mentions(
 
 
 def _mentions(
-    example: Example, least: Callable[[str], float], ancestors: bool, spans_key: str | None
+    example: Example, least: _Least, ancestors: bool, spans_key: str | None
 ) -> Iterable[TypedMention]:
     """The annotated mentions of a document, then those that are only predicted."""
-
-    def types_of(span: Span) -> dict[str, float]:
-        types = get_types(span) or {}
-        return with_ancestors(types) if ancestors else types
-
     common = common_places(example, example.reference)
     spans = [(common(characters(span)), span) for span in all_spans(example.reference, spans_key)]
     gold = {
-        place: frozenset(types_of(span)) for place, span in spans if get_types(span) is not None
+        place: frozenset(with_ancestors(given) if ancestors else given)
+        for place, span in spans
+        if (given := get_types(span)) is not None
     }
     common = common_places(example, example.predicted)
     predicted: dict[Place, dict[str, float]] = {}
     predicted_spans = all_spans(example.predicted, spans_key)
     for span in predicted_spans:
-        scores = types_of(span).items()
-        kept = {name: score for name, score in scores if score >= least(name)}
-        predicted[common(characters(span))] = kept
+        predicted[common(characters(span))] = least.written(get_types(span) or {}, ancestors)
     for place, types in gold.items():
         yield TypedMention(predicted.get(place, {}), types)
     others = wrong_if_not_gold(example, predicted_spans, spans_key)

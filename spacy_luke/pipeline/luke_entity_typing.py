@@ -19,6 +19,7 @@ from ..annotations.types import (
     get_types,
     set_types,
     with_ancestors,
+    with_implied,
     without_ancestors,
 )
 from ..calibration import sigmoid
@@ -165,18 +166,7 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
 
     def _with_implied(self, types: dict[str, float]) -> dict[str, float]:
         """With ``ancestors``, the types and those that they imply, if these are written."""
-        if not self.ancestors:
-            return types
-        return {
-            x: score
-            for x, score in with_ancestors(types).items()
-            if x in types or self._is_written(x, score)
-        }
-
-    def _is_written(self, implied: str, score: float) -> bool:
-        """Whether an implied type reaches its own threshold, if it has one."""
-        least = self.thresholds.get(implied, 0.0)
-        return least is not None and score >= least
+        return with_implied(types, self.thresholds) if self.ancestors else types
 
     def _probabilities(self, values: ClassScores) -> Array:
         logits = self.model.ops.to_numpy(values.logits).astype(np.float64)

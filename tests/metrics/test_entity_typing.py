@@ -148,6 +148,22 @@ def test_answers_are_those_that_the_score_counts_also_with_thresholds_of_implied
         assert typing_answers(examples, **settings).prf() == prf(scores, "micro")
 
 
+@pytest.mark.parametrize(
+    ("thresholds", "found"),
+    [
+        ({"/a/b": 0.05}, {"/a/b": 0.5, "/a": 0.5}),  # what implies it is written
+        ({"/a/b": 0.05, "/a": 0.6}, {"/a/b": 0.5}),
+        ({"/a/b": None, "/a": 0.05}, {"/a": 0.5}),
+        ({}, {}),
+    ],
+)
+def test_an_implied_type_counts_if_it_is_written(thresholds, found) -> None:
+    eg = example({ADA: {"/a/b": 0.5, "/a": 0.5}}, {ADA: {"/a/b": 1.0}})
+    settings = {"threshold": 0.7, "thresholds": thresholds, "ancestors": True}
+    assert {x.label: x.score for x in typing_answers([eg], **settings).found} == found
+    assert typing_score([eg], **settings)["types_micro_r"] == len(found) / 2
+
+
 def test_types_of_spans_on_tokens_of_unknown_annotation_are_not_wrong() -> None:
     eg = example({ADA: "p", CHARLES: "p", LONDON: "l"}, {ADA: "p"})
     ents, known = list(eg.reference.ents), [eg.reference[1:2], eg.reference[4:6]]
