@@ -23,6 +23,10 @@ class VocabError(LukeError):
     """A piece or entity vocabulary lacks an entry that the model requires."""
 
 
+class ModelError(LukeError):
+    """Weights give results that are not numbers."""
+
+
 class KnowledgeBaseError(LukeError):
     """Files of a knowledge base or list of names are missing, damaged or not of one, or vectors do
     not fit."""

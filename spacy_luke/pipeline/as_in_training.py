@@ -60,7 +60,7 @@ def _annotating(nlp: Language | None, name: str) -> list[tuple[str, bool]]:
     """The names of the annotating components before ``name``, and whether they are trained."""
     if nlp is None:
         return []
-    settings = nlp.config["training"]
+    settings = nlp.config.interpolate()["training"]  # they may be ${variables}
     frozen = settings["frozen_components"]
     annotating = []
     for before, pipe in nlp.components:  # disabled components included

@@ -164,7 +164,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self.cfg.update(thresholds={}, calibration=None)
         LOGGER.warning(
             "%s: calibration and thresholds of labels are removed, because the weights that they "
-            "were chosen for are changed. %s is still %g: tune again after training.",
+            "were chosen for are changed. %s is still %s: tune again after training.",
             self.name,
             self.least_score,
             getattr(self, self.least_score),

@@ -338,7 +338,9 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         """Log a warning in nested mode if the score of the spans group has no weight: the default
         weights are those of ``Doc.ents``, whose scores are all 0 then."""
         score = f"spans_{self.key}_f"
-        weights = nlp.config["training"]["score_weights"] if nlp is not None else {score: 1.0}
+        weights = {score: 1.0}
+        if nlp is not None:
+            weights = nlp.config.interpolate()["training"]["score_weights"]
         if self.nested and not weights.get(score):
             LOGGER.warning(
                 "%s is in nested mode, but [training.score_weights] has no weight for %s: training "

@@ -57,7 +57,7 @@ def record_scores(nlp: Language, examples: Iterable[Example]) -> None:
     """Replace the scores in ``nlp.meta["performance"]``, after settings were changed, by those on
     these documents: the metrics that training reports."""
     scores = nlp.evaluate(examples)
-    weights = nlp.config["training"]["score_weights"]
+    weights = nlp.config.interpolate()["training"]["score_weights"]
     nlp.meta["performance"] = {x: scores[x] for x in weights if scores.get(x) is not None}
 
 

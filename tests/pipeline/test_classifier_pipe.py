@@ -4,11 +4,13 @@ import json
 
 import pytest
 import spacy
+import torch
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_luke.errors import ConfigError
+from spacy_luke.errors import ConfigError, ModelError
 from spacy_luke.layers.task_layer import head_of
+from tests.pipeline.relation_data import make_examples, make_pipeline
 from tests.saved.make import WITHOUT, documents, load
 from tests.saved.test_saved import FOLDER
 
@@ -113,6 +115,29 @@ def test_settings_of_a_pipeline_saved_by_an_older_revision_can_be_overridden():
     assert load(folder).get_pipe("luke_ner").nil_bias == bias != 1.0
     nlp = spacy.load(folder, exclude=WITHOUT, config={"components.luke_ner.nil_bias": 1.0})
     assert nlp.get_pipe("luke_ner").nil_bias == 1.0
+
+
+@pytest.mark.parametrize("task", ["luke_relation", "luke_entity_typing"])
+def test_damaged_weights_give_no_answers(bert_dir, task):
+    nlp = make_pipeline(task, bert_dir, "probe", multi_label=False)
+    nlp.initialize(lambda: make_examples(nlp))
+    docs = [eg.predicted for eg in make_examples(nlp)]
+    list(nlp.pipe([doc.copy() for doc in docs]))
+    with torch.no_grad():
+        for parameter in head_of(nlp.get_pipe(task).model).parameters():
+            parameter.fill_(float("nan"))
+    with pytest.raises(ModelError, match="not numbers"):
+        list(nlp.pipe(docs))
+
+
+def test_what_is_tuned_is_forgotten_also_if_the_threshold_is_a_default(bert_dir, caplog):
+    nlp = make_pipeline("luke_relation", bert_dir, "probe")
+    nlp.initialize(lambda: make_examples(nlp))
+    pipe = nlp.get_pipe("luke_relation")
+    pipe.thresholds = {pipe.labels[0]: 0.9}
+    nlp.initialize(lambda: make_examples(nlp))
+    assert "threshold is still None: tune again after training" in caplog.text
+    assert pipe.thresholds == {}
 
 
 def test_find_threshold_uses_the_thresholds_that_it_shows(saved, tmp_path, monkeypatch):

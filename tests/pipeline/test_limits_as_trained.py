@@ -23,14 +23,15 @@ def test_entities_that_another_component_learns_are_taken_as_gold(bert_dir, task
     assert found == {"gold": n_gold}
 
 
-def limits(bert_dir, task: str, annotating: list[str]) -> dict[str, int]:
+def limits(bert_dir, task: str, annotating: list[str], variable: str = "") -> dict[str, int]:
     config = {"candidates": ONE_SENTENCE} if task == "luke_relation" else {}
     nlp = make_pipeline(task, bert_dir, "probe", **config)
     for name in reversed(annotating):
         encoder = {"name": str(bert_dir)}
         settings = {"model": {"encoder": encoder}} if name == "luke_ner" else {}
         nlp.add_pipe(name, first=True, config=settings)
-    nlp.config["training"]["annotating_components"] = annotating
+    nlp.config["vars"] = {"annotating": annotating}
+    nlp.config["training"]["annotating_components"] = variable or annotating
     # Sentences of the annotation alone are not seen in training.
     reference = Doc(nlp.vocab, words=WORDS, sent_starts=[True, *[False] * 6, True])
     annotate(
@@ -58,3 +59,8 @@ def limits(bert_dir, task: str, annotating: list[str]) -> dict[str, int]:
 )
 def test_limits_are_those_of_annotating_components(bert_dir, task, annotating, expected):
     assert limits(bert_dir, task, annotating) == expected
+
+
+def test_annotating_components_may_be_a_variable(bert_dir):
+    found = limits(bert_dir, "luke_relation", ["sentencizer"], "${vars.annotating}")
+    assert found == {"gold": 2, "no candidate": 1}
