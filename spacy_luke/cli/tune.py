@@ -91,13 +91,14 @@ def tune_cli(
             results.append(tuned)
         record_scores(nlp, examples)
         refresh(nlp)
-        if report is not None:
-            report.parent.mkdir(parents=True, exist_ok=True)
-            srsly.write_json(report, [asdict(x) for x in results])
         if out is None:
             update_pipeline(nlp, target)
         else:
             save_pipeline(nlp, target, force)
+        # Last: it may be in the folder of the pipeline, which is replaced.
+        if report is not None:
+            report.parent.mkdir(parents=True, exist_ok=True)
+            srsly.write_json(report, [asdict(x) for x in results])
     msg.good(f"Saved {target}")
 
 
@@ -110,6 +111,11 @@ def print_tuned(tuned: "Tuned", msg: Printer) -> None:
             f"Calibration error to expect on other documents of this kind: "
             f"{100 * tuned.held_out_error:.1f}, of answers that are written, by a fit on others "
             f"(so many exact scores would have {100 * (tuned.error_by_chance or 0.0):.1f})"
+        )
+    elif tuned.settings.get("calibration") is not None:
+        msg.text(
+            "Calibration error to expect on other documents: unknown, because too few answers are "
+            "left if some are not used by the fit."
         )
     if tuned.filter is not None:
         msg.text(

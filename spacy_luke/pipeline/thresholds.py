@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -41,43 +41,53 @@ class Goal:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """threshold: for all labels that are not in by_label. by_label: None for a label that is never
-    written. unreached: the labels for which the goal cannot be reached on the data."""
+    """threshold: for all labels that are not in by_label; with ``each_label``, of labels of which
+    nothing is known. by_label: None for a label that is never written. unreached: the labels for
+    which the goal cannot be reached on the data. without_gold: of ``each_label``, the labels that
+    no gold annotation has."""
 
     threshold: float
     by_label: dict[str, float | None]
     unreached: list[str]
+    without_gold: list[str] = field(default_factory=list)
 
 
 def choose_thresholds(
-    answers: Answers, goal: Goal, labels: Sequence[str], least: float = 0.0
+    answers: Answers,
+    goal: Goal,
+    labels: Sequence[str],
+    least: float = 0.0,
+    calibrated: bool = True,
 ) -> Thresholds | None:
     """None if the goal cannot be reached for all labels together or, with ``each_label``, for any.
 
-    answers: with calibrated scores, all that have at least the score ``least``. labels: of the
-    component. No threshold is below ``least``, because nothing is known of what it would accept.
-    For a wanted precision, none is much below both that and the lowest score.
+    answers: all that have at least the score ``least``. labels: of the component. calibrated:
+    whether a score says how often an answer is right; if not, a wanted precision must also be that
+    of the answers that are counted. No threshold is below ``least``, because nothing is known of
+    what it would accept. For a wanted precision, none is much below both that and the lowest score.
     """
     if not goal.each_label:
-        value = _choose(answers.found, answers.n_gold.total(), goal, least)
+        value = _choose(answers.found, answers.n_gold.total(), goal, least, calibrated)
         return None if value is None else Thresholds(value, {}, [])
     of_label: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers.found:
         of_label[answer.label].append(answer)
-    chosen = {x: _choose(of_label[x], answers.n_gold[x], goal, least) for x in labels}
-    # Nothing is missed of a label without gold.
-    unreached = [
-        x
-        for x, value in chosen.items()
-        if value is None and (goal.precision is not None or answers.n_gold[x])
-    ]
+    with_gold = [x for x in labels if answers.n_gold[x]]
+    chosen = {
+        x: _choose(of_label[x], answers.n_gold[x], goal, least, calibrated) for x in with_gold
+    }
+    unreached = [x for x, value in chosen.items() if value is None]
     if len(unreached) == len(chosen):
         return None
+    # Of a label without gold nothing is known to be right, and nothing to be missed.
     missed = least if goal.recall is not None else None
-    return Thresholds(least, {x: missed if y is None else y for x, y in chosen.items()}, unreached)
+    values = {x: missed if chosen.get(x) is None else chosen[x] for x in labels}
+    return Thresholds(least, values, unreached, [x for x in labels if x not in chosen])
 
 
-def _choose(answers: Sequence[Answer], n_gold: int, goal: Goal, least: float) -> float | None:
+def _choose(
+    answers: Sequence[Answer], n_gold: int, goal: Goal, least: float, calibrated: bool
+) -> float | None:
     """A threshold, or None if no threshold reaches the goal."""
     if not answers and goal.precision is None and goal.recall is None:
         return least
@@ -91,7 +101,9 @@ def _choose(answers: Sequence[Answer], n_gold: int, goal: Goal, least: float) ->
     separates = np.append(apart, True) if len(scores) else n > 0
     if goal.precision is not None:
         smoothed = (right + _PRIOR * np.cumsum(scores) / n) / (n + _PRIOR)
-        possible = np.flatnonzero((smoothed >= goal.precision) & separates)
+        # The scores alone cannot promise it.
+        counted = right / n >= goal.precision if not calibrated else right > 0
+        possible = np.flatnonzero((smoothed >= goal.precision) & counted & separates)
         best = possible[-1:]
     elif goal.recall is not None:
         possible = np.flatnonzero((right >= goal.recall * n_gold) & separates)

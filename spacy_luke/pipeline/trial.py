@@ -9,6 +9,7 @@ from spacy.language import Language
 from spacy.training import Example
 from tqdm import tqdm
 
+from ..annotations.types import without_ancestors
 from ..layers.task_layer import scorer_of
 from ..metrics.answers import Answers
 
@@ -29,6 +30,18 @@ class Trial:
         size = nlp.batch_size
         self.batches = [docs[i : i + size] for i in range(0, len(docs), size)]
         self.predictions = self.predict()
+        self._gold_labels: Counter[str] = Counter()
+
+    def unknown_gold(self) -> Counter[str]:
+        """The gold annotations, of those that the last answers were compared with, whose labels no
+        component of the pipeline has. Implied types are not counted."""
+        known = set(without_ancestors(dict.fromkeys(self._gold_labels, 0.0)))
+        implied = self._gold_labels.keys() - known if self.pipe.cfg.get("ancestors") else set()
+        had = implied | set(self.pipe.answer_labels)
+        for _, pipe in self.nlp.pipeline:
+            if getattr(pipe, "layer", self.pipe.layer) == self.pipe.layer:
+                had |= set(getattr(pipe, "labels", ()))
+        return Counter({x: n for x, n in self._gold_labels.items() if x not in had})
 
     def predict(self) -> list[Any]:
         bar = tqdm(self.batches, f"{self.name}: predict", leave=False, disable=None)
@@ -51,6 +64,7 @@ class Trial:
                 doc.spans.update(spans)
         # Other labels are those of other components, or implied (ancestors of types).
         labels = set(self.pipe.answer_labels)
+        self._gold_labels = answers.n_gold
         return Answers(
             [answer for answer in answers.found if answer.label in labels],
             Counter({x: n for x, n in answers.n_gold.items() if x in labels}),

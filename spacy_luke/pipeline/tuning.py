@@ -5,7 +5,8 @@ two-stage mode the number of candidates and the filter's threshold (:mod:`.filte
 calibration, and thresholds. The network runs a few times over the data; the rest is decoding.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,7 @@ from .nil_bias import choose_bias
 from .thresholds import Goal, Thresholds, choose_thresholds
 from .trial import Trial
 
+_SHOWN_LABELS = 5
 _LEAST_SCORE = 0.01
 """If a row may have several labels, most are very unlikely, and say nothing about the scores of
 those that could be written."""
@@ -99,7 +101,7 @@ def make_tune(
         # Without the optimizer, whose schedules cannot be copied.
         tuned = deepcopy(nlp, {id(nlp._optimizer): None})
         (reader,) = resolve_dot_names(nlp.config.interpolate(), [corpus])
-        frozen = nlp.config["training"]["frozen_components"]
+        frozen = nlp.config.interpolate()["training"]["frozen_components"]
         names = components or [name for name in tunable(nlp) if name not in frozen]
         examples = list(reader(tuned))
         if not names:
@@ -137,7 +139,7 @@ def tunable(nlp: Language, names: Sequence[str] | None = None) -> list[str]:
 
 
 def tune(
-    nlp: Language, examples: Sequence[Example], goal: Goal, names: Sequence[str] | None = None
+    nlp: Language, examples: Iterable[Example], goal: Goal, names: Sequence[str] | None = None
 ) -> Iterator[Tuned]:
     """Tune components one after the other, in the pipeline and in its config.
 
@@ -145,14 +147,18 @@ def tune(
     annotation, or without any right answer, is skipped with a warning, unless it is named. Raises
     CorpusError if there is no other component, ConfigError if the goal cannot be reached; the
     component keeps its settings then. Settings that are chosen on fewer than LEAST_ANSWERS
-    annotated answers are warned of.
+    annotated answers are warned of, and annotations with labels that no component has.
     """
-    n_tuned = 0
+    examples, n_tuned = list(examples), 0
     for name in tunable(nlp, names):
         trial = Trial(nlp, name, examples)
         n_gold = trial.answers().n_gold.total()
+        lost = _shown_lost(trial.unknown_gold())
+        if n_gold and lost:
+            LOGGER.warning("%s: it is tuned without %s", name, lost)
         if not n_gold:
-            message = f"{name}: the development data has no annotation to tune on."
+            message = f"{name}: the development data has no annotation to tune on"
+            message += f", but for {lost}" if lost else "."
             if names is not None:
                 raise CorpusError(message)
             LOGGER.warning(message)
@@ -196,6 +202,7 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
             f"{trial.name} writes {what}, so no precision or recall can be chosen. Tune the other "
             "components with --component."
         )
+    least_before = cfg[trial.pipe.least_score]
     trial.set(calibration=None, thresholds={})
     least = _LEAST_SCORE if cfg.get("multi_label") else 0.0
     if has_threshold:
@@ -210,10 +217,12 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
     if has_threshold:
         answers = trial.answers()
         own = trial.pipe.best_least_score(trial.examples) if goal == Goal() else None
-        if own is None and goal == Goal() and not any(answers.right):
+        if goal == Goal() and not any(answers.right):
             raise CorpusError(f"{trial.name}: no answer on the development data is right.")
         chosen = (
-            choose_thresholds(answers, goal, trial.pipe.answer_labels, least)
+            choose_thresholds(
+                answers, goal, trial.pipe.answer_labels, least, cfg["calibration"] is not None
+            )
             if own is None
             else Thresholds(own, {}, [])
         )
@@ -223,7 +232,9 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
                 "threshold. Its settings are as they were."
             )
         _warn_of_unreached(trial.name, chosen, goal)
-        trial.set(**{trial.pipe.least_score: chosen.threshold, "thresholds": chosen.by_label})
+        # With a threshold for every label, the common one is that of labels to come.
+        common = least_before if goal.each_label else chosen.threshold
+        trial.set(**{trial.pipe.least_score: common, "thresholds": chosen.by_label})
         tuned.thresholds = chosen
     tuned.held_out_error = _error_of_written(trial, held_out, has_threshold)
     answers = trial.answers()
@@ -277,16 +288,26 @@ def _error_of_written(trial: Trial, held_out: Answers, has_threshold: bool) -> f
 
 
 def _warn_of_unreached(name: str, chosen: Thresholds, goal: Goal) -> None:
-    if chosen.unreached:
-        LOGGER.warning(
-            "%s: %s cannot be reached for the labels %s. Of these, %s.",
-            name,
-            _shown(goal),
-            ", ".join(chosen.unreached),
-            "nothing is written"
-            if goal.precision
-            else f"everything with a score of at least {chosen.threshold:g} is written",
-        )
+    written = (
+        "nothing is written"
+        if goal.precision
+        else f"everything with a score of at least {chosen.threshold:g} is written"
+    )
+    for labels, why in (
+        (chosen.unreached, f"{_shown(goal)} cannot be reached for the labels"),
+        (chosen.without_gold, "the development data has no annotation with the labels"),
+    ):
+        if labels:
+            LOGGER.warning("%s: %s %s. Of these, %s.", name, why, ", ".join(labels), written)
+
+
+def _shown_lost(unknown: Counter[str]) -> str:
+    """Annotations that no component can give; empty if there are none."""
+    if not unknown:
+        return ""
+    names = ", ".join(name for name, _ in unknown.most_common(_SHOWN_LABELS))
+    more = ", ..." if len(unknown) > _SHOWN_LABELS else ""
+    return f"{unknown.total()} annotations with labels that no component has: {names}{more}."
 
 
 def _shown(goal: Goal) -> str:

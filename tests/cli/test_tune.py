@@ -11,9 +11,12 @@ from spacy.cli.package import generate_readme
 from spacy.tokens import DocBin
 from spacy.training import Example
 from typer.testing import CliRunner
+from wasabi import Printer
 
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
+from spacy_luke.cli.tune import print_tuned
 from spacy_luke.pipeline.saving import SavesEncoderApart
+from spacy_luke.pipeline.tuning import Figures, Tuned
 from tests.pipeline.conftest import fit, make_examples, make_ner
 
 
@@ -113,6 +116,27 @@ def test_relations_and_types_of_given_entities_are_tuned_too(run, trained, tmp_p
     assert contents(Path(tuned)) == before
     code, output = run(*again, "--force")
     assert code == 0 and "luke_entity_typing" not in output
+
+
+def test_a_report_may_be_in_the_folder_of_the_pipeline(run, tmp_path):
+    out, report = tmp_path / "tuned", tmp_path / "tuned" / "report.json"
+    args = ["given", "given.spacy", "--component", "luke_relation", "--output", str(out)]
+    for force in ([], ["--force"]):
+        code, output = run(*args, "--report", str(report), *force)
+        assert code == 0, output
+        assert json.loads(report.read_text())[0]["component"] == "luke_relation"
+        assert spacy.load(out).pipe_names == ["luke_relation", "luke_entity_typing"]
+
+
+def test_an_error_that_cannot_be_estimated_is_said_to_be_unknown(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    figures = Figures(0.5, 0.5, 0.5, 0.1, [])
+    for held_out, shown in ((0.02, "documents of this kind: 2.0"), (None, "documents: unknown")):
+        settings = {"calibration": {"slope": 1.0}}
+        print_tuned(Tuned("x", figures, figures, settings, held_out_error=held_out), Printer())
+        assert shown in capsys.readouterr().out
+    print_tuned(Tuned("x", figures, figures), Printer())
+    assert "to expect" not in capsys.readouterr().out
 
 
 def test_a_pipeline_is_replaced_whole_or_not_at_all(run, trained, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_luke.annotations.questions import Answers
 from spacy_luke.calibration import sigmoid
-from spacy_luke.errors import ConfigError, InputError
+from spacy_luke.errors import ConfigError, CorpusError, InputError
 from spacy_luke.kb.link_table import LinkedText, write_link_table
 from spacy_luke.layers import encoder_run
 from spacy_luke.layers.task_layer import head_of
@@ -300,6 +300,15 @@ def test_no_threshold_is_tuned_if_there_must_be_an_answer(bert_dir):
     assert tuned.thresholds is None and nlp.get_pipe("luke_qa").score_threshold == 0.5
     with pytest.raises(ConfigError, match="an answer to every question"):
         list(tune(nlp, examples, Goal(precision=0.6)))
+
+
+def test_a_component_without_a_right_answer_is_not_silenced(trained):
+    pipe = trained.get_pipe("luke_qa")
+    wrong = {text: dict.fromkeys(asked, text.split()[-1]) for text, asked in TEXTS.items()}
+    before = dict(pipe.cfg)
+    with pytest.raises(CorpusError, match="luke_qa: no answer on the development data is right"):
+        list(tune(trained, make_examples(trained, wrong), Goal(), ["luke_qa"]))
+    assert pipe.cfg == before
 
 
 # Files

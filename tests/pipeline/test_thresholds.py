@@ -74,6 +74,29 @@ def test_scores_below_the_lowest_that_was_seen_do_not_count_as_precise():
     assert choose(low, Goal(precision=0.9)).threshold == pytest.approx(0.39)
 
 
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_a_precision_is_not_reached_by_scores_alone(calibrated):
+    wrong = answers([("A", 0.999, False)], {"A": 60})
+    for each_label in (True, False):
+        goal = Goal(precision=0.9, each_label=each_label)
+        assert choose_thresholds(wrong, goal, ["A"], 0.0, calibrated) is None
+
+
+def test_scores_that_are_not_calibrated_promise_nothing():
+    found = answers([("A", 0.99, True)] * 8 + [("A", 0.99, False)] * 2, {"A": 8})
+    goal = Goal(precision=0.85)
+    assert choose_thresholds(found, goal, ["A"], 0.0, calibrated=True) is not None
+    assert choose_thresholds(found, goal, ["A"], 0.0, calibrated=False) is None
+
+
+def test_a_label_that_is_never_gold_is_neither_missed_nor_trusted():
+    found = answers([("A", 0.9, True)] * 20 + [("B", 0.97, False), ("B", 0.4, False)], {"A": 20})
+    for goal, least in ((Goal(recall=0.9, each_label=True), 0.01), (Goal(0.9, None, True), None)):
+        chosen = choose(found, goal, ["A", "B", "C"], least=0.01)
+        assert chosen.by_label["B"] == chosen.by_label["C"] == least
+        assert (chosen.unreached, chosen.without_gold) == ([], ["B", "C"])
+
+
 def test_equal_scores_are_not_separated():
     tied = answers([("A", 0.8, True), ("A", 0.8, False)] * 50, {"A": 50})
     assert choose(tied, Goal(precision=0.9)) is None
@@ -95,7 +118,7 @@ def test_labels_without_answers_are_not_forgotten():
     found = answers([("A", 0.9, True)] * 50, {"A": 50, "B": 5})
     chosen = choose(found, Goal(precision=0.9, each_label=True), ["A", "B", "C"])
     assert chosen.by_label == {"A": pytest.approx(0.89), "B": None, "C": None}
-    assert chosen.unreached == ["B", "C"]
+    assert (chosen.unreached, chosen.without_gold) == (["B"], ["C"])
     chosen = choose(found, Goal(recall=0.9, each_label=True), ["A", "B", "C"])
     assert chosen.by_label == {"A": 0.0, "B": 0.0, "C": 0.0} and chosen.unreached == ["B"]
     assert choose(answers([], {"A": 1}), Goal(recall=0.9, each_label=True), ["A"]) is None

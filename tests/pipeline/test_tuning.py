@@ -418,6 +418,46 @@ def test_recall_is_of_what_the_component_could_find(nlp):
     assert n_gold["LOC"] == 5  # of 6, one of which is found by the ruler
 
 
+def test_with_a_threshold_for_every_label_the_common_one_stays(nlp):
+    """A new training by the saved config begins with it."""
+    nlp.get_pipe("luke_ner").threshold = 0.25
+    list(tune(nlp, many(nlp), Goal(precision=0.9, each_label=True)))
+    cfg = nlp.get_pipe("luke_ner").cfg
+    assert cfg["threshold"] == 0.25 and set(cfg["thresholds"]) == {"LOC", "ORG", "PER"}
+
+
+def test_gold_labels_that_no_component_has_are_named(nlp, caplog):
+    examples = many(nlp)
+    n_per = 0
+    for eg in examples:
+        ents = eg.reference.ents
+        n_per += sum(x.label_ == "PER" for x in ents)
+        renamed = {"PER": "PERSON"}
+        eg.reference.set_ents(
+            [Span(eg.reference, x.start, x.end, renamed.get(x.label_, x.label_)) for x in ents]
+        )
+    list(tune(nlp, examples, Goal()))
+    assert f"{n_per} annotations with labels that no component has: PERSON." in caplog.text
+    caplog.clear()
+    nlp.add_pipe("entity_ruler", first=True).add_patterns([{"label": "PERSON", "pattern": "x y"}])
+    list(tune(nlp, (eg for eg in examples), Goal()))
+    assert "no component has" not in caplog.text
+    nlp.remove_pipe("entity_ruler")
+    for eg in examples:
+        eg.reference.set_ents([Span(eg.reference, 0, 1, "THING")])
+    with pytest.raises(CorpusError, match="no annotation to tune on, but for .* THING"):
+        list(tune(nlp, examples, Goal(), ["luke_ner"]))
+
+
+def test_what_is_frozen_may_be_a_variable(nlp, tmp_path, caplog):
+    with_dev(nlp, tmp_path)
+    nlp.config["vars"] = {"frozen": ["luke_ner"]}
+    nlp.config["training"]["frozen_components"] = "${vars.frozen}"
+    saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
+    assert "all that could be is frozen" in caplog.text
+    assert saved.get_pipe("luke_ner").calibration is None
+
+
 def test_training_again_forgets_what_was_tuned_and_thresholds_name_labels(nlp):
     list(tune(nlp, many(nlp), Goal(recall=0.5, each_label=True)))
     cfg = nlp.get_pipe("luke_ner").cfg
