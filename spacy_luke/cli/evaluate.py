@@ -26,6 +26,7 @@ from .loading import (
     predicts_entities,
     preset_gold,
     use_device,
+    writes_groups,
 )
 from .options import ForceOption, GpuOption, PipelineArgument
 from .saving import check_file
@@ -60,8 +61,8 @@ def evaluate_cli(
 
     Scores with spaCy's names are end to end: with the pipeline's own entities. Components that
     consume entities are also scored with the annotated entities: these scores begin with "gold_". A
-    pipeline that does not predict entities has only these. Components that answer questions get
-    the questions of the documents.
+    pipeline that does not predict entities has only these, and the scores of components that write
+    spans groups. Components that answer questions get the questions of the documents.
 
     --gold-sents: published scores of corpora that are split into sentences use these sentences.
 
@@ -91,16 +92,16 @@ def evaluate(
 
     gold_sents: predicted documents get the sentence starts of their references, if there are any.
 
-    The examples are not changed. Raises ConfigError if no component reads or writes entities, or
-    answers questions.
+    The examples are not changed. Raises ConfigError if no component reads or writes entities or
+    spans groups, or answers questions.
     """
     predicting, consuming = predicts_entities(nlp), consumes_entities(nlp)
-    answering = [name for name in answers_questions(nlp) if name not in consuming]
+    others = (*answers_questions(nlp), *writes_groups(nlp))
+    answering = [name for name in others if name not in consuming]
     if not predicting and not consuming and not answering:
         raise ConfigError(
-            "No component of this pipeline reads or writes Doc.ents, or writes Doc._.answers: "
-            f"{', '.join(nlp.pipe_names)}. A luke_ner with nested = true is scored by 'spacy "
-            "evaluate'."
+            "No component of this pipeline reads or writes Doc.ents, or writes Doc._.answers or a "
+            f"spans group: {', '.join(nlp.pipe_names)}."
         )
     given = [_bare(eg, gold_sents) for eg in examples] if consuming else []
     if consuming:

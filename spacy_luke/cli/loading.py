@@ -179,6 +179,19 @@ def answers_questions(nlp: Language) -> list[str]:
     return [x for x in nlp.pipe_names if "doc._.answers" in nlp.get_pipe_meta(x).assigns]
 
 
+def writes_groups(nlp: Language) -> list[str]:
+    """The components with scores that write a spans group, and no entities that others consume:
+    ``luke_ner`` with ``nested``, spaCy's ``spancat``."""
+    predicting = predicts_entities(nlp)
+    return [
+        name
+        for name in nlp.pipe_names
+        if "doc.spans" in nlp.get_pipe_meta(name).assigns
+        and name not in predicting
+        and hasattr(nlp.get_pipe(name), "score")
+    ]
+
+
 def preset_gold(examples: Iterable[Example], nlp: Language) -> None:
     """Copy gold entities, and gold spans of consumed groups, to predicted documents. Their links
     are copied only if a component needs them, because it merges entities, and none would keep them

@@ -244,6 +244,25 @@ def test_scores_of_answers_stand_beside_those_of_entities(relation, asked):
     assert "gold_rels_f" in scores and "rels_f" not in scores
 
 
+def test_scores_of_a_spans_group_stand_beside_those_of_entities(relation, bert_dir):
+    examples = make_examples(relation, entities=False)
+    for eg in examples:
+        eg.reference.spans["luke_ner"] = list(eg.reference.ents)
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    model = {"mode": "full", "encoder": encoder}
+    nested = {"nested": True, "nil_bias": 99.0, "model": model}
+    pipe = relation.add_pipe("luke_ner", config=nested)
+    pipe.initialize(lambda: examples, nlp=relation)
+    try:
+        both = evaluate(relation, examples)
+        with relation.select_pipes(enable="luke_ner"):
+            alone = evaluate(relation, examples)
+    finally:
+        relation.remove_pipe("luke_ner")
+    assert both["spans_luke_ner_r"] == alone["spans_luke_ner_r"] > 0
+    assert both["gold_rels_f"] == 1.0 and "rels_f" not in both
+
+
 def test_the_command_prints_scores_of_answers(asked, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("answers_by_rule")
