@@ -11,11 +11,14 @@ from typing import Any, Literal, get_args
 from spacy.tokens import Doc
 
 from ..errors import InputError
+from .given import list_of, name_of
 
 Layer = Literal["ents", "relations", "types"]
 
 # The form of spaCy's own keys for custom attributes of documents, so DocBin keeps it.
 _KEY = ("._.", "luke_annotated", None, None)
+LEAST_GOLD = 0.5
+"""A gold relation or type with a lower score says that it is not there, as in ``Doc.cats``."""
 JOINED = ("._.", "luke_joined", None, None)
 """Key of :func:`joined_starts` in ``Doc.user_data``."""
 
@@ -26,9 +29,12 @@ def set_annotated(doc: Doc, layer: Layer, labels: Collection[str] | bool) -> Non
     labels: True for all labels, False for none, or (only for relations) the annotated labels. Other
         labels are neither learned nor scored.
 
-    Raises InputError for an unknown layer, and for single labels of a layer other than relations.
+    Raises InputError for an unknown layer, for single labels of a layer other than relations, and
+    for labels that are not a collection of names.
     """
     _check(layer)
+    if not isinstance(labels, bool):
+        labels = [name_of(x, f"A label of {layer}") for x in list_of(labels, layer, "labels")]
     if layer != "relations" and not isinstance(labels, bool):
         raise InputError(
             f"{layer} can only be True or False; only relations can be annotated by label."

@@ -25,8 +25,7 @@ def rows_of(group: SpanGroup) -> list[Row]:
     try:
         return [row_of(span) for span in group]
     except IndexError:
-        rows = [_SPAN.unpack(packed) for packed in msgpack_loads(group.to_bytes())["spans"]]
-        return [(start, end, label) for _, _, label, _, _, start, end in rows]
+        return [(start, end, label) for _, _, label, _, _, start, end in _unpack(group)]
 
 
 def spans_on_characters(doc: Doc, group: SpanGroup) -> list[Span]:
@@ -38,8 +37,15 @@ def spans_on_characters(doc: Doc, group: SpanGroup) -> list[Span]:
         spans = []
     if spans and all(_has_own_tokens(span) for span in spans):
         return spans
-    made = (doc.char_span(start, end, label=label) for start, end, label in rows_of(group))
+    made = [
+        doc.char_span(start, end, label=label, kb_id=kb_id)
+        for _, kb_id, label, _, _, start, end in _unpack(group)
+    ]
     return [span for span in made if span is not None]
+
+
+def _unpack(group: SpanGroup) -> list[tuple[int, ...]]:
+    return [_SPAN.unpack(packed) for packed in msgpack_loads(group.to_bytes())["spans"]]
 
 
 def _has_own_tokens(span: Span) -> bool:

@@ -1,10 +1,14 @@
 """The mentions of a document, and their grouping by entity."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
 from spacy.pipeline import EntityLinker
 from spacy.tokens import Doc, Span
+
+from .annotated import joined_starts
+from .group_spans import spans_on_characters
 
 Place = tuple[int, int]
 
@@ -17,7 +21,9 @@ UNLINKED = ("", NIL)
 def all_spans(doc: Doc, spans_key: str | None) -> list[Span]:
     """The spans of ``Doc.ents`` or of a spans group, which may repeat spans; empty without such a
     group."""
-    return list(doc.spans.get(spans_key, ()) if spans_key else doc.ents)
+    if not spans_key:
+        return list(doc.ents)
+    return spans_on_characters(doc, doc.spans[spans_key]) if spans_key in doc.spans else []
 
 
 def spans_of(doc: Doc, spans_key: str | None) -> list[Span]:
@@ -38,10 +44,13 @@ def entities_of(spans: Sequence[Span], merged: bool) -> list[list[Span]]:
     """Group mentions by entity, in the order of their first mentions.
 
     merged: mentions with the same ``kb_id_`` are one entity. If false, and for mentions that are
-        not linked, each mention is an entity."""
+        not linked, each mention is an entity. Texts that were joined to one document may number
+        their entities alike: their mentions are not merged."""
     entities: dict[Any, list[Span]] = {}
+    starts = joined_starts(spans[0].doc) if merged and spans else []
     for i, span in enumerate(spans):
-        key = span.kb_id_ if merged and span.kb_id_ not in UNLINKED else i
+        linked = merged and span.kb_id_ not in UNLINKED
+        key = (span.kb_id_, bisect_right(starts, span.start_char)) if linked else i
         entities.setdefault(key, []).append(span)
     return list(entities.values())
 

@@ -5,11 +5,14 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
+from .annotated import LEAST_GOLD
 from .given import list_of, name_of, probability, row_of, span_of
 from .group_spans import spans_on_characters
 from .span_values import Key, data_of, key_of, keys_of, remove_values
 
 ATTRIBUTE = "luke_relations"
+RELATED = ("._.", "luke_related", None, None)
+"""Key of :func:`related_elsewhere` in ``Doc.user_data``."""
 NO_RELATION = "no_relation"
 """A label of some corpora and published classifiers for pairs that have no relation. It is neither
 learned nor scored."""
@@ -84,6 +87,30 @@ def relation_offsets(doc: Doc) -> list[Offsets]:
             if min(start, tail[0]) >= 0 and max(end, tail[1]) <= length:
                 relations.append(Offsets((start, end), tail, label, score))
     return sorted(relations)
+
+
+def gold_offsets(doc: Doc, merged: bool = False) -> list[Offsets]:
+    """The relations of a gold document: those with a score of at least ``LEAST_GOLD``.
+
+    merged: relations are of entities, whatever their mentions; so those of a part of a document
+        count, too, whose own mentions are in another part (:func:`set_related_elsewhere`).
+    """
+    own = [item for item in relation_offsets(doc) if item.score >= LEAST_GOLD]
+    return sorted([*own, *related_elsewhere(doc)]) if merged else own
+
+
+def related_elsewhere(doc: Doc) -> list[Offsets]:
+    """See :func:`set_related_elsewhere`."""
+    rows = doc.user_data.get(RELATED, ())  # type: ignore[call-overload]
+    return [Offsets((a, b), (c, d), label, score) for a, b, c, d, label, score in rows]
+
+
+def set_related_elsewhere(doc: Doc, relations: Iterable[Offsets]) -> None:
+    """Note on a part of a document which entities of it are related, although the mentions that
+    have the relation are in another part. Each is on mentions of the part."""
+    rows = [[*item.head, *item.tail, item.label, item.score] for item in relations]
+    if rows:
+        doc.user_data[RELATED] = rows  # type: ignore[index]
 
 
 def relations_as_dict(

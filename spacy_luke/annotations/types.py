@@ -6,6 +6,7 @@ from typing import Any
 from spacy.tokens import Doc, Span
 
 from ..errors import InputError
+from .annotated import LEAST_GOLD
 from .given import name_of, probability
 from .span_values import get_value, remove_value, remove_values, set_value
 
@@ -20,6 +21,12 @@ def get_types(span: Span) -> dict[str, float] | None:
     if types is None:
         return None
     return _Types(sorted(types.items(), key=lambda item: (-item[1], item[0])))
+
+
+def get_gold_types(span: Span) -> dict[str, float] | None:
+    """:func:`get_types` of a gold span: those with a score of at least ``LEAST_GOLD``."""
+    types = get_types(span)
+    return types and {name: score for name, score in types.items() if score >= LEAST_GOLD}
 
 
 def set_types(span: Span, types: Mapping[str, float] | None) -> None:

@@ -13,10 +13,17 @@ from spacy.attrs import ENT_ID, ENT_IOB, ENT_KB_ID, ENT_TYPE
 from spacy.tokens import Doc, Span
 
 from ..annotations.annotated import JOINED, copy_annotated, joined_starts
+from ..annotations.mentions import UNLINKED, Place, all_spans, characters
 from ..annotations.queries import clear_queries, query_texts
 from ..annotations.questions import clear_questions, n_questions
 from ..annotations.relations import ATTRIBUTE as RELATIONS
-from ..annotations.relations import relation_offsets
+from ..annotations.relations import (
+    RELATED,
+    Offsets,
+    related_elsewhere,
+    relation_offsets,
+    set_related_elsewhere,
+)
 from ..annotations.types import ATTRIBUTE as TYPES
 
 
@@ -37,10 +44,12 @@ def cut(doc: Doc, starts: Sequence[int]) -> tuple[list[Doc], Counter[str]]:
     lost["types"] = lost_types
     groups = {key: _spans_within(group, starts, len(doc)) for key, group in doc.spans.items()}
     columns = _Columns(doc, starts)
+    related = _related(doc, [doc[start:end] for start, end in bounds])
     parts = []
     for i, ((start, end), user_data) in enumerate(zip(bounds, data)):
         part = columns.part(start, end)
         part.user_data.update(user_data)
+        set_related_elsewhere(part, related[i])
         if len(bounds) > 1:
             clear_questions(part)
             clear_queries(part)
@@ -86,6 +95,47 @@ def _spans_within(spans: Iterable[Span], starts: Sequence[int], n_tokens: int) -
         i = max(bisect_right(starts, span.start) - 1, 0)
         if span.end <= ends[i]:
             found[i].append(span)
+    return found
+
+
+def _related(doc: Doc, parts: Sequence[Span]) -> list[list[Offsets]]:
+    """For each part the relations of entities (``kb_id_``) that have mentions in it, although those
+    with the relation are not all in it; on the first mentions in the part."""
+    found: list[list[Offsets]] = [[] for _ in parts]
+    own, noted = relation_offsets(doc), related_elsewhere(doc)
+    if not own and not noted:
+        return found
+    starts = [part.start_char for part in parts]
+
+    def part_of(place: Place) -> int | None:
+        i = max(bisect_right(starts, place[0]) - 1, 0)
+        return i if place[1] <= parts[i].end_char else None
+
+    ids: dict[Place, str] = {}
+    first_places: dict[str, dict[int, Place]] = {}  # id -> part -> first mention
+    spans = [span for key in (None, *doc.spans) for span in all_spans(doc, key)]
+    for span in sorted(spans, key=characters):
+        place = characters(span)
+        i = part_of(place)
+        if span.kb_id_ not in UNLINKED:
+            ids[place] = span.kb_id_
+            if i is not None:
+                first_places.setdefault(span.kb_id_, {}).setdefault(i, place)
+
+    def by_part(side: Place) -> dict[int, Place]:
+        """Part -> a mention in it of the entity of this mention."""
+        i = part_of(side)
+        itself = {} if i is None else {i: side}
+        return {**first_places.get(ids.get(side, ""), {}), **itself}
+
+    for item, is_own in [*((x, True) for x in own), *((x, False) for x in noted)]:
+        heads, tails = by_part(item.head), by_part(item.tail)
+        kept = part_of(item.head) if is_own and part_of(item.head) == part_of(item.tail) else None
+        for i in sorted((heads.keys() & tails.keys()) - {kept}):
+            head, tail = (
+                (start - starts[i], end - starts[i]) for start, end in (heads[i], tails[i])
+            )
+            found[i].append(Offsets(head, tail, item.label, item.score))
     return found
 
 
@@ -148,7 +198,7 @@ def _user_data(doc: Doc, parts: Sequence[Span]) -> tuple[list[dict[Any, Any]], i
                 i, k = bisect_right(value, part.start_char), bisect_left(value, part.end_char)
                 first = [0] if i else []
                 part_data[key] = first + [x - part.start_char for x in value[i:k]]
-        elif start is None:
+        elif start is None and key != RELATED:
             for part_data in by_part:
                 part_data[key] = value
         if start is None:

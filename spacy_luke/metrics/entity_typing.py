@@ -12,7 +12,7 @@ from spacy.util import registry
 
 from ..annotations.annotated import is_annotated
 from ..annotations.mentions import Place, all_spans, characters
-from ..annotations.types import get_types, with_ancestors, with_implied
+from ..annotations.types import get_gold_types, get_types, with_ancestors, with_implied
 from .answers import Answer, Answers, calibration_scores
 from .ner import wrong_if_not_gold
 from .relations import FIGURES, by_type, common_places
@@ -191,7 +191,7 @@ def _mentions(
     gold = {
         place: frozenset(with_ancestors(given) if ancestors else given)
         for place, span in spans
-        if (given := get_types(span)) is not None
+        if (given := get_gold_types(span)) is not None
     }
     common = common_places(example, example.predicted)
     predicted: dict[Place, dict[str, float]] = {}

@@ -13,7 +13,7 @@ from spacy.util import registry
 from ..annotations.annotated import annotated_labels
 from ..annotations.group_spans import row_of, rows_of
 from ..annotations.mentions import Place, first_mentions
-from ..annotations.relations import NO_RELATION, relation_offsets
+from ..annotations.relations import NO_RELATION, Offsets, gold_offsets, relation_offsets
 from ..errors import InputError
 from .answers import Answer, Answers, calibration_scores
 
@@ -240,10 +240,11 @@ def _pairs(
             for doc, common in zip(docs, to_common)
         ]
     both = []
-    for doc, common in zip(docs, to_common):
+    offsets = relation_offsets(example.predicted), gold_offsets(example.reference, merged)
+    for doc, common, items in zip(docs, to_common, offsets):
         entities = _entity_labels(doc, spans_key)
         pairs: dict[Pair, float] = {}
-        for item in relation_offsets(doc):
+        for item in items:
             if item.label == NO_RELATION:
                 continue
             if annotated is not None and item.label not in annotated:
@@ -287,29 +288,31 @@ DirectedRelation = tuple[Hashable, Hashable, str]  # head, tail, label without d
 
 
 def _directed(
-    doc: Doc, common: Callable[[Place], Place], other: str
+    items: Iterable[Offsets], common: Callable[[Place], Place], other: str
 ) -> list[tuple[float, DirectedRelation | None]]:
-    """(score, relation) of each relation; None for ``other``."""
+    """(score, relation) of each relation; None for ``other``, and for no relation."""
     relations: list[tuple[float, DirectedRelation | None]] = []
-    for item in relation_offsets(doc):
+    for item in items:
         head, tail = common(item.head), common(item.tail)
         label = item.label.removesuffix("(e1,e2)")
         if label.endswith("(e2,e1)"):
             label, head, tail = label.removesuffix("(e2,e1)"), tail, head
-        relations.append((item.score, None if label == other else (head, tail, label)))
+        is_none = label in (other, NO_RELATION)
+        relations.append((item.score, None if is_none else (head, tail, label)))
     return relations
 
 
 def _best(doc: Doc, common: Callable[[Place], Place], other: str) -> DirectedRelation | None:
     """The predicted relation with the highest score."""
-    relations = _directed(doc, common, other)
+    relations = _directed(relation_offsets(doc), common, other)
     return max(relations, key=lambda row: row[0])[1] if relations else None
 
 
 def _only(example: Example, other: str) -> DirectedRelation | None:
     """The only gold relation."""
     doc = example.reference
-    relations = {relation for _, relation in _directed(doc, common_places(example, doc), other)}
+    common = common_places(example, doc)
+    relations = {relation for _, relation in _directed(gold_offsets(doc), common, other)}
     if len(relations) > 1:
         raise InputError(
             f"The document {doc.text[:60]!r} has {len(relations)} gold relations; "

@@ -46,6 +46,13 @@ _SHARES = ("_f", "_f1", "_em", "_acc")
 """How the names of scores end that are shares of right answers."""
 
 
+def lost_user_data(layer: Layer) -> str:
+    """A hint where a layer of annotation may have been lost."""
+    if layer == "ents":
+        return ""
+    return " (A DocBin keeps relations and types if it is made with store_user_data=True.)"
+
+
 class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     """A component whose model, a task layer, computes the scores of a query.
 
@@ -392,8 +399,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
             group = f" in the spans group {self._gold_key!r}" if self._gold_key else ""
             raise ConfigError(
                 f"{self.name}: no labels. The training data has none{group}, and the encoder's "
-                "checkpoint has no classifier for this task. Labels can also be set in "
-                f"[initialize.components.{self.name}] labels."
+                f"checkpoint has no classifier for this task.{lost_user_data(self.layer)} Labels "
+                f"can also be set in [initialize.components.{self.name}] labels."
             )
         classes = self._classes()
         initialize_head(self.model, len(classes), **config)

@@ -11,13 +11,14 @@ from spacy.util import minibatch
 
 from ..annotations.mentions import spans_of
 from ..layers.given_spans import ClassScores, GivenSpans
+from ..layers.published_head import published_labels
 from ..layers.task_layer import begin_at
 from ..report import LOGGER
 from ..validation import Name, Probability, setting
 from .as_in_training import as_in_training, entities_are_learned, is_annotated_by_trained
 from .class_loss import Targets, binary_loss, single_loss
 from .class_shares import ClassShares
-from .classifier_pipe import ClassifierPipe
+from .classifier_pipe import ClassifierPipe, lost_user_data
 
 Array = np.ndarray
 
@@ -167,6 +168,13 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         if (logits := shares.logits()) is not None:
             begin_at(self.model, logits)
         n_gold = limits.get("gold", 0) + limits.get("NIL", 0)
+        if multi_label is not None and not n_gold and not published_labels(self.model):
+            LOGGER.warning(
+                "%s: the data has no gold %s with its labels, so it cannot learn any.%s",
+                self.name,
+                self.layer,
+                lost_user_data(self.layer),
+            )
         # Annotating components that do not train were run, and gave no entities.
         if n_gold and not preset and not is_annotated_by_trained(nlp, self.name):
             advice = _advice(key)

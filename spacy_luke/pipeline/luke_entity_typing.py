@@ -14,9 +14,11 @@ from thinc.api import Config, Model
 
 from ..annotations.annotated import is_annotated
 from ..annotations.attributes import require
-from ..annotations.mentions import spans_of
+from ..annotations.mentions import all_spans, characters, spans_of
+from ..annotations.span_values import keys_of
 from ..annotations.types import (
-    get_types,
+    ATTRIBUTE,
+    get_gold_types,
     set_types,
     with_ancestors,
     with_implied,
@@ -129,7 +131,7 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
 
     def _labels_of(self, doc: Doc) -> Iterable[str]:
         spans = spans_of(doc, self.spans_key)
-        return {name for span in spans for name in self._learned(get_types(span) or {})}
+        return {name for span in spans for name in self._learned(get_gold_types(span) or {})}
 
     def _query(self, docs: Sequence[Doc]) -> TypingQuery:
         spans = [spans_of(doc, self.spans_key) for doc in docs]
@@ -210,12 +212,13 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         return {
             place_of((span.start_char, span.end_char)): self._learned(types)
             for span in spans_of(eg.reference, self.spans_key)
-            if (types := get_types(span)) is not None
+            if (types := get_gold_types(span)) is not None
         }
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the typed gold spans that are not scored, or not learned completely."""
-        counts = dict.fromkeys(("gold", "no entity", "too long", "several types"), 0)
+        names = ("gold", "no entity", "too long", "several types", "no type")
+        counts = dict.fromkeys(names, 0)
         for batch in minibatch(examples, 64):
             examples = list(batch)
             query = self._query([eg.predicted for eg in examples])
@@ -223,17 +226,29 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
             for eg, spans in zip(examples, query.by_doc):
                 gold, place_of = self._gold(eg), common_places(eg, eg.predicted)
                 place_fits = {place_of((x.start_char, x.end_char)): next(fit) for x in spans}
-                counts["gold"] += len(gold)
-                counts["no entity"] += len(set(gold) - set(place_fits))
+                n_elsewhere = _typed_elsewhere(eg.reference)
+                counts["gold"] += len(gold) + n_elsewhere
+                counts["no entity"] += len(set(gold) - set(place_fits)) + n_elsewhere
                 counts["too long"] += sum(not place_fits.get(place, True) for place in gold)
                 if not self.multi_label:
                     counts["several types"] += sum(len(types) > 1 for types in gold.values())
+                    counts["no type"] += sum(not types for types in gold.values())
         log_lost(
             sum(counts.values()) - counts["gold"],
             "%s: %d gold spans have types. %d are not entities of the documents and %d are longer "
             "than a window: these cannot be predicted. %d have several types, of which one is "
-            "learned.",
+            "learned, and %d no type, though one is always predicted.",
             self.name,
             *counts.values(),
         )
         return counts
+
+
+def _typed_elsewhere(doc: Doc) -> int:
+    """The number of places with gold types at which no entity or span of a group is."""
+    typed = {(start, end) for _, _, start, end in keys_of(doc, ATTRIBUTE)}
+    if not typed:
+        return 0
+    spans = [span for key in (None, *doc.spans) for span in all_spans(doc, key)]
+    others = typed - set(map(characters, spans))
+    return sum(bool(get_gold_types(span)) for x in others if (span := doc.char_span(*x)))

@@ -14,8 +14,8 @@ from thinc.api import Config, Model
 
 from ..annotations.annotated import annotated_labels
 from ..annotations.attributes import require
-from ..annotations.mentions import entities_of, spans_of
-from ..annotations.relations import NO_RELATION, Offsets, Relation, relation_offsets
+from ..annotations.mentions import Place, characters, entities_of, spans_of
+from ..annotations.relations import NO_RELATION, Offsets, Relation, gold_offsets
 from ..calibration import sigmoid
 from ..errors import ConfigError
 from ..inputs.pairs import Candidates
@@ -33,7 +33,6 @@ from .relation_classes import RelationClasses
 from .relation_targets import LOST, UNKNOWN_LABEL, RelationTargets, across_texts
 
 Array = np.ndarray
-Place = tuple[int, int]
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -176,7 +175,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         annotated = annotated_labels(doc, self.layer)
         return [
             item
-            for item in relation_offsets(doc)
+            for item in gold_offsets(doc, self.merge_entities)
             if item.label != self.published_nil and (annotated is None or item.label in annotated)
         ]
 
@@ -203,7 +202,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         an entity with itself is omitted, and repeated pairs are scored once. With the pair order
         ``text`` a pair is in text order, and scored if either direction is a candidate."""
         n = len(entities)
-        proposed = np.asarray(self.candidates(doc, entities), dtype=np.int64).reshape(-1, 2)
+        proposed = self._proposed(self.candidates(doc, entities))
         if len(proposed) and not 0 <= proposed.min() <= proposed.max() < n:
             raise ConfigError(
                 f"{self.name}.candidates gave a pair that is not one of the {n} entities of the "
@@ -215,6 +214,21 @@ class LukeRelation(EntityTask[RelationQuery]):
         pairs = np.stack(np.divmod(np.unique(pairs @ [n, 1]), max(n, 1)), axis=1)
         directions = [np.isin(pairs @ order, proposed @ [n, 1]) for order in ([n, 1], [1, n])]
         return pairs, np.stack(directions, axis=1)
+
+    def _proposed(self, given: Any) -> Array:
+        """The result of ``candidates``, (n, 2). Raises ConfigError for one of another form."""
+        try:
+            pairs = np.asarray(given)
+        except ValueError:  # rows of several lengths
+            pairs = np.asarray(None)
+        if not pairs.size and pairs.ndim in (1, 2):
+            return np.zeros((0, 2), dtype=np.int64)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+            raise ConfigError(
+                f"{self.name}.candidates must give pairs of the numbers of entities, (n, 2), and "
+                f"gave {pairs.dtype} of the shape {pairs.shape}."
+            )
+        return pairs.astype(np.int64)
 
     # Prediction
 
@@ -311,8 +325,13 @@ class LukeRelation(EntityTask[RelationQuery]):
         for i, eg in enumerate(examples):
             entities = _entities_by_place(query, i, common_places(eg, eg.predicted))
             place_of = common_places(eg, eg.reference)
+            mentions = self._gold_mentions(eg.reference)
             for item in self._gold(eg.reference):
-                head, tail = (entities.get(place_of(side)) for side in (item.head, item.tail))
+                head, tail = (
+                    next((entities[x] for x in map(place_of, places) if x in entities), None)
+                    for side in (item.head, item.tail)
+                    for places in [mentions.get(side, [side])]
+                )
                 reason = targets.add(head, tail, item.label)
                 if reason == UNKNOWN_LABEL:
                     raise self._unknown_labels([item.label])
@@ -321,6 +340,15 @@ class LukeRelation(EntityTask[RelationQuery]):
         targets.mark_unrelated()
         return targets.table, lost
 
+    def _gold_mentions(self, doc: Doc) -> dict[Place, list[Place]]:
+        """Merged entities are related whatever mention has the relation: the place of each mention
+        -> its own, and those of the others."""
+        if not self.merge_entities:
+            return {}
+        entities = entities_of(spans_of(doc, self.spans_key), merged=True)
+        places = [list(map(characters, mentions)) for mentions in entities]
+        return {place: [place, *of_entity] for of_entity in places for place in of_entity}
+
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold relations that cannot be predicted, by reason."""
         unused = [label for label in self.symmetric if label not in self.labels]
@@ -328,14 +356,21 @@ class LukeRelation(EntityTask[RelationQuery]):
             LOGGER.warning(
                 "%s: symmetric contains %s, which are not labels of the data.", self.name, unused
             )
-        counts = dict.fromkeys(("gold", *LOST), 0)
+        counts, merged = dict.fromkeys(("gold", *LOST), 0), False
         for batch in minibatch(examples, 64):
             examples = list(batch)
             query = self._query([eg.predicted for eg in examples])
             _, lost = self._match(examples, query, fits(self.model, query))
+            merged |= any(len(mentions) > 1 for doc in query.by_doc for mentions in doc)
             counts["gold"] += sum(len(self._gold(eg.reference)) for eg in examples)
             for reason, number in lost.items():
                 counts[reason] += number
+        if self.merge_entities and counts["gold"] and not merged:
+            LOGGER.warning(
+                "%s: merge_entities is true, but no document has two entities with the same "
+                "kb_id_, so nothing is merged. The corpus reader must preset links (links = true).",
+                self.name,
+            )
         log_lost(
             sum(counts.values()) - counts["gold"],
             "%s: of %d gold relations %d have a side that is not an entity, %d are not a candidate "

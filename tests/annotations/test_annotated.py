@@ -56,3 +56,10 @@ def test_an_unknown_layer_is_an_error():
         is_annotated(NLP("Ada"), "sents")
     with pytest.raises(InputError, match="ents can only be True or False; only relations"):
         set_annotated(NLP("Ada"), "ents", ["PER"])
+
+
+@pytest.mark.parametrize("labels", ["born_in", {"born_in": 1}, ["born_in", 3], [""], 5, None])
+def test_labels_are_a_list_of_names(labels):
+    """The letters of a string would be labels that nothing has."""
+    with pytest.raises(InputError, match="relations"):
+        set_annotated(NLP("Ada"), "relations", labels)

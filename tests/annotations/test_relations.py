@@ -8,6 +8,7 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
+from spacy_luke.annotations.mentions import spans_of
 from spacy_luke.annotations.relations import (
     Relation,
     relation_offsets,
@@ -177,3 +178,4 @@ def test_merged_tokens_do_not_move_relations_of_groups(words: list[str]) -> None
     assert described(doc) == expected
     scores = relation_score([Example(doc, doc)])
     assert scores["rels_strict_f"] == 1.0
+    assert [(x.text, x.label_) for x in spans_of(doc, "found")] == [("Ada", "PER"), ("Rome", "LOC")]

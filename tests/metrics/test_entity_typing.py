@@ -102,7 +102,7 @@ def test_types_annotated_as_none_are_gold() -> None:
 
 
 def test_the_threshold_chooses_predicted_types_only() -> None:
-    eg = example({ADA: {"p": 0.5, "s": 0.25}}, {ADA: {"p": 0.1}})
+    eg = example({ADA: {"p": 0.5, "s": 0.25}}, {ADA: {"p": 0.5, "t": 0.4}})
     assert typing_score([eg])["types_micro_p"] == 1 / 2
     assert typing_score([eg], threshold=0.5)["types_acc"] == 1
     assert prf(typing_score([eg], threshold=0.6), "macro") == (0, 0, 0)

@@ -256,3 +256,17 @@ def test_pairs_that_are_labelled_as_unrelated_are_not_relations() -> None:
         [example([(ADA, CHARLES, "met"), (CHARLES, LONDON, "no_relation")], gold)]
     )
     assert prf(scores) == (1, 1, 1) and set(scores["rels_per_type"]) == {"met"}
+
+
+def test_gold_with_a_low_score_is_not_there() -> None:
+    """As Doc.cats, and the dictionaries of spaCy's relation tutorial, write it."""
+    gold = [(ADA, CHARLES, "met", 1.0), (ADA, LONDON, "met", 0.0), (CHARLES, LONDON, "met", 0.49)]
+    eg = example([(ADA, CHARLES, "met", 0.1)], gold)
+    assert prf(relation_score([eg])) == (1, 1, 1)
+    assert semeval_score([eg])["rels_semeval_f"] == 1
+
+
+def test_pairs_that_are_labelled_as_unrelated_are_none_of_the_nine() -> None:
+    unrelated = example([], [(ADA, CHARLES, "no_relation")])
+    right = pair("C-E(e1,e2)", "C-E(e1,e2)")
+    assert semeval_score([unrelated, right])["rels_semeval_f"] == 1

@@ -123,14 +123,17 @@ def test_gold_out_of_reach_is_counted_by_reason(bert_dir, caplog):
     nlp = make(bert_dir, encoder={"window": 20, "overlap": 5})
     examples = make_examples(nlp)
     examples[0].predicted.set_ents([], default="outside")  # the others have theirs
+    examples[1].reference[3:4]._.types = {"/event": 1.0}  # no entity of gold, either
+    examples[1].reference[4:5]._.types = {"/event": 0.2}
     doc = Doc(nlp.vocab, words=["London"] * 30)
     annotate(doc, [(0, 25, "LOC", ["/place"]), (26, 27, "LOC", ["/place"])])
     examples.append(Example(annotate(doc.copy(), [(0, 25, "LOC", [])], types=False), doc))
     with caplog.at_level(logging.INFO, logger="spacy.luke"):
         nlp.initialize(lambda: examples)
     limits = nlp.get_pipe("luke_entity_typing").limits
-    assert limits == {"gold": 14, "no entity": 3, "too long": 1, "several types": 0}
-    assert "14 gold spans have types. 3 are not entities of the documents and 1 are" in caplog.text
+    names = ("gold", "no entity", "too long", "several types", "no type")
+    assert limits == dict(zip(names, (15, 4, 1, 0, 0)))
+    assert "15 gold spans have types. 4 are not entities of the documents and 1 are" in caplog.text
     assert "no document of the data has entities" not in caplog.text
 
 
@@ -156,3 +159,21 @@ def test_where_a_component_predicts_the_entities_in_training_nothing_is_warned_o
     annotating.remove("ner")  # a sentencizer predicts none
     nlp.initialize(lambda: make_examples(nlp, entities=False))
     assert "no document of the data has entities" in caplog.text
+
+
+def test_gold_with_a_low_score_teaches_that_it_is_not_there(bert_dir):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    ada = examples[0].reference.ents[0]
+    ada._.types = {**ada._.types, "/animal": 0.0}
+    nlp.initialize(lambda: examples)
+    assert "/animal" not in nlp.get_pipe("luke_entity_typing").labels
+
+
+def test_gold_without_a_type_is_counted_where_one_is_always_predicted(bert_dir, caplog):
+    nlp = make(bert_dir, multi_label=False)
+    examples = one_type_each(nlp)
+    set_types(examples[0].reference.ents[0], {})
+    nlp.initialize(lambda: examples)
+    assert nlp.get_pipe("luke_entity_typing").limits["no type"] == 1
+    assert "1 no type, though one is always predicted" in caplog.text

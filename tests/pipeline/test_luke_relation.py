@@ -11,6 +11,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import ConfigValidationError, set_dropout_rate
 
+from spacy_luke.corpora.parts import cut, join
 from spacy_luke.errors import ConfigError
 from tests.pipeline.conftest import fit, undecided
 from tests.pipeline.relation_data import (
@@ -192,6 +193,97 @@ def test_mentions_of_one_entity_are_related_together(bert_dir):
     limits = pipe._count_limits([Example(doc, reference)])
     assert limits["gold"] == 1 and not limits["no entity"]
     assert nlp.evaluate([Example(doc.copy(), reference)])["rels_strict_f"] == 1.0
+
+
+MERGED = ["Tokyo", "is", "old", ".", "Japan", "is", "new", ".", "Tokyo", "lies", "in", "Japan", "."]
+
+
+def merged_doc(nlp, relations=True, ents=((0, "Q1"), (4, "Q2"), (8, "Q1"), (11, "Q2"))):
+    starts = [i in (0, 4, 8) for i in range(len(MERGED))]
+    doc = Doc(nlp.vocab, words=MERGED, sent_starts=starts)
+    doc.ents = [Span(doc, i, i + 1, "LOC", kb_id=kb_id) for i, kb_id in ents]
+    if relations:  # of the first mentions, as corpora of documents have it
+        doc._.relations = [(doc[0:1], doc[4:5], "located_in")]
+    return doc
+
+
+def test_a_part_with_other_mentions_of_related_entities_is_not_unrelated(bert_dir):
+    nlp = make(bert_dir, merge_entities=True)
+    nlp.initialize(lambda: [Example(merged_doc(nlp, False), merged_doc(nlp))])
+    pipe = nlp.get_pipe("luke_relation")
+    references = cut(merged_doc(nlp), [0, 4, 8])[0]
+    predicted = cut(merged_doc(nlp, False), [0, 4, 8])[0]
+    assert [doc._.relations for doc in references] == [()] * 3
+    examples = [Example(x, y) for x, y in zip(predicted, references)]
+    query = pipe._query(predicted)
+    classes, _ = pipe._targets(examples, query)
+    assert query.pairs.tolist() == [[2, 3], [3, 2]]
+    assert classes[:, 0].tolist() == [1.0, 0.0]
+    # Cut again, and joined: the same, and nothing of another text.
+    (again,) = cut(references[2], [0])[0]
+    assert pipe._gold(again) == pipe._gold(references[2]) != []
+    assert pipe._gold(cut(references[2], [0, 2])[0][0]) == []
+    pipe.cfg["merge_entities"] = False
+    assert pipe._gold(references[2]) == []
+
+
+def test_gold_is_learned_from_whichever_mention_was_found(bert_dir):
+    nlp = make(bert_dir, merge_entities=True)
+    found = merged_doc(nlp, False, ents=[(8, "Q1"), (11, "Q2")])
+    nlp.initialize(lambda: [Example(found, merged_doc(nlp))])
+    pipe = nlp.get_pipe("luke_relation")
+    assert pipe.limits == {**dict.fromkeys(pipe.limits, 0), "gold": 1}
+    classes, _ = pipe._targets([Example(found, merged_doc(nlp))], pipe._query([found]))
+    assert classes[:, 0].tolist() == [1.0, 0.0]
+
+
+def test_texts_that_are_joined_may_number_their_entities_alike(bert_dir):
+    nlp = make(bert_dir, merge_entities=True)
+    joined = join([merged_doc(nlp), merged_doc(nlp)])
+    pipe = nlp.get_pipe("luke_relation")
+    entities = pipe._query([joined]).by_doc[0]
+    assert [[span.start for span in mentions] for mentions in entities] == [
+        *([0, 8], [4, 11]),
+        *([13, 21], [17, 24]),
+    ]
+
+
+def test_a_merging_that_merges_nothing_is_warned_of(bert_dir, caplog):
+    nlp = make(bert_dir, merge_entities=True)
+    unlinked = merged_doc(nlp, False, ents=[(i, "") for i in (0, 4, 8, 11)])
+    nlp.initialize(lambda: [Example(unlinked, merged_doc(nlp))])
+    assert "merge_entities is true, but no document" in caplog.text
+    caplog.clear()
+    nlp.initialize(lambda: [Example(merged_doc(nlp, False), merged_doc(nlp))])
+    assert "merge_entities" not in caplog.text
+
+
+@pytest.mark.parametrize("task", ["luke_relation", "luke_entity_typing"])
+def test_labels_that_the_data_never_has_are_warned_of(bert_dir, caplog, task):
+    nlp = make_pipeline(task, bert_dir, "probe")
+    examples = make_examples(nlp)
+    for eg in examples:
+        eg.reference.user_data.clear()
+    nlp.config["initialize"]["components"] = {task: {"labels": ["/place"]}}
+    nlp.initialize(lambda: examples)
+    layer = "relations" if task == "luke_relation" else "types"
+    assert f"{task}: the data has no gold {layer} with its labels" in caplog.text
+    assert "store_user_data=True" in caplog.text
+    caplog.clear()
+    nlp.config["initialize"]["components"] = {}
+    with pytest.raises(ConfigError, match="store_user_data=True"):
+        make_pipeline(task, bert_dir, "probe").initialize(lambda: examples)
+
+
+def test_gold_with_a_low_score_teaches_that_it_is_not_there(bert_dir):
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    first = examples[0].reference
+    ada, london = first.ents
+    first._.relations = [(ada, london, "born_in"), (ada, london, "died_in", 0.0)]
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_relation")
+    assert "died_in" not in pipe.labels and pipe.limits["gold"] == 5
 
 
 def test_entities_that_are_linked_to_nothing_are_not_one_entity(bert_dir):

@@ -124,3 +124,28 @@ def test_a_pair_of_no_entities_is_an_error(bert_dir):
     with pytest.raises(ConfigError, match="not one of the 2 entities"):
         doc = Doc(nlp.vocab, words=["Ada", "met", "Tokyo"])
         pipe.predict([annotate(doc, [(0, 1, "PER", []), (2, 3, "LOC", [])])])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.ones((2, 2), dtype=bool),
+        np.zeros((2, 3), dtype=int),
+        [(0, 1, 1), (1, 0, 1)],
+        [(0, 1), (1,)],
+        [[0.9, 1.7]],
+        [0, 1],
+        None,
+        iter([(0, 1)]),
+    ],
+)
+def test_pairs_of_another_form_are_an_error(bert_dir, given):
+    nlp = make(bert_dir)
+    pipe = nlp.get_pipe("luke_relation")
+    pipe.candidates = lambda doc, entities: given
+    doc = make_examples(nlp)[0].reference
+    with pytest.raises(ConfigError, match="luke_relation.candidates must give pairs"):
+        pipe._query([doc])
+    for empty in ([], (), np.zeros((0, 2)), np.zeros((0, 2), dtype=int)):
+        pipe.candidates = lambda doc, entities, empty=empty: empty
+        assert pipe._query([doc]).pairs.shape == (0, 2)
