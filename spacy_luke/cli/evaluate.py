@@ -57,7 +57,7 @@ def evaluate_cli(
     gpu_id: GpuOption = -1,
     force: ForceOption = False,
 ) -> None:
-    """Score a pipeline whose components consume entities, or answer questions.
+    """Score a pipeline whose components consume entities, write spans groups, or answer questions.
 
     Scores with spaCy's names are end to end: with the pipeline's own entities. Components that
     consume entities are also scored with the annotated entities: these scores begin with "gold_". A

@@ -114,8 +114,8 @@ def print_tuned(tuned: "Tuned", msg: Printer) -> None:
         )
     elif tuned.settings.get("calibration") is not None:
         msg.text(
-            "Calibration error to expect on other documents: unknown, because too few answers are "
-            "left if some are not used by the fit."
+            "Calibration error to expect on other documents: unknown. There are too few answers, "
+            "or none of those that the fit did not use would be written."
         )
     if tuned.filter is not None:
         msg.text(
@@ -128,7 +128,10 @@ def print_tuned(tuned: "Tuned", msg: Printer) -> None:
         if isinstance(value, dict):
             shown = {x: "never" if y is None else f"{y:.3f}" for x, y in value.items()}
             value = ", ".join(f"{label} {x}" for label, x in shown.items()) or "none"
-        msg.text(f"{name} {value if isinstance(value, str) else format(value, '.4g')}")
+        is_number = isinstance(value, int | float)
+        msg.text(
+            f"{name} {'by default' if value is None else f'{value:.4g}' if is_number else value}"
+        )
 
 
 def figure_rows(tuned: "Tuned") -> Sequence[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ..annotations.annotated import Layer, is_annotated
 from ..calibration import CalibrationTable
-from ..errors import ConfigError, TrainingError
+from ..errors import ConfigError, ModelError, TrainingError
 from ..layers.published_head import load_published_head, published_labels
 from ..layers.task_layer import (
     Query,
@@ -240,10 +240,18 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     # Prediction and training
 
     def predict(self, docs: Iterable[Doc]) -> tuple[Query, Scores]:
-        """The query of the documents, and its scores; documents are not changed."""
+        """The query of the documents, and its scores; documents are not changed. Raises ModelError
+        if a score is not a number: weights are damaged, and any answer would be chance."""
         self._check_classes()
         query = self._query(list(docs))
-        return query, self._scores(query)
+        scores: Any = self._scores(query)
+        for logits in (scores.logits, getattr(scores, "filter_logits", None)):
+            if logits is not None and self.model.ops.xp.isnan(logits).any():
+                raise ModelError(
+                    f"{self.name}: scores are not numbers (NaN). Its weights, or those of its "
+                    "encoder, are damaged."
+                )
+        return query, scores
 
     def _scores(self, query: Query) -> Scores:
         return self.model.predict(query)

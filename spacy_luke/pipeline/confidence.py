@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..calibration import CalibrationTable, calibrate
-from ..errors import ConfigError, ModelError
+from ..errors import ConfigError
 from ..ties import TOLERANCE
 
 Array = np.ndarray
@@ -50,14 +50,7 @@ class Confidence:
         return cls(labels, least, cfg["thresholds"], cfg["calibration"])
 
     def scores(self, of_label: Array, probabilities: Array) -> Array:
-        """of_label: the number of each answer's label. probabilities: of the same shape. Raises
-        ModelError if one is not a number: the weights are damaged, and any answer would be
-        chance."""
-        if np.isnan(probabilities).any():
-            raise ModelError(
-                f"The scores of a component with the labels {', '.join(self.labels)[:80]} are not "
-                "numbers (NaN): its weights, or those of its encoder, are damaged."
-            )
+        """of_label: the number of each answer's label. probabilities: of the same shape."""
         if self.calibration is None:
             return probabilities
         return calibrate(self.calibration, self.labels, of_label, probabilities)

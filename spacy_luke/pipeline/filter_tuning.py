@@ -42,7 +42,7 @@ def open_filter(trial: Trial) -> None:
 
 def choose_filter(trial: Trial, goal: Goal, before: tuple[float, float]) -> FilterChoice | None:
     """Set, in two-stage mode, the settings that ask about the fewest candidates without loss of F
-    or, if a recall is wanted, of recall. The trial's predictions are those of :func:`open_filter`,
+    and, if a recall is wanted, of recall. The trial's predictions are those of :func:`open_filter`,
     and afterwards those of these settings.
 
     before: the settings that are kept if the component finds nothing that is right.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
 from spacy.util import registry, resolve_dot_names
@@ -29,11 +30,30 @@ _COUNTED, _MOST_DRAWS = 200, 20
 
 @dataclass(frozen=True)
 class Epoch:
-    """Documents, batches and words of one pass over the training corpus, batches in the mean."""
+    """One pass over the training corpus. words: in the mean of the passes that were counted. ends:
+    batches after each of these. grows: the size of batches follows a schedule."""
 
     docs: int
-    batches: float
     words: int
+    ends: list[int]
+    grows: bool
+
+    @property
+    def batches(self) -> float:
+        """In the mean."""
+        return self.ends[-1] / len(self.ends)
+
+    def steps(self, passes: float) -> float:
+        """Of so many passes; if they are more than were counted, as many each as in the mean."""
+        if self.grows and passes <= len(self.ends):
+            return float(np.interp(passes, range(len(self.ends) + 1), [0, *self.ends]))
+        return passes * self.batches
+
+    def passes(self, steps: float) -> float:
+        """The inverse of :meth:`steps`."""
+        if self.grows and steps <= self.ends[-1]:
+            return float(np.interp(steps, [0, *self.ends], range(len(self.ends) + 1)))
+        return steps / self.batches
 
 
 @dataclass(frozen=True)
@@ -134,9 +154,16 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
             )
         steps, reason = max_steps, f"{max_steps:,} steps, as set"
     else:
-        epoch = count_epoch(nlp, lambda size: max_epochs or least_epochs(size))
-        epoch_end = round(max_epochs * epoch.batches) if max_epochs else math.inf
         total_steps = _schedule(training).get("total_steps")
+        most_steps = max_steps or (0 if max_epochs else total_steps) or math.inf
+
+        def most_passes(n_words: int) -> float:
+            if max_epochs:
+                return max_epochs
+            return least_epochs(n_words) if most_steps == math.inf else math.inf
+
+        epoch = count_epoch(nlp, most_passes, most_steps)
+        epoch_end = round(epoch.steps(max_epochs)) if max_epochs else math.inf
         if max_steps and max_steps <= epoch_end:
             steps, rule = max_steps, "as set"
         elif max_epochs:
@@ -145,13 +172,13 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
         elif total_steps:
             steps, rule = total_steps, "total_steps of the learning rate"
         else:
-            least = math.ceil(least_epochs(epoch.words) * epoch.batches)
+            least = math.ceil(epoch.steps(least_epochs(epoch.words)))
             every = math.ceil(least / evaluations)
             steps = every * math.ceil(least / every)  # a multiple: the last step is evaluated
             rule = f"at least {words:,} words and {epochs:g} epochs"
             if words / epoch.words > _MOST_EPOCHS > epochs:
                 rule = f"at most {_MOST_EPOCHS:,} epochs for {words:,} words"
-        passes = steps / epoch.batches
+        passes = epoch.passes(steps)
         n_epochs = f"{passes:,.0f}" if passes >= 10 else f"{passes:.2g}"
         reason = (
             f"{epoch.docs:,} documents of {epoch.words:,} words are {epoch.batches:,.0f} batches "
@@ -215,11 +242,12 @@ def frequency(last: int, evaluations: int) -> int:
     return min(range(largest, largest // 2, -1), key=lambda every: last % every)
 
 
-def count_epoch(nlp: Language, passes: Callable[[int], float]) -> Epoch:
+def count_epoch(nlp: Language, passes: Callable[[int], float], most_steps: float) -> Epoch:
     """Read the training corpus, and count the batches that the config's batcher makes of it.
 
-    passes: how many the training makes over so many words. All are counted if the size of batches
-    follows a schedule, which goes on from one pass to the next.
+    passes: how many the training makes over so many words. If the size of batches follows a
+    schedule (a block with ``@schedules``), which goes on from one pass to the next, all are
+    counted, or as many as ``most_steps`` steps are.
     """
     config = nlp.config.interpolate()
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
@@ -232,19 +260,20 @@ def count_epoch(nlp: Language, passes: Callable[[int], float]) -> Epoch:
             f"{err} To initialise outside of spacy train without a corpus, set "
             "initialize.after_init to null."
         ) from err
-    follows = _has_schedule(config["training"]["batcher"])
-    n_batches = n_words = n_draws = 0
-    enough = False
+    grows = _has_schedule(config["training"]["batcher"])
+    n_words, ends, enough = 0, [0], False
     while not enough:
         sizes = [sum(len(eg.predicted) for eg in batch) for batch in settings["batcher"](examples)]
         if not sum(sizes):
             raise CorpusError("The training corpus ([corpora.train]) has no words.")
-        n_batches, n_words, n_draws = n_batches + len(sizes), n_words + sum(sizes), n_draws + 1
-        if follows:
-            enough = n_draws >= passes(round(n_words / n_draws))
+        n_words += sum(sizes)
+        ends.append(ends[-1] + len(sizes))
+        n_draws = len(ends) - 1
+        if grows:
+            enough = ends[-1] >= most_steps or n_draws >= passes(round(n_words / n_draws))
         else:
-            enough = n_batches >= _COUNTED or n_draws >= _MOST_DRAWS
-    return Epoch(len(examples), n_batches / n_draws, round(n_words / n_draws))
+            enough = ends[-1] >= _COUNTED or n_draws >= _MOST_DRAWS
+    return Epoch(len(examples), round(n_words / n_draws), ends[1:], grows)
 
 
 def _has_schedule(batcher: dict[str, Any]) -> bool:

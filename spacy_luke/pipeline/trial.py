@@ -1,7 +1,7 @@
 """A component that answers development data with one setting after the other."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,9 +38,12 @@ class Trial:
         known = set(without_ancestors(dict.fromkeys(self._gold_labels, 0.0)))
         implied = self._gold_labels.keys() - known if self.pipe.cfg.get("ancestors") else set()
         had = implied | set(self.pipe.answer_labels)
-        for _, pipe in self.nlp.pipeline:
-            if getattr(pipe, "layer", self.pipe.layer) == self.pipe.layer:
-                had |= set(getattr(pipe, "labels", ()))
+        for name, pipe in self.nlp.pipeline:
+            writes = {"doc.ents", "doc.spans"} & set(self.nlp.get_pipe_meta(name).assigns)
+            layer = getattr(pipe, "layer", "ents" if writes else None)
+            labels = getattr(pipe, "labels", ())
+            if layer == self.pipe.layer and isinstance(labels, Collection):
+                had |= set(labels)
         return Counter({x: n for x, n in self._gold_labels.items() if x not in had})
 
     def predict(self) -> list[Any]:

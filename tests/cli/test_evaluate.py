@@ -263,6 +263,13 @@ def test_scores_of_a_spans_group_stand_beside_those_of_entities(relation, bert_d
     assert both["gold_rels_f"] == 1.0 and "rels_f" not in both
 
 
+def test_a_spans_group_without_a_scorer_is_no_score(relation):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("span_ruler", config={"scorer": None})
+    with pytest.raises(ConfigError, match="or a spans group: span_ruler"):
+        evaluate(nlp, make_examples(nlp))
+
+
 def test_the_command_prints_scores_of_answers(asked, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("answers_by_rule")

@@ -128,6 +128,15 @@ def test_a_report_may_be_in_the_folder_of_the_pipeline(run, tmp_path):
         assert spacy.load(out).pipe_names == ["luke_relation", "luke_entity_typing"]
 
 
+def test_each_label_has_a_threshold_and_the_default_stays(run, tmp_path):
+    args = ["--component", "luke_relation", "--precision", "0.5", "--each-label"]
+    code, output = run("given", "given.spacy", *args, "--output", str(tmp_path / "tuned"))
+    assert code == 0, output
+    assert "threshold by default thresholds near 0." in output
+    pipe = spacy.load(tmp_path / "tuned").get_pipe("luke_relation")
+    assert pipe.threshold is None and set(pipe.thresholds) == {"near"}
+
+
 def test_an_error_that_cannot_be_estimated_is_said_to_be_unknown(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     figures = Figures(0.5, 0.5, 0.5, 0.1, [])

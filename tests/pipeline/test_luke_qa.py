@@ -8,10 +8,10 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_luke.annotations.questions import Answers
 from spacy_luke.calibration import sigmoid
-from spacy_luke.errors import ConfigError, CorpusError, InputError
+from spacy_luke.errors import ConfigError, CorpusError, InputError, ModelError
 from spacy_luke.kb.link_table import LinkedText, write_link_table
 from spacy_luke.layers import encoder_run
-from spacy_luke.layers.task_layer import head_of
+from spacy_luke.layers.task_layer import encoder_of, head_of
 from spacy_luke.pipeline import questions as pipeline_questions
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 from spacy_luke.pipeline.thresholds import Goal
@@ -309,6 +309,16 @@ def test_a_component_without_a_right_answer_is_not_silenced(trained):
     with pytest.raises(CorpusError, match="luke_qa: no answer on the development data is right"):
         list(tune(trained, make_examples(trained, wrong), Goal(), ["luke_qa"]))
     assert pipe.cfg == before
+
+
+def test_damaged_weights_give_no_answers(bert_dir):
+    nlp = make(bert_dir, no_answer=False)
+    nlp.initialize(lambda: make_examples(nlp))
+    with torch.no_grad():
+        for parameter in encoder_of(nlp.get_pipe("luke_qa").model).network.parameters():
+            parameter.fill_(float("nan"))
+    with pytest.raises(ModelError, match="luke_qa: scores are not numbers"):
+        nlp(asked(nlp, "Ada Lovelace was born in London .", "Where ?"))
 
 
 # Files

@@ -132,20 +132,36 @@ def test_batches_that_are_drawn_are_counted_in_the_mean(planned):
     assert training["max_steps"] == 40 and "are 2 batches per epoch" in printed
 
 
-@pytest.mark.parametrize("changes", [{}, {"training.max_epochs": 6}])
-def test_batches_that_grow_are_counted_to_the_end(planned, changes):
+@pytest.mark.parametrize(
+    ("changes", "passes"),
+    [
+        ({"initialize.after_init.words": 1200}, 6),
+        ({"initialize.after_init.words": 500}, 3),
+        ({"initialize.after_init.words": 700}, 3.5),
+        ({"training.max_epochs": 4}, 4),
+        ({"training.max_epochs": 1000, "training.max_steps": 54}, 4),
+        ({"training.max_steps": 54}, 4),
+    ],
+)
+def test_batches_that_grow_are_counted_to_the_end(planned, changes, passes):
     """The schedule of spaCy's default config goes on from one pass to the next."""
     size = {"@schedules": "compounding.v1", "start": 10, "stop": 100, "compound": 1.02}
     batcher = {"@batchers": "spacy.batch_by_words.v1", "size": size, "tolerance": 0.2}
-    changes = {**changes, "training.batcher": {**batcher, "discard_oversize": False}}
-    training, printed = planned(40, {**changes, "initialize.after_init.words": 1200})
-    batches = registry.resolve({"batcher": training["batcher"]})["batcher"]
+    nested = {**batcher, "discard_oversize": False}
+    outer = {"@batchers": "spacy-luke.vary_case.v1", "lower": 0.2, "upper": 0.1}
+    changes = {**changes, "training.batcher": {**outer, "batcher": nested}}
+    training, printed = planned(40, changes)
+    batches = registry.resolve({"batcher": training["batcher"]["batcher"]})["batcher"]
     vocab = spacy.blank("en").vocab
     docs = [Doc(vocab, words=["word"] * 5)] * 40
     seen = [len(list(batches(docs))) for _ in range(6)]
     assert seen[0] > 1.5 * seen[-1]
     steps = training["optimizer"]["learn_rate"]["total_steps"]
-    assert sum(seen) <= steps < sum(seen) + 8, printed  # rounded to evaluations
+    whole = int(passes)
+    expected = sum(seen[:whole]) + (passes - whole) * seen[whole] if whole < 6 else sum(seen)
+    assert expected <= steps < expected + 8, printed  # rounded to evaluations
+    shown = float(printed.split(" steps, ")[1].split(" epochs")[0])
+    assert passes - 0.1 <= shown < passes + 1
 
 
 def test_a_tiny_corpus_is_not_seen_forever(planned):
@@ -173,6 +189,11 @@ def test_what_cannot_work_is_warned_of(planned):
     assert (
         "is 2000, and the training has 600 steps: it ends while the rate is still high" in printed
     )
+    assert "⚠" not in planned(10, {**enough, **schedule, "training.max_steps": 1700})[1]
+    _, printed = planned(10, {**enough, **schedule, "training.max_steps": 1500})
+    assert "it ends while the rate is still high" in printed
+    _, printed = planned(10, {**enough, "training.eval_frequency": 5000, "training.patience": 900})
+    assert "patience is" not in printed  # the training is shorter
     _, printed = planned(10, {**enough, "training.patience": 74})
     assert "patience is 74, and eval_frequency 75: the training ends at step 74, before" in printed
     assert "⚠" not in planned(10, {**enough, "training.patience": 75})[1]

@@ -443,6 +443,11 @@ def test_gold_labels_that_no_component_has_are_named(nlp, caplog):
     list(tune(nlp, (eg for eg in examples), Goal()))
     assert "no component has" not in caplog.text
     nlp.remove_pipe("entity_ruler")
+    nlp.add_pipe("textcat").add_label("PERSON")  # no entity
+    trial = Trial(nlp, "luke_ner", examples)
+    trial.answers()
+    assert trial.unknown_gold() == {"PERSON": n_per}
+    nlp.remove_pipe("textcat")
     for eg in examples:
         eg.reference.set_ents([Span(eg.reference, 0, 1, "THING")])
     with pytest.raises(CorpusError, match="no annotation to tune on, but for .* THING"):
