@@ -38,8 +38,8 @@ def spans_on_characters(doc: Doc, group: SpanGroup) -> list[Span]:
     if spans and all(_has_own_tokens(span) for span in spans):
         return spans
     made = [
-        doc.char_span(start, end, label=label, kb_id=kb_id)
-        for _, kb_id, label, _, _, start, end in _unpack(group)
+        doc.char_span(start, end, label=label, kb_id=kb_id, span_id=span_id)
+        for span_id, kb_id, label, _, _, start, end in _unpack(group)
     ]
     return [span for span in made if span is not None]
 

@@ -1,6 +1,6 @@
 """``Doc._.relations``: labelled pairs of spans."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
@@ -70,6 +70,7 @@ def set_relations(doc: Doc, relations: Iterable[Relation | tuple]) -> None:
         rows = stored.setdefault(key_of(head, ATTRIBUTE), [])
         rows.append([start, end, label, score])
     remove_values(doc, ATTRIBUTE)
+    doc.user_data.pop(RELATED, None)  # type: ignore[call-overload]
     data_of(doc).update(stored)
 
 
@@ -89,26 +90,37 @@ def relation_offsets(doc: Doc) -> list[Offsets]:
     return sorted(relations)
 
 
-def gold_offsets(doc: Doc, merged: bool = False) -> list[Offsets]:
+def gold_offsets(doc: Doc, merged: bool = False, spans_key: str | None = None) -> list[Offsets]:
     """The relations of a gold document: those with a score of at least ``LEAST_GOLD``.
 
     merged: relations are of entities, whatever their mentions; so those of a part of a document
-        count, too, whose own mentions are in another part (:func:`set_related_elsewhere`).
+        follow, whose own mentions are in another part (:func:`set_related_elsewhere`). spans_key:
+        the group with the mentions; ``Doc.ents`` without it.
     """
     own = [item for item in relation_offsets(doc) if item.score >= LEAST_GOLD]
-    return sorted([*own, *related_elsewhere(doc)]) if merged else own
+    return [*own, *related_elsewhere(doc).get(spans_key or "", ())] if merged else own
 
 
-def related_elsewhere(doc: Doc) -> list[Offsets]:
+def related_elsewhere(doc: Doc) -> dict[str, list[Offsets]]:
     """See :func:`set_related_elsewhere`."""
-    rows = doc.user_data.get(RELATED, ())  # type: ignore[call-overload]
-    return [Offsets((a, b), (c, d), label, score) for a, b, c, d, label, score in rows]
+    rows = doc.user_data.get(RELATED, {})  # type: ignore[call-overload]
+    return {
+        key: [Offsets((a, b), (c, d), label, score) for a, b, c, d, label, score in of_layer]
+        for key, of_layer in rows.items()
+    }
 
 
-def set_related_elsewhere(doc: Doc, relations: Iterable[Offsets]) -> None:
+def set_related_elsewhere(doc: Doc, relations: Mapping[str, Sequence[Offsets]]) -> None:
     """Note on a part of a document which entities of it are related, although the mentions that
-    have the relation are in another part. Each is on mentions of the part."""
-    rows = [[*item.head, *item.tail, item.label, item.score] for item in relations]
+    have the relation are in another part. Each is on mentions of the part.
+
+    relations: by the name of the spans group with the mentions, "" for ``Doc.ents``.
+    """
+    rows = {
+        key: [[*item.head, *item.tail, item.label, item.score] for item in items]
+        for key, items in relations.items()
+        if items
+    }
     if rows:
         doc.user_data[RELATED] = rows  # type: ignore[index]
 

@@ -62,9 +62,9 @@ def mix_contexts(
 
     Sentence boundaries come from the reference, else from the predicted document, else from spaCy's
     rule-based sentencizer. No cut is made within an entity or a span of a group, nor between tokens
-    that do not align. A relation across examples is not trained in that epoch, and neither are the
-    questions, queries and categories (``Doc.cats``) of a document that is cut or joined, which are
-    counted and logged once.
+    that do not align. A relation across examples is not trained in that epoch (unless entities are
+    merged, and have other mentions there), and neither are the questions, queries and categories
+    (``Doc.cats``) of a document that is cut or joined, which are counted and logged once.
 
     Raises ConfigError if a share is negative, all are 0, or ``max_words`` is below 1.
     """

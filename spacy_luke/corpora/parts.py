@@ -5,7 +5,7 @@ spaCy's ``Span.as_doc`` drops spans groups and copies all user data to every par
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,13 +13,14 @@ from spacy.attrs import ENT_ID, ENT_IOB, ENT_KB_ID, ENT_TYPE
 from spacy.tokens import Doc, Span
 
 from ..annotations.annotated import JOINED, copy_annotated, joined_starts
-from ..annotations.mentions import UNLINKED, Place, all_spans, characters
+from ..annotations.mentions import Place, characters, entities_of, spans_of
 from ..annotations.queries import clear_queries, query_texts
 from ..annotations.questions import clear_questions, n_questions
 from ..annotations.relations import ATTRIBUTE as RELATIONS
 from ..annotations.relations import (
     RELATED,
     Offsets,
+    gold_offsets,
     related_elsewhere,
     relation_offsets,
     set_related_elsewhere,
@@ -98,45 +99,65 @@ def _spans_within(spans: Iterable[Span], starts: Sequence[int], n_tokens: int) -
     return found
 
 
-def _related(doc: Doc, parts: Sequence[Span]) -> list[list[Offsets]]:
-    """For each part the relations of entities (``kb_id_``) that have mentions in it, although those
-    with the relation are not all in it; on the first mentions in the part."""
-    found: list[list[Offsets]] = [[] for _ in parts]
-    own, noted = relation_offsets(doc), related_elsewhere(doc)
-    if not own and not noted:
-        return found
-    starts = [part.start_char for part in parts]
-
-    def part_of(place: Place) -> int | None:
-        i = max(bisect_right(starts, place[0]) - 1, 0)
-        return i if place[1] <= parts[i].end_char else None
-
-    ids: dict[Place, str] = {}
-    first_places: dict[str, dict[int, Place]] = {}  # id -> part -> first mention
-    spans = [span for key in (None, *doc.spans) for span in all_spans(doc, key)]
-    for span in sorted(spans, key=characters):
-        place = characters(span)
-        i = part_of(place)
-        if span.kb_id_ not in UNLINKED:
-            ids[place] = span.kb_id_
-            if i is not None:
-                first_places.setdefault(span.kb_id_, {}).setdefault(i, place)
-
-    def by_part(side: Place) -> dict[int, Place]:
-        """Part -> a mention in it of the entity of this mention."""
-        i = part_of(side)
-        itself = {} if i is None else {i: side}
-        return {**first_places.get(ids.get(side, ""), {}), **itself}
-
-    for item, is_own in [*((x, True) for x in own), *((x, False) for x in noted)]:
-        heads, tails = by_part(item.head), by_part(item.tail)
-        kept = part_of(item.head) if is_own and part_of(item.head) == part_of(item.tail) else None
-        for i in sorted((heads.keys() & tails.keys()) - {kept}):
-            head, tail = (
-                (start - starts[i], end - starts[i]) for start, end in (heads[i], tails[i])
-            )
-            found[i].append(Offsets(head, tail, item.label, item.score))
+def _related(doc: Doc, parts: Sequence[Span]) -> list[dict[str, list[Offsets]]]:
+    """For each part and layer (:func:`.set_related_elsewhere`) the relations of entities with
+    several mentions that the part has no mentions of its own of; on its first mentions of them."""
+    found: list[dict[str, list[Offsets]]] = [{} for _ in parts]
+    own, noted = gold_offsets(doc), related_elsewhere(doc)
+    if own or noted:
+        for key in ("", *doc.spans):
+            layer = _Layer(doc, key, parts)
+            for of_part, items in zip(found, layer.related([*own], noted.get(key, []))):
+                of_part[key] = items
     return found
+
+
+def _shifted(item: Offsets, by: int) -> Offsets:
+    (a, b), (c, d) = item.head, item.tail
+    return item._replace(head=(a + by, b + by), tail=(c + by, d + by))
+
+
+class _Layer:
+    """The entities of ``Doc.ents`` or a spans group, and their mentions in the parts."""
+
+    def __init__(self, doc: Doc, key: str, parts: Sequence[Span]):
+        self.parts, self.starts = parts, [part.start_char for part in parts]
+        self.entity_at: dict[Place, int] = {}
+        self.places: list[dict[int, Place]] = []  # of an entity: part -> first mention
+        for mentions in entities_of(spans_of(doc, key or None), merged=True):
+            places: dict[int, Place] = {}
+            for place in map(characters, mentions):
+                self.entity_at[place] = len(self.places)
+                i = self.part_of(place)
+                if i is not None:
+                    places.setdefault(i, place)
+            self.places.append(places)
+
+    def part_of(self, place: Place) -> int | None:
+        i = max(bisect_right(self.starts, place[0]) - 1, 0)
+        return i if place[1] <= self.parts[i].end_char else None
+
+    def related(self, own: Sequence[Offsets], noted: Sequence[Offsets]) -> list[list[Offsets]]:
+        found: list[list[Offsets]] = [[] for _ in self.parts]
+        scores: dict[tuple[int, int, str], float] = {}
+        kept: set[tuple[int | None, tuple[int, int, str]]] = set()
+        for item in (*own, *noted):
+            head, tail = (self.entity_at.get(side) for side in (item.head, item.tail))
+            if head is None or tail is None or head == tail:
+                continue
+            relation = head, tail, item.label
+            scores[relation] = max(item.score, scores.get(relation, 0.0))
+        for item in own:
+            part = self.part_of(item.head)
+            if part == self.part_of(item.tail) and item.tail in self.entity_at:
+                relation = self.entity_at.get(item.head, -1), self.entity_at[item.tail], item.label
+                kept.add((part, relation))
+        for (head, tail, label), score in scores.items():
+            for i in sorted(self.places[head].keys() & self.places[tail].keys()):
+                if (i, (head, tail, label)) not in kept:
+                    item = Offsets(self.places[head][i], self.places[tail][i], label, score)
+                    found[i].append(_shifted(item, -self.starts[i]))
+        return found
 
 
 def join(docs: Sequence[Doc]) -> Doc:
@@ -153,6 +174,7 @@ def join(docs: Sequence[Doc]) -> Doc:
     data: dict[Any, Any] = joined.user_data
     first_token = 0  # of the document in ``joined``
     starts: list[int] = []
+    related: dict[str, list[Offsets]] = defaultdict(list)
     for doc in docs:
         shift = joined[first_token].idx if len(doc) else 0
         doc_data: dict[Any, Any] = doc.user_data
@@ -163,11 +185,14 @@ def join(docs: Sequence[Doc]) -> Doc:
             kept = _within(key, value, 0, len(doc.text))
             if kept is not None:
                 data["._.", name, start + shift, None if end is None else end + shift] = kept
+        for layer, items in related_elsewhere(doc).items():
+            related[layer] += [_shifted(item, shift) for item in items]
         first_token += len(doc)
         starts += [shift + start for start in joined_starts(doc) or [0]] if len(doc) else []
     joined.has_unknown_spaces = all(doc.has_unknown_spaces for doc in docs)
     copy_annotated(docs[0], joined)
     data[JOINED] = starts
+    set_related_elsewhere(joined, related)
     return joined
 
 

@@ -240,7 +240,10 @@ def _pairs(
             for doc, common in zip(docs, to_common)
         ]
     both = []
-    offsets = relation_offsets(example.predicted), gold_offsets(example.reference, merged)
+    offsets = (
+        relation_offsets(example.predicted),
+        gold_offsets(example.reference, merged, spans_key),
+    )
     for doc, common, items in zip(docs, to_common, offsets):
         entities = _entity_labels(doc, spans_key)
         pairs: dict[Pair, float] = {}

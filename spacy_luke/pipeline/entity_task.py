@@ -1,6 +1,7 @@
 """The base of components that classify given entities, or pairs of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -168,7 +169,13 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         if (logits := shares.logits()) is not None:
             begin_at(self.model, logits)
         n_gold = limits.get("gold", 0) + limits.get("NIL", 0)
-        if multi_label is not None and not n_gold and not published_labels(self.model):
+        n_docs = sum(1 for _ in islice(get_examples(), 2))  # nlp.initialize() alone makes one
+        if (
+            multi_label is not None
+            and n_docs > 1
+            and not n_gold
+            and not published_labels(self.model)
+        ):
             LOGGER.warning(
                 "%s: the data has no gold %s with its labels, so it cannot learn any.%s",
                 self.name,

@@ -62,7 +62,7 @@ def write_links(doc: Doc, ids: Mapping[Place, str], settings: Mapping[str, Any])
                     token.ent_kb_id_ = new
     elif key in doc.spans:
         group = doc.spans[key]
-        spans = [_linked(span, new_id(span)) for span in group]
+        spans = [_linked(span, new_id(span)) for span in all_spans(doc, key)]
         doc.spans[key] = SpanGroup(doc, name=group.name, attrs=dict(group.attrs), spans=spans)
 
 
@@ -94,7 +94,7 @@ def reference_links(
     links: dict[Place, set[str]] = defaultdict(set)
     doc, place_of = eg.reference, common_places(eg, eg.reference)
     if is_annotated(doc, "ents"):
-        for span in doc.ents if key is None else doc.spans.get(key, ()):
+        for span in all_spans(doc, key):
             if span.kb_id_ and span.label_ not in discard:
                 links[place_of((span.start_char, span.end_char))].add(span.kb_id_)
     return links

@@ -175,7 +175,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         annotated = annotated_labels(doc, self.layer)
         return [
             item
-            for item in gold_offsets(doc, self.merge_entities)
+            for item in gold_offsets(doc, self.merge_entities, self.spans_key)
             if item.label != self.published_nil and (annotated is None or item.label in annotated)
         ]
 
@@ -330,7 +330,7 @@ class LukeRelation(EntityTask[RelationQuery]):
                 head, tail = (
                     next((entities[x] for x in map(place_of, places) if x in entities), None)
                     for side in (item.head, item.tail)
-                    for places in [mentions.get(side, [side])]
+                    for places in [(side, *mentions.get(side, ()))]
                 )
                 reason = targets.add(head, tail, item.label)
                 if reason == UNKNOWN_LABEL:
@@ -342,12 +342,12 @@ class LukeRelation(EntityTask[RelationQuery]):
 
     def _gold_mentions(self, doc: Doc) -> dict[Place, list[Place]]:
         """Merged entities are related whatever mention has the relation: the place of each mention
-        -> its own, and those of the others."""
+        -> those of all mentions of its entity."""
         if not self.merge_entities:
             return {}
         entities = entities_of(spans_of(doc, self.spans_key), merged=True)
         places = [list(map(characters, mentions)) for mentions in entities]
-        return {place: [place, *of_entity] for of_entity in places for place in of_entity}
+        return {place: of_entity for of_entity in places for place in of_entity}
 
     def _count_limits(self, examples: Iterable[Example]) -> dict[str, int]:
         """Count and log the gold relations that cannot be predicted, by reason."""

@@ -158,9 +158,9 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
         most_steps = max_steps or (0 if max_epochs else total_steps) or math.inf
 
         def most_passes(n_words: int) -> float:
-            if max_epochs:
-                return max_epochs
-            return least_epochs(n_words) if most_steps == math.inf else math.inf
+            if most_steps < math.inf:  # little depends on them
+                return min(max_epochs or math.inf, _MOST_DRAWS)
+            return max_epochs or least_epochs(n_words)
 
         epoch = count_epoch(nlp, most_passes, most_steps)
         epoch_end = round(epoch.steps(max_epochs)) if max_epochs else math.inf

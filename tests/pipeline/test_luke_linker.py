@@ -19,6 +19,7 @@ from spacy_luke.layers.token_vectors import encode_pieces
 from spacy_luke.model.candidate_head import NAME_SHARE
 from spacy_luke.pipeline import entity_task
 from spacy_luke.pipeline.entity_vectors import find_encoder, make_vectors
+from spacy_luke.pipeline.links import spans_to_link, write_links
 from tests.kb.conftest import build
 from tests.pipeline.linker_data import (
     RECORDS,
@@ -188,6 +189,19 @@ def test_vectors_are_made_by_the_encoder_of_the_linker(nlp, luke_dir):
     nlp.add_pipe("luke", config={"model": encoder}, first=True)
     own = encoder_below(nlp.get_pipe("luke_linker").model)
     assert find_encoder(nlp) is own and find_encoder(nlp, "luke") is not own
+
+
+def test_links_are_written_on_the_mentions_that_were_read_after_tokens_were_merged():
+    """spaCy moves the characters of a group's spans then, but not their tokens."""
+    doc = Doc(spacy.blank("xx").vocab, words=["In", "New", "York", "Ada", "met", "Rome"])
+    doc.spans["found"] = [Span(doc, 3, 4, "PER", span_id="s1"), Span(doc, 5, 6, "LOC", kb_id="Q1")]
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[1:3])
+    mentions, _ = spans_to_link(doc, "found", ())
+    ids = {(span.start, span.end): f"of {span.text}" for span in mentions}
+    write_links(doc, ids, {"spans_key": "found", "labels_discard": (), "overwrite": False})
+    found = [(x.text, x.label_, x.kb_id_, x.id_) for x in doc.spans["found"]]
+    assert found == [("Ada", "PER", "of Ada", "s1"), ("Rome", "LOC", "Q1", "")]
 
 
 def test_a_spans_group_is_replaced_as_a_whole(bert_dir, tmp_path):

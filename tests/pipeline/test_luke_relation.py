@@ -11,6 +11,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import ConfigValidationError, set_dropout_rate
 
+from spacy_luke.annotations.relations import gold_offsets
 from spacy_luke.corpora.parts import cut, join
 from spacy_luke.errors import ConfigError
 from tests.pipeline.conftest import fit, undecided
@@ -223,8 +224,43 @@ def test_a_part_with_other_mentions_of_related_entities_is_not_unrelated(bert_di
     (again,) = cut(references[2], [0])[0]
     assert pipe._gold(again) == pipe._gold(references[2]) != []
     assert pipe._gold(cut(references[2], [0, 2])[0][0]) == []
+    assert pipe._gold(join([references[2], merged_doc(nlp, False)])) != []
+    assert nlp.evaluate(examples)["rels_r"] is not None  # gold of the third part, for scores, too
     pipe.cfg["merge_entities"] = False
     assert pipe._gold(references[2]) == []
+
+
+def test_parts_are_told_only_of_their_own_entities(bert_dir):
+    """Of another group with other mentions, of another text with the same numbers, or of gold that
+    says there is none, nothing is said."""
+    nlp = make(bert_dir, merge_entities=True)
+    gold = merged_doc(nlp)
+    gold.spans["coref"] = [Span(gold, 9, 10, "PRON", kb_id="Q2"), *gold.ents]
+    third = cut(gold, [0, 4, 8])[0][2]
+    assert [x[:2] for x in gold_offsets(third, True)] == [((0, 5), (14, 19))]  # not "lies"
+    assert [x[:2] for x in gold_offsets(third, True, "coref")] == [((0, 5), (6, 10))]
+    joined = join([merged_doc(nlp), merged_doc(nlp, False)])
+    parts = cut(joined, [0, 4, 8, 13, 17, 21])[0]
+    assert [bool(gold_offsets(part, True)) for part in parts] == [False, False, True, *[False] * 3]
+    unrelated = merged_doc(nlp, False)
+    unrelated._.relations = [(*unrelated.ents[:2], "located_in", 0.0)]
+    assert not any(gold_offsets(x, True) for x in cut(unrelated, [0, 4, 8])[0])
+    third._.relations = []
+    assert gold_offsets(third, True) == []
+
+
+def test_what_a_part_says_itself_comes_first(bert_dir):
+    nlp = make(bert_dir, merge_entities=True)
+    gold = merged_doc(nlp)
+    gold._.relations = [
+        (gold[0:1], gold[4:5], "capital_of"),
+        (gold[0:1], gold[11:12], "capital_of"),
+        (gold[8:9], gold[11:12], "located_in"),
+        (gold[8:9], gold[11:12], "near"),
+    ]
+    third = cut(gold, [0, 4, 8])[0][2]
+    found = [item.label for item in gold_offsets(third, True)]
+    assert found == ["located_in", "near", "capital_of"]
 
 
 def test_gold_is_learned_from_whichever_mention_was_found(bert_dir):
@@ -268,6 +304,10 @@ def test_labels_that_the_data_never_has_are_warned_of(bert_dir, caplog, task):
     nlp.initialize(lambda: examples)
     layer = "relations" if task == "luke_relation" else "types"
     assert f"{task}: the data has no gold {layer} with its labels" in caplog.text
+    caplog.clear()
+    nlp.initialize()  # without data
+    assert "has no gold" not in caplog.text
+    nlp.initialize(lambda: examples)
     assert "store_user_data=True" in caplog.text
     caplog.clear()
     nlp.config["initialize"]["components"] = {}

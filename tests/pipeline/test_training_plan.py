@@ -141,6 +141,7 @@ def test_batches_that_are_drawn_are_counted_in_the_mean(planned):
         ({"training.max_epochs": 4}, 4),
         ({"training.max_epochs": 1000, "training.max_steps": 54}, 4),
         ({"training.max_steps": 54}, 4),
+        ({"training.max_epochs": 3, "training.max_steps": 900}, 3),
     ],
 )
 def test_batches_that_grow_are_counted_to_the_end(planned, changes, passes):

@@ -1,12 +1,12 @@
 """Relations on the page: those that are predicted, compared with the annotation."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from spacy.tokens import Doc
 
 from ...annotations.annotated import annotated_labels
-from ...annotations.relations import relation_offsets
+from ...annotations.relations import Offsets, gold_offsets, relation_offsets
 from .text import Place
 
 MARKS = {"spurious": "\N{BALLOT X} ", "missed": "missed "}
@@ -46,9 +46,9 @@ def links(
 
     firsts = [first_mentions(x, spans_key) if merge_entities else {} for x in (doc, reference)]
 
-    def keyed(doc: Doc) -> dict[tuple[Place, Place, str], float]:
+    def keyed(items: Sequence[Offsets]) -> dict[tuple[Place, Place, str], float]:
         scores = {}
-        for item in sorted(relation_offsets(doc), key=lambda x: x.score):
+        for item in sorted(items, key=lambda x: x.score):
             head, tail = (one_mention(place, *firsts) for place in (item.head, item.tail))
             if item.label in symmetric and tail < head:
                 head, tail = tail, head
@@ -56,7 +56,8 @@ def links(
         return scores
 
     labels = annotated_labels(reference, "relations") if compare else frozenset()
-    predicted, gold = keyed(doc), keyed(reference)
+    predicted = keyed(relation_offsets(doc))
+    gold = keyed(gold_offsets(reference, merge_entities, spans_key))
     shown = []
     for key, score in sorted(predicted.items()):
         compared = labels is None or key[-1] in labels

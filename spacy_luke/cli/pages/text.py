@@ -1,7 +1,7 @@
 """The text of a document on the page, with predicted and gold entities, types and answers."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 
 from ...annotations.annotated import is_annotated, spans_annotated
 from ...annotations.mentions import all_spans
-from ...annotations.types import get_types, with_ancestors
+from ...annotations.types import get_gold_types, get_types, with_ancestors
 
 Place = tuple[int, int]
 
@@ -191,7 +191,7 @@ def type_chips(
     """
     predicted = _types(doc, ancestors, spans_key)
     compare = compare and is_annotated(reference, "types")
-    gold = _types(reference, ancestors, spans_key) if compare else {}
+    gold = _types(reference, ancestors, spans_key, get_gold_types) if compare else {}
     reference_spans = _spans(reference, spans_key) if compare else None
     reference_places = {_place(span) for span in reference_spans or ()}
     chips: dict[Place, list[Chip]] = {}
@@ -212,10 +212,12 @@ def _kind(agrees: bool) -> str:
     return "agreed" if agrees else "spurious"
 
 
-def _types(doc: Doc, ancestors: bool, spans_key: str | None) -> dict[Place, dict[str, float]]:
+def _types(
+    doc: Doc, ancestors: bool, spans_key: str | None, of: Callable = get_types
+) -> dict[Place, dict[str, float]]:
     """Characters -> types, of the spans whose types are set."""
     spans = all_spans(doc, spans_key)
-    types = {_place(span): x for span in spans if (x := get_types(span)) is not None}
+    types = {_place(span): x for span in spans if (x := of(span)) is not None}
     return {place: with_ancestors(x) for place, x in types.items()} if ancestors else types
 
 

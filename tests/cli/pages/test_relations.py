@@ -22,6 +22,12 @@ def test_relations_that_agree_are_missed_or_spurious_are_told_apart():
     assert [x.kind for x in links(predicted, gold, compare=False)] == ["plain", "plain"]
 
 
+def test_gold_with_a_low_score_is_not_missed():
+    predicted = related([("Byron", "Ada", "parent", 0.75)])
+    gold = related([("Ada", "Byron", "child", 0.0), ("Byron", "Ada", "parent", 0.0)])
+    assert [x.kind for x in links(predicted, gold, compare=True)] == ["spurious"]
+
+
 def test_mentions_of_one_entity_are_one_side():
     words = ["Tokyo", "is", "old", ";", "Tokyo", "lies", "in", "Japan"]
 
