@@ -2,7 +2,7 @@
 
 An annotation states the values that a setting may have, e.g. ``Annotated[float, Field(gt=0)]``.
 Components declare theirs with :func:`setting`; layers and registered functions call
-:func:`check_settings`.
+:func:`check_settings`. Results that cannot be right are refused here, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,9 +10,10 @@ from functools import cache
 from inspect import get_annotations, getattr_static
 from typing import Annotated, Any, ClassVar, TypeAlias, get_origin, get_type_hints
 
+import numpy as np
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from .errors import ConfigError
+from .errors import ConfigError, ModelError
 
 Count = Annotated[int, Field(ge=1)]
 Factor = Annotated[float, Field(ge=0)]
@@ -185,3 +186,11 @@ def check_dropout(rate: float) -> None:
     """Raise ConfigError for a dropout rate that is not from 0 to 1, before anything has it."""
     if not 0 <= rate <= 1:
         raise ConfigError(f"drop is {rate!r}, not a number from 0 to 1.")
+
+
+def check_numbers(scores: np.ndarray) -> None:
+    """Raise ModelError if a score is not a number: any answer would be chance."""
+    if np.isnan(scores).any():
+        raise ModelError(
+            "scores are not numbers (NaN). Its weights, or those of its encoder, are damaged."
+        )

@@ -25,7 +25,7 @@ from ..inputs.windows import Layout
 from ..model.heads import LinearHead, NamePrior, SpanFilter
 from ..model.packing import Array, Entities, LukeInputs
 from ..ties import TOLERANCE, levels
-from ..validation import Count, Positive, check_settings
+from ..validation import Count, Positive, check_numbers, check_settings
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun, place
 from .known_spans import RELATIONS, KnownFeatures
@@ -174,8 +174,11 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         filter_logits = head.part("filter", SpanFilter)(
             word_pass.states, index(candidates.first), index(candidates.last), index(lengths)
         ).float()
+        filtered = filter_logits.detach().cpu().numpy()
+        if not run.is_train:  # an update raises for its loss
+            check_numbers(filtered)
         best = best_per_sequence(
-            filter_logits.detach().cpu().numpy(),
+            filtered,
             candidates.sequences,
             most,
             None if query.keep is None else query.keep[candidates.rows],

@@ -31,7 +31,7 @@ from ..layers.task_layer import (
 )
 from ..metrics.answers import Answers
 from ..report import LOGGER
-from ..validation import Name, Probability, check_dropout, setting
+from ..validation import Name, Probability, check_dropout, check_numbers, setting
 from .class_loss import Targets
 from .confidence import Confidence
 from .model_card import record
@@ -244,14 +244,13 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         if a score is not a number: weights are damaged, and any answer would be chance."""
         self._check_classes()
         query = self._query(list(docs))
-        scores: Any = self._scores(query)
-        for logits in (scores.logits, getattr(scores, "filter_logits", None)):
-            if logits is not None and self.model.ops.xp.isnan(logits).any():
-                raise ModelError(
-                    f"{self.name}: scores are not numbers (NaN). Its weights, or those of its "
-                    "encoder, are damaged."
-                )
-        return query, scores
+        try:
+            scores: Any = self._scores(query)
+            logits = self.model.ops.to_numpy(scores.logits)  # once: decoding reads them, too
+            check_numbers(logits)
+        except ModelError as err:
+            raise ModelError(f"{self.name}: {err}") from err
+        return query, scores._replace(logits=logits)
 
     def _scores(self, query: Query) -> Scores:
         return self.model.predict(query)
