@@ -92,9 +92,13 @@ def best_text(text: str, offsets: Offsets) -> str:
     return next((text[start:end] for start, end, _ in offsets.answers), "")
 
 
-def best_least_score(examples: Iterable[Example]) -> float:
-    """``qa_best_threshold``, or 1 if it is best to give no answer."""
-    threshold = question_score(examples)["qa_best_threshold"]
+def best_least_score(examples: Iterable[Example]) -> float | None:
+    """``qa_best_threshold``, or 1 if it is best to give no answer; None if no threshold makes
+    anything right."""
+    scores = question_score(examples)
+    if not scores["qa_best_f1"]:
+        return None
+    threshold = scores["qa_best_threshold"]
     return 1.0 if threshold is None else round(float(threshold), 8)
 
 

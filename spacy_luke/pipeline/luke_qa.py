@@ -173,7 +173,7 @@ class LukeQA(
     def answers(self, examples: Iterable[Example]) -> ScoredAnswers:
         return question_answers(examples)
 
-    def best_least_score(self, examples: Iterable[Example]) -> float:
+    def best_least_score(self, examples: Iterable[Example]) -> float | None:
         return best_least_score(examples)
 
     # Training
