@@ -58,8 +58,8 @@ CheckpointMaker = Callable[..., Path]
 
 
 def pytest_collection_finish() -> None:
-    """What has been imported and collected stays: to look through it for garbage, thousands of
-    times, took a twentieth of the tests' time."""
+    """What has been imported and collected stays, and need not be looked through for garbage,
+    thousands of times."""
     gc.collect()
     gc.freeze()
 
