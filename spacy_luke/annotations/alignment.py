@@ -26,6 +26,21 @@ def aligned_spans(example: Example, spans: Iterable[Span]) -> list[tuple[int, in
     return found
 
 
+def aligned_sent_starts(example: Example) -> list[bool | None]:
+    """Whether each token of the predicted document starts a sentence of the reference; None if the
+    reference has no sentence starts. A sentence starts at its first token that has a counterpart:
+    white space has none. (``Example.get_aligned_sent_starts`` fails there.)"""
+    if not example.reference.has_annotation("SENT_START"):
+        return [None] * len(example.predicted)
+    y2x = example.alignment.y2x
+    starts: list[bool | None] = [False] * len(example.predicted)
+    for sent in example.reference.sents:
+        tokens = y2x[sent.start : sent.end]
+        if len(tokens):
+            starts[int(tokens[0])] = True
+    return starts
+
+
 def _compared(span: Span) -> str:
     return span.text.lower().strip().replace(" ", "")
 

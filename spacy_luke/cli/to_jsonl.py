@@ -50,7 +50,7 @@ def to_jsonl_cli(
         written = write_jsonl(docs, out, spans_key)
     if spans_key is None:
         _warn_of_groups(written, msg)
-        _warn_of_unknown(written, msg)
+    _warn_of_unknown(written, spans_key, msg)
     msg.good(f"Wrote {out}: {len(written):,} documents")
 
 
@@ -69,9 +69,9 @@ def _warn_of_groups(docs: Iterable[Doc], msg: Printer) -> None:
             )
 
 
-def _warn_of_unknown(docs: Iterable[Doc], msg: Printer) -> None:
+def _warn_of_unknown(docs: Iterable[Doc], spans_key: str | None, msg: Printer) -> None:
     """Warn of tokens without entity in documents that are not annotated as a whole."""
-    partial = [doc for doc in docs if is_partial(doc)]
+    partial = [doc for doc in docs if is_partial(doc, spans_key)]
     n_outside = sum(token.ent_iob == 2 for doc in partial for token in doc)
     if n_outside:
         msg.warn(

@@ -29,7 +29,6 @@ _NEIGHBOURS = (2, 5)  # minimum and maximum sentences per run
 _MIN_JOINED = 0.25  # minimum length of documents joined from sentences, as a share of max_words
 
 
-_QUESTIONS, _CATEGORIES = "questions and queries", "categories (Doc.cats)"
 _BUFFER = 10_000
 """Documents that are cut, joined and shuffled together."""
 
@@ -63,8 +62,10 @@ def mix_contexts(
     Sentence boundaries come from the reference, else from the predicted document, else from spaCy's
     rule-based sentencizer. No cut is made within an entity or a span of a group, nor between tokens
     that do not align. A relation across examples is not trained in that epoch (unless entities are
-    merged, and have other mentions there), and neither are the questions, queries and categories
-    (``Doc.cats``) of a document that is cut or joined, which are counted and logged once.
+    merged, and have other mentions there), and neither are the questions and queries of a document
+    that is cut or joined, which are counted and logged once. Documents with categories
+    (``Doc.cats``) stay as they are, which is logged once: spaCy's ``textcat`` learns from a part
+    without categories that none is true.
 
     Raises ConfigError if a share is negative, all are 0, or ``max_words`` is below 1.
     """
@@ -85,35 +86,41 @@ class ContextMixer:
         self.shares = list(shares)
         self.max_words = max_words
         self.join_sentences = join_sentences
-        self._reported: set[str] = set()
+        self._reports_asked = self._reports_categories = True
 
     def __call__(self, examples: Iterable[Example]) -> Iterator[list[Example]]:
         """One epoch's batches. Memory is bounded also if the corpus is streamed without end."""
         for buffered in minibatch(examples, _BUFFER):
             mixed = list(self.mix(buffered))
-            self._report(_QUESTIONS, _n_asked, buffered, mixed)
-            self._report(_CATEGORIES, _n_categories, buffered, mixed)
+            self._report_asked(buffered, mixed)
+            self._report_categories(buffered)
             random.shuffle(mixed)  # so that parts of one document are not in one batch
             yield from self.batcher(mixed)
 
-    def _report(
-        self,
-        what: str,
-        count: Callable[[Example], int],
-        before: Sequence[Example],
-        after: Sequence[Example],
-    ) -> None:
-        """Log once how much of what is about whole documents is not trained."""
-        n_before, n_after = (sum(map(count, examples)) for examples in (before, after))
-        if n_after < n_before and what not in self._reported:
-            self._reported.add(what)
+    def _report_asked(self, before: Sequence[Example], after: Sequence[Example]) -> None:
+        """Log once how many questions and queries are not trained."""
+        n_before, n_after = (sum(map(_n_asked, examples)) for examples in (before, after))
+        if n_after < n_before and self._reports_asked:
+            self._reports_asked = False
             LOGGER.warning(
-                "mix_contexts cut or joined documents, and %s are about whole documents: the first "
-                "%d documents have %d of them, and %d are not trained in this epoch.",
-                what,
+                "mix_contexts cut or joined documents, and questions and queries are about whole "
+                "documents: the first %d documents have %d of them, and %d are not trained in "
+                "this epoch.",
                 len(before),
                 n_before,
                 n_before - n_after,
+            )
+
+    def _report_categories(self, examples: Sequence[Example]) -> None:
+        """Log once how many documents stay as they are because they have categories."""
+        n_classified = sum(bool(eg.reference.cats) for eg in examples)
+        if n_classified and self._reports_categories:
+            self._reports_categories = False
+            LOGGER.warning(
+                "mix_contexts: %d of the first %d documents have categories (Doc.cats), which are "
+                "about whole documents. So they are neither cut nor joined.",
+                n_classified,
+                len(examples),
             )
 
     def mix(self, examples: Iterable[Example]) -> Iterator[Example]:
@@ -121,6 +128,9 @@ class ContextMixer:
         # Only documents with the same annotated layers and spans groups are joined.
         single_sentences: dict[tuple, list[Example]] = defaultdict(list)
         for eg in examples:
+            if eg.reference.cats:
+                yield eg
+                continue
             (kind,) = random.choices(["sentence", "neighbours", "document"], self.shares)
             starts = sentence_starts(eg)
             if len(starts) > 1:
@@ -241,7 +251,3 @@ def join_examples(examples: Sequence[Example]) -> Example:
 def _n_asked(eg: Example) -> int:
     """The number of questions and queries about a document."""
     return n_questions(eg.predicted) + len(query_texts(eg.predicted))
-
-
-def _n_categories(eg: Example) -> int:
-    return len(eg.reference.cats)

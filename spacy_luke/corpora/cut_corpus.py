@@ -13,7 +13,16 @@ from spacy.vocab import Vocab
 from ..report import LOGGER
 from .parts import cut
 
-_COUNTED = ("relations", "entities", "types", "spans", "questions", "sentences", "documents")
+_COUNTED = (
+    "relations",
+    "entities",
+    "types",
+    "spans",
+    "questions",
+    "categories",
+    "sentences",
+    "documents",
+)
 
 
 class CutCorpus(Corpus):
@@ -35,9 +44,10 @@ class CutCorpus(Corpus):
             LOGGER.warning(
                 "max_length and gold_preproc cut documents into sentences. Annotation across "
                 "sentences is lost: %d relations, %d entities, types of %d places, %d spans of "
-                "groups, and queries or questions about whole documents: %d. Left out: %d "
-                "sentences of max_length words or more, and %d documents of that length without "
-                "sentence starts.",
+                "groups, queries or questions about whole documents: %d, and the categories "
+                "(Doc.cats; textcat learns from their parts that none is true) of %d documents. "
+                "Left out: %d sentences of max_length words or more, and %d documents of that "
+                "length without sentence starts.",
                 *(one_pass._lost[what] for what in _COUNTED),
             )
 

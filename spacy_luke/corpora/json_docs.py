@@ -22,7 +22,8 @@ def doc_to_json(doc: Doc, spans_key: str | None = None) -> dict[str, Any]:
 
     ``text``; ``tokens``; ``spans`` with ``label`` and, if they have them, ``score``, ``kb_id``,
     ``candidates``, ``types`` and ``type_scores``; ``_is_binary``, as Prodigy writes it, if the
-    entity annotation of a token is unknown, and so only that of the spans is known; ``relations``
+    entity annotation of a token outside of them is unknown, and so only that of the spans is known
+    (see ``is_partial``); ``relations``
     with ``score``; and if there are any ``questions`` with ``answers``, ``queries`` with
     ``completions``, and ``meta``. All places are characters of the text, ends exclusive.
 
@@ -36,7 +37,7 @@ def doc_to_json(doc: Doc, spans_key: str | None = None) -> dict[str, Any]:
         "text": doc.text,
         "tokens": tokens,
         "spans": [_span(span, scores) for span in spans],
-        **({PARTIAL: True} if is_partial(doc) and not spans_key else {}),
+        **({PARTIAL: True} if is_partial(doc, spans_key) else {}),
         "relations": _relations(doc, {(x.start_char, x.end_char) for x in spans}),
         **_answers(doc),
         **_completions(doc),
@@ -44,9 +45,13 @@ def doc_to_json(doc: Doc, spans_key: str | None = None) -> dict[str, Any]:
     }
 
 
-def is_partial(doc: Doc) -> bool:
-    """Whether the entity annotation of a token is unknown."""
-    return any(token.ent_iob == 0 for token in doc)
+def is_partial(doc: Doc, spans_key: str | None = None) -> bool:
+    """Whether the entity annotation of a token outside of the spans (see ``doc_to_json``) is
+    unknown. A document with the group, and no entity annotation, is annotated by its group."""
+    if spans_key and not doc.has_annotation("ENT_IOB"):
+        return spans_key not in doc.spans
+    known = {i for span in all_spans(doc, spans_key) for i in range(span.start, span.end)}
+    return any(token.ent_iob == 0 and token.i not in known for token in doc)
 
 
 def described_answers(question: str, offsets: Offsets, text: str) -> dict[str, Any]:

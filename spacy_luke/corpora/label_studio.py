@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,11 @@ from .label_studio_tasks import (
     text_key,
     usual_text_key,
 )
+from .label_studio_texts import of_text, other_texts
 from .lines import Advance, ignore_progress, read_lines
 from .objects import read_json_objects
 from .offset_units import CHARACTERS, has_wide_characters
 from .options import AUTO, ConvertOptions
-from .quotes import NOWHERE, find_quote
 from .record_builder import RecordBuilder
 from .record_docs import write_records
 from .records import Record, further_keys
@@ -91,23 +91,26 @@ def _read_records(
                 annotation.text_key = text_key(annotation, usual, options)
                 _choose(chosen, _task_key(number, annotation), annotation, report)
     _require_regions(path, chosen.values())
+    others = other_texts(chosen.values())
     unit = options.offsets
     if unit == AUTO:
-        unit = find_unit(_unquoted(path, chosen.values()), nlp, report, CHARACTERS)
+        unit = find_unit(_unquoted(path, chosen.values(), others), nlp, report, CHARACTERS)
     for annotation in chosen.values():
         with errors_at(f"{path}, {annotation.location}"):
-            yield _read_record(annotation, unit, report)
+            yield _read_record(annotation, unit, report, of_text(annotation, others))
 
 
-def _unquoted(path: Path, annotations: Iterable[Annotation]) -> Iterator[PlacedText]:
+def _unquoted(
+    path: Path, annotations: Iterable[Annotation], others: Collection[Any]
+) -> Iterator[PlacedText]:
     """The texts in which units of offsets differ, with the regions whose text does not tell it."""
     for item in annotations:
         if has_wide_characters(item.text):
             location = f"{path}, {item.location}"
             with errors_at(location):
-                of_text = _of_text(item)
+                name = of_text(item, others)
             regions = [x for x in item.results if x.get("type") in SPAN_TYPES]
-            values = [x.get("value") for x in regions if x.get("to_name") == of_text]
+            values = [x.get("value") for x in regions if x.get("to_name") == name]
             places = [
                 (value["start"], value["end"])
                 for value in values
@@ -144,16 +147,17 @@ def _choose(
         chosen[key] = new
 
 
-def _read_record(item: Annotation, unit: str, report: Report) -> Record:
+def _read_record(item: Annotation, unit: str, report: Report, name: Any) -> Record:
+    """name: ``to_name`` of the regions of the text."""
     text = item.text
     if _ADDRESS.fullmatch(text):
         raise CorpusError(f"the task has the address of its text, {text!r}, not the text.")
     builder = RecordBuilder(text, item.location, report, unit)
-    relations, of_text = [], _of_text(item)
+    relations = []
     for i, result in enumerate(item.results):
         if result.get("type") == RELATION:
             relations.append((f"result {i}", result))
-        elif result.get("type") in SPAN_TYPES and result.get("to_name") != of_text:
+        elif result.get("type") in SPAN_TYPES and result.get("to_name") != name:
             report.count("spans left out: they are of another text of the task", item.location)
             builder.leave_out(0, 0, result.get("id"))
         elif result.get("type") in SPAN_TYPES:
@@ -163,37 +167,6 @@ def _read_record(item: Annotation, unit: str, report: Report) -> Record:
     for owner, result in relations:
         _add_relation(builder, result, owner)
     return builder.record(item.task, further_keys(item.data, {item.text_key}))
-
-
-def _of_text(item: Annotation) -> Any:
-    """``to_name`` of the regions of the text. If the task has regions of several texts, that of
-    which the most are in it. Raises CorpusError if it cannot be told."""
-    fits: dict[Any, list[bool]] = {}
-    for result in item.results:
-        if result.get("type") in SPAN_TYPES:
-            fits.setdefault(result.get("to_name"), []).append(_is_near(result, item.text))
-    if len(fits) < 2:
-        return next(iter(fits), None)
-    shares = {name: sum(x) / len(x) for name, x in fits.items()}
-    best = [name for name, share in shares.items() if share == max(shares.values())]
-    if len(best) > 1:
-        names = ", ".join(map(repr, best))
-        raise CorpusError(
-            f"there are regions of several texts ({names}), and it cannot be told which of them "
-            "are of the text that is read."
-        )
-    return best[0]
-
-
-def _is_near(result: dict[str, Any], text: str) -> bool:
-    """Whether the text of a region is at its offsets, or near them."""
-    value = result.get("value")
-    start, end, quote = (
-        value.get(key) if isinstance(value, dict) else None for key in ("start", "end", "text")
-    )
-    if type(start) is not int or type(end) is not int or not isinstance(quote, str):
-        return False
-    return find_quote(text, start, end, quote.replace("\\n", "\n")).how != NOWHERE
 
 
 def _add_region(builder: RecordBuilder, result: dict[str, Any], owner: str) -> None:

@@ -34,10 +34,10 @@ def cut(doc: Doc, starts: Sequence[int]) -> tuple[list[Doc], Counter[str]]:
     starts: ascending token indices; the first is 0.
 
     Each part keeps the entities, spans groups, relations and types within it, and all user data of
-    the whole document, except questions and queries with their answers: a part may lack what they
-    are about. Returns the parts, and counts of annotation that is in no part: ``relations``,
-    ``entities``, ``types`` (places with types), ``spans`` (of groups) and ``questions`` (and
-    queries).
+    the whole document, except categories (``Doc.cats``), and questions and queries with their
+    answers: a part may lack what they are about. Returns the parts, and counts of annotation that
+    is in no part: ``relations``, ``entities``, ``types`` (places with types), ``spans`` (of
+    groups), ``questions`` (and queries) and ``categories`` (documents that have them).
     """
     bounds = list(zip(starts, [*starts[1:], len(doc)]))
     data, lost_types = _user_data(doc, [doc[start:end] for start, end in bounds])
@@ -54,6 +54,8 @@ def cut(doc: Doc, starts: Sequence[int]) -> tuple[list[Doc], Counter[str]]:
         if len(bounds) > 1:
             clear_questions(part)
             clear_queries(part)
+        else:
+            part.cats = dict(doc.cats)
         for key, by_part in groups.items():
             part.spans[key] = [_moved(span, part, start) for span in by_part[i]]
         lost.subtract(_size(part))
@@ -202,6 +204,7 @@ def _size(doc: Doc) -> dict[str, int]:
         "entities": len(doc.ents),
         "spans": sum(map(len, doc.spans.values())),
         "questions": n_questions(doc) + len(query_texts(doc)),
+        "categories": int(bool(doc.cats)),
     }
 
 

@@ -8,7 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations.alignment import aligned_spans, set_sent_starts
+from ..annotations.alignment import aligned_sent_starts, aligned_spans, set_sent_starts
 from ..annotations.queries import copy_queries
 from ..annotations.questions import copy_questions
 from ..annotations.types import get_types, set_types
@@ -136,6 +136,12 @@ class PresetCounts:
         self.docs = 0
         self.docs_without_group = 0
 
+    def leave_out(self, span: Span) -> None:
+        """Count a span that is not preset."""
+        self.misaligned += 1
+        place = f"{span.text!r} in {span.doc.text[:60]!r}"
+        self.first_misaligned = self.first_misaligned or place
+
     def log(self, spans_key: str | None) -> bool:
         """Log a warning if anything was left out. Returns whether it did."""
         if self.misaligned:
@@ -159,14 +165,20 @@ class PresetCounts:
 def preset_entities(example: Example, counts: PresetCounts, links: bool = True) -> None:
     """Copy the reference's entities, with label and entity id, to ``predicted.ents``.
 
-    links: also copy their ``kb_id_``."""
-    ents = _align(example, example.reference.ents, counts, links)
+    links: also copy their ``kb_id_``. Of two that share a predicted token (as white space between
+    them may be) the first is copied."""
+    ents: list[Span] = []
+    for ent in _align(example, example.reference.ents, counts, links):
+        if ents and ent.start < ents[-1].end:
+            counts.leave_out(ent)
+        else:
+            ents.append(ent)
     example.predicted.set_ents(ents, default="outside")
 
 
 def preset_sents(example: Example) -> None:
     """Copy the reference's sentence starts to ``predicted``; unknown if the reference has none."""
-    set_sent_starts(example.predicted, example.get_aligned_sent_starts())
+    set_sent_starts(example.predicted, aligned_sent_starts(example))
 
 
 def preset_spans(example: Example, key: str, counts: PresetCounts, links: bool = True) -> None:
@@ -204,7 +216,5 @@ def _align(
                 Span(example.predicted, *place, span.label, kb_id=kb_id, span_id=span.id)
             )
         else:
-            counts.misaligned += 1
-            text = example.reference.text[:60]
-            counts.first_misaligned = counts.first_misaligned or f"{span.text!r} in {text!r}"
+            counts.leave_out(span)
     return aligned

@@ -27,8 +27,9 @@ from .quotes import same_letters
 
 _TEXT = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
 _SEVERAL = re.compile(r"[|,;+]")
-# A variant in tmVar's notation is one id: "c|SUB|G|2554+1|T", "|DEL|46|S".
-_VARIANT = re.compile(r"[a-z]?\|")
+# A variant in tmVar's notation is one id, "c|SUB|G|2554+1|T", "|DEL|46|S", and so is one with the
+# names of its parts, "tmVar:p|SUB|V|600|E;HGVS:p.V600E;CorrespondingGene:673".
+_VARIANT = re.compile(r"[a-z]?\||tmVar:|HGVS:|RS#:")
 NO_ENTITY = ("-1", "-")
 """Ids of mentions whose entity the vocabulary of the corpus does not contain."""
 

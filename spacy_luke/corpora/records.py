@@ -32,6 +32,8 @@ UNANNOTATED_KEYS = {"text", "meta", "relations"}
 an ``answer`` that is not about classes."""
 CLASS_KEYS = {"label", "options", "accept"}
 PARTIAL = "_is_binary"
+_MANUAL_VIEWS = ("ner_manual", "spans_manual", "relations")
+"""Interfaces of Prodigy in which all spans of a text are annotated by hand."""
 """The key of Prodigy for a record of which only the spans are annotated."""
 _NOT_READ = ("questions", "answers", "queries", "completions")
 
@@ -83,13 +85,26 @@ def read_records(
             record = (
                 read_record(data, location, report) if accepts(data, location, report) else None
             )
-            if record is not None and data.get("options") and data.get("accept"):
-                what = "records with chosen options, not read (ids: see the format prodigy-links)"
-                report.count(what, location)
+            if record is not None and data.get("options"):
+                _count_options(data, location, report, record.partial)
         if record is not None:
             yield record
     if n_records and not n_annotated:
         raise CorpusError(f"{path} is not annotated: none of its {n_records} records has 'spans'.")
+
+
+def _count_options(data: dict[str, Any], location: str, report: Report, is_partial: bool) -> None:
+    """Options are not read, and may say which spans were annotated: in Prodigy's "blocks" they may
+    also be classes of a text whose entities were all annotated by hand."""
+    if data.get("accept"):
+        what = "records with chosen options, not read (ids: see the format prodigy-links)"
+        report.count(what, location)
+    if is_partial:
+        what = (
+            "records with options, of which only the spans are taken as annotated (if all "
+            'entities are, set _view_id to "ner_manual")'
+        )
+        report.count(what, location)
 
 
 def accepts(data: dict[str, Any], location: str, report: Report) -> bool:
@@ -153,7 +168,7 @@ def _is_partial(data: dict[str, Any]) -> bool:
     """Whether the annotator of Prodigy only decided on the spans that were shown: accepted or
     rejected them, or chose options for them."""
     is_binary = data.get(PARTIAL, data.get("_view_id") == "ner") is True
-    return is_binary or bool(data.get("options"))
+    return is_binary or bool(data.get("options") and data.get("_view_id") not in _MANUAL_VIEWS)
 
 
 def _read_tokens(data: dict[str, Any], text: str) -> list[TokenRecord]:

@@ -66,8 +66,9 @@ def LukeEncoder_v1(
         trained but ``stored``, so that a loaded pipeline reads from its files only the rows it
         needs; or stored in ``half`` precision. May be changed when a pipeline is loaded.
     max_learn_rate: limit of the learning rate of this encoder, which is the optimizer's times
-        ``learn_rate_factor``. A higher rate of the optimizer is reduced, also for the layers on the
-        encoder, and logged. ``auto``: see
+        ``learn_rate_factor``. A higher rate of the optimizer is reduced, also for the heads of
+        luke_* components on the encoder (not for the layers of spaCy's own), and logged. An encoder
+        that is not trained (0) limits nothing. ``auto``: see
         :meth:`spacy_luke.layers.encoder.EncoderSettings.highest_rate`; null: no limit.
     learn_rate_factor, new_learn_rate_factor, layer_decay, decay_everything: see
         :class:`spacy_luke.layers.shim.LearnRates`; "new" are word shapes and entity labels.

@@ -188,9 +188,14 @@ def check_embeddings(node: Model) -> None:
         return
     assert isinstance(module, Encoder)
     config = module.network.config
-    for name in ("word_shapes", "entity_labels"):
-        now, learned = getattr(settings, name), getattr(config, name)
-        if now != learned:
+    learned_settings = {
+        "word_shapes": config.word_shapes,
+        "entity_labels": config.entity_labels,
+        "entity_aware": config.use_entity_aware_attention,
+    }
+    for name, learned in learned_settings.items():
+        now = getattr(settings, name)
+        if now is not None and now != learned:  # entity_aware None: as the checkpoint
             raise ConfigError(
                 f"LukeEncoder.{name} is {now!r}, and the encoder was initialised with {learned!r}: "
                 "this setting cannot be changed after nlp.initialize()."
@@ -214,9 +219,11 @@ def _apply_settings(model: Model, module: Encoder) -> None:
     rates = shim_of(model).rates = settings.rates
     rates.n_layers = network.config.num_hidden_layers
     highest = settings.highest_rate(network.config)
-    # The optimizer's rate is compared with the limit before it is multiplied by this factor.
-    factor = rates.learn_rate_factor or 1.0
-    rates.max_rate, rates.owner = None if highest is None else highest / factor, settings.name
+    # The optimizer's rate is compared with the limit before it is multiplied by this factor. A
+    # frozen encoder (factor 0) limits nothing.
+    factor = rates.learn_rate_factor
+    rates.max_rate = None if highest is None or not factor else highest / factor
+    rates.owner = settings.name
     model.set_dim("nO", network.config.hidden_size, force=True)
     shim_of(model).prepared = True
 
@@ -243,5 +250,15 @@ def _replace_listener(copied: Model, listener: Model, component: Any) -> Model:
         raise ConfigError(
             "A spacy-transformers TransformerListener cannot be replaced by a LUKE encoder; use "
             "spacy-luke.LukeListener.v1 as tok2vec instead."
+        )
+    link = listener.attrs["link"]
+    pooling = copied.attrs["settings"].pooling
+    if link.pools and link.pooling != pooling:
+        # The config of the copy, which spaCy has written, has the encoder's.
+        raise ConfigError(
+            f"The listener's pooling is {link.pooling!r}, and the encoder's {pooling!r}: the "
+            "component would get other vectors than those that it has learned. Load the pipeline "
+            f"with pooling = {link.pooling!r} in the encoder's block, and replace its listeners "
+            "then."
         )
     return copied

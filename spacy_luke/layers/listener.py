@@ -26,7 +26,8 @@ LISTENER = "luke-listener"
 class UpstreamLink:
     """A listener's link to its encoder. It is not saved, and not copied with a model alone.
 
-    wanted: the name of the upstream in the config, or ``*`` for any.
+    wanted: the name of the upstream in the config, or ``*`` for any. pooling: how pieces become
+        tokens; only used if ``pools``, that is, if the listener is a ``tok2vec`` layer.
     component: the present name of the upstream. encoder: its ``luke-encoder`` node. vocab: of its
         pipeline.
     batch: the examples whose gradients may reach the encoder; None if the upstream is not updated.
@@ -38,8 +39,10 @@ class UpstreamLink:
     passes: the word passes that they share at prediction.
     """
 
-    def __init__(self, wanted: str = "*") -> None:
+    def __init__(self, wanted: str = "*", pooling: Pooling = "mean") -> None:
         self.wanted = wanted
+        self.pooling = pooling
+        self.pools = True
         self.component = ""
         self.encoder: Model | None = None
         self.vocab: Vocab | None = None
@@ -85,7 +88,8 @@ class UpstreamLink:
     def __deepcopy__(self, memo: Any) -> "UpstreamLink":
         """In the copy of a whole pipeline the link is to the copied upstream. In the copy of a
         model alone it is not connected."""
-        result = UpstreamLink(self.wanted)
+        result = UpstreamLink(self.wanted, self.pooling)
+        result.pools = self.pools
         if self.encoder is not None and id(self.encoder) in memo:
             memo[id(self)] = result
             for name, value in self.__getstate__().items():
@@ -114,10 +118,10 @@ def build_listener(upstream: str, pooling: Pooling, forward: Callable) -> Model:
         init=_initialize,
         dims={"nO": None},
         attrs={
-            "pooling": pooling,
             "dropout_rate": 0.1,
-            # Not the name by itself: attributes are saved, and would count more than the config.
-            "link": UpstreamLink(upstream),
+            # Not the settings by themselves: attributes are saved, and would count more than the
+            # config.
+            "link": UpstreamLink(upstream, pooling),
         },
     )
 

@@ -64,8 +64,9 @@ class LearnRates:
         if self.owner:
             LOGGER.warning(
                 "The learning rate %g is too high for the encoder %s, which would learn nothing: "
-                "%g is used, also for the layers on it. Set max_learn_rate of the encoder to a "
-                "number, or to null for no limit. This warning is logged once.",
+                "%g is used, also for the heads of luke_* components on it (not for the layers of "
+                "spaCy's own). Set max_learn_rate of the encoder to a number, or to null for no "
+                "limit. This warning is logged once.",
                 optimizer.learn_rate,
                 self.owner,
                 self.max_rate,

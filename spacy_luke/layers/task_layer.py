@@ -71,6 +71,8 @@ def task_layer(
     encoder: Model, scorer: Scorer[Query, Scores], rates: LearnRates | None = None
 ) -> Model[Query, Scores]:
     """The layer of a task. rates: of its head."""
+    if is_listener(encoder):
+        encoder.attrs["link"].pools = False
     shim = LukeShim(None, head_format(scorer.kind))
     shim.rates = rates or LearnRates()
     return Model(

@@ -12,7 +12,7 @@ from thinc.util import torch2xp
 from ..inputs.alignment import Pieces, ranges
 from ..model.packing import Array
 from .encoder_run import EncoderRun, in_parts, place
-from .listener import encoder_node
+from .listener import encoder_node, is_listener
 
 _NO_SPANS: Array = np.zeros((0, 2), dtype=np.int64)
 _NO_DOCS: Array = np.zeros(0, dtype=np.int64)
@@ -40,8 +40,10 @@ def encode_pieces(
 
 
 def encoder_pooling(node: Model) -> str:
-    """The rule by which pieces become tokens: that of a listener, or else of its encoder."""
-    return node.attrs.get("pooling") or encoder_node(node).attrs["settings"].pooling
+    """The rule by which pieces become tokens: that of a listener, or of an encoder."""
+    if is_listener(node):
+        return str(node.attrs["link"].pooling)
+    return str(encoder_node(node).attrs["settings"].pooling)
 
 
 def pool(states: torch.Tensor, pieces: Pieces, pooling: str) -> torch.Tensor:

@@ -18,6 +18,13 @@ from .transformer_data import WordStates, is_stock_listener
 from .word_passes import WordPasses
 
 
+def listens_to_any(model: Model) -> bool:
+    """Whether a listener in a model belongs to the last upstream before it, whatever its name."""
+    ours = (x.attrs["link"].wanted for x in model.walk() if is_listener(x))
+    stock = (getattr(x, "upstream_name", None) for x in model.walk() if is_stock_listener(x))
+    return "*" in (*ours, *stock)
+
+
 class Upstream:
     """The listeners of one encoder, and the optimizer steps that are taken for them.
 

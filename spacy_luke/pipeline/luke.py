@@ -20,7 +20,7 @@ from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import ENCODER, module_of
 from ..layers.phrases import encode_phrases
 from ..layers.transformer_data import WordStates
-from ..layers.upstream import Upstream
+from ..layers.upstream import Upstream, listens_to_any
 from ..model.network import AttentionPattern
 from ..report import LOGGER
 from ..validation import check_dropout, setting
@@ -331,8 +331,24 @@ class Luke(SavesEncoderApart):
         if nlp is not None:
             names = nlp.pipe_names
             if self.name in names:
-                for _, component in nlp.pipeline[names.index(self.name) + 1 :]:
+                for name, component in nlp.pipeline[names.index(self.name) + 1 :]:
+                    self._refuse_listeners_of_disabled(nlp, name)
                     self.find_listeners(component)
+
+    def _refuse_listeners_of_disabled(self, nlp: Language, listener: str) -> None:
+        """Raise ConfigError if a listener would be trained on this encoder, and belong to a later
+        one when the pipeline is loaded, which is disabled now (``spacy train`` does that with
+        frozen components)."""
+        names = nlp.component_names
+        between = names[names.index(self.name) + 1 : names.index(listener)]
+        disabled = [x for x in between if x in nlp.disabled and isinstance(nlp.get_pipe(x), Luke)]
+        model = getattr(nlp.get_pipe(listener), "model", None)
+        if disabled and isinstance(model, Model) and listens_to_any(model):
+            raise ConfigError(
+                f'{listener} listens to the last encoder before it (upstream = "*"). That is '
+                f"{disabled[-1]!r}, which is disabled or frozen, so it would be trained on "
+                f"{self.name!r}. Name the encoder that it listens to (model.encoder.upstream)."
+            )
 
     def add_label(self, label: str) -> int:
         raise ConfigError(f"{self.name} has no labels.")
@@ -346,8 +362,10 @@ def _install_vector_hooks(doc: Doc) -> None:
     doc.user_hooks["vector"] = _doc_vector
     doc.user_hooks["similarity"] = _similarity
     for hooks in (doc.user_span_hooks, doc.user_token_hooks, doc.user_hooks):
-        hooks["vector_norm"] = _norm
         hooks["has_vector"] = _has_vector
+    # Not of spans: for this hook, spaCy calls "vector". Without, it computes the norm of that.
+    for hooks in (doc.user_token_hooks, doc.user_hooks):
+        hooks["vector_norm"] = _norm
 
 
 def _span_vector(span: Span) -> Any:

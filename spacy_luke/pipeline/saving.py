@@ -83,7 +83,8 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
 
 def check_upstream(path: Path, link: UpstreamLink) -> None:
     """Raise ConfigError if a listener's upstream is not in the pipeline that is being saved, or not
-    under the name that the config says: the pipeline could not be loaded.
+    under the name that the config says, or not the last one before it if the config says ``*``: the
+    pipeline could not be loaded, or would be loaded with another upstream.
 
     path: of the listener's component. spaCy writes the config beside it first.
     """
@@ -98,6 +99,14 @@ def check_upstream(path: Path, link: UpstreamLink) -> None:
             f"(it is {', '.join(names)}): it could not be loaded. Add a 'luke' component, or give "
             f"{path.name} its own encoder by nlp.replace_listeners before the upstream is removed. "
             "What was written is no whole pipeline."
+        )
+    last = [x for x in before if config["components"][x].get("factory") == "luke"][-1:]
+    if link.wanted == "*" and last not in ([], [link.component]):
+        raise ConfigError(
+            f"{path.name} was trained on the encoder of {link.component!r}, and when the pipeline "
+            f"is loaded, it would listen to {last[0]!r}, the last before it, which is disabled or "
+            "frozen. Name its encoder (model.encoder.upstream), and train again. What was written "
+            "is no whole pipeline."
         )
     wrong = set(_upstream_names(config["components"][path.name])) - {"*", link.component}
     if wrong:

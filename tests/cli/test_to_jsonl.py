@@ -167,6 +167,23 @@ def test_unknown_annotation_stays_unknown(run, tmp_path):
     assert tags == [[0, 0, 0, 0], [3, 0, 0, 0], [3, 2, 2, 2]]
 
 
+def test_unknown_annotation_stays_unknown_where_a_group_is_written(run, tmp_path):
+    """Else readers of the file would learn that the tokens around the spans are in no entity."""
+    nlp = spacy.blank("fr")
+    partial, nested, grouped, unlisted = (nlp("Ada vit à Paris") for _ in range(4))
+    for doc in (partial, nested, grouped):
+        doc.spans["found"] = [doc.char_span(0, 3, label="PER")]
+    partial.set_ents(list(partial.spans["found"]), default="missing")
+    nested.spans["found"] = [*nested.spans["found"], nested.char_span(0, 7, label="CLAUSE")]
+    nested.set_ents([], missing=[nested[0:2]], default="outside")
+    DocBin(docs=[partial, nested, grouped, unlisted]).to_disk("four.spacy")
+    run("to-jsonl", "four.spacy", "four.jsonl", "--spans-key", "found")
+    run("convert", "jsonl", "four.jsonl", "again.spacy", "--lang", "fr")
+    docs = DocBin().from_disk(tmp_path / "again.spacy").get_docs(nlp.vocab)
+    tags = [[token.ent_iob for token in doc] for doc in docs]
+    assert tags == [[3, 0, 0, 0], [0, 0, 2, 2], [3, 2, 2, 2], [0, 0, 0, 0]]
+
+
 def test_a_pipe_is_refused(run, tmp_path):
     """A file is read more than once: of a pipe, records would be lost."""
     os.mkfifo(tmp_path / "pipe.jsonl")

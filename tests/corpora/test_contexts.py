@@ -285,18 +285,20 @@ def test_questions_of_documents_that_are_cut_are_counted_once(caplog):
     assert "the first 3 documents have 6 of them, and 4 are not trained" in message
 
 
-def test_categories_of_documents_that_are_cut_or_joined_are_counted_once(caplog):
-    examples = corpus(3, 1, 2)
-    batcher = mix_contexts(by_words, **ONLY["sentence"])
-    list(batcher(examples))
-    assert not caplog.messages
-    for eg in examples:
-        eg.reference.cats = {"A": 1.0}
+@pytest.mark.parametrize("kind", ["sentence", "neighbours", "document"])
+def test_documents_with_categories_stay_as_they_are(kind, caplog):
+    """Of a part without categories, spaCy's textcat would learn that no category is true."""
+    examples = corpus(3, 1, 1, 2)
+    examples[0].reference.cats = examples[1].reference.cats = {"A": 1.0, "B": 0.0}
+    batcher = mix_contexts(by_words, **ONLY[kind])
     for _ in range(2):
-        list(batcher(examples))
+        shown = [eg for batch in batcher(examples) for eg in batch]
+        classified = [eg for eg in shown if eg.reference.cats]
+        assert {id(eg) for eg in classified} == {id(eg) for eg in examples[:2]}
+        others = sum(len(eg.reference) for eg in shown if not eg.reference.cats)
+        assert others == sum(len(eg.reference) for eg in examples[2:])
     (message,) = caplog.messages
-    assert "categories (Doc.cats) are about whole documents" in message
-    assert "the first 3 documents have 3 of them, and 2 are not trained" in message
+    assert "2 of the first 4 documents have categories (Doc.cats)" in message
 
 
 def test_whole_documents_keep_their_questions(caplog):

@@ -327,6 +327,10 @@ def test_an_accepted_text_without_spans_has_none(tmp_path):
         ({"_view_id": "ner"}, 4),
         ({"_is_binary": True}, 4),
         ({"options": [{"id": "Q1"}]}, 4),
+        ({"options": [{"id": "Q1"}], "_view_id": "choice"}, 4),
+        ({"options": [{"id": "Q1"}], "_view_id": "blocks"}, 4),
+        ({"options": [{"id": "Q1"}], "_view_id": "ner_manual"}, 0),
+        ({"options": [{"id": "Q1"}], "_view_id": "spans_manual"}, 0),
     ],
 )
 def test_nothing_is_known_of_tokens_on_which_nobody_decided(tmp_path, more, n_unknown):
@@ -338,8 +342,14 @@ def test_nothing_is_known_of_tokens_on_which_nobody_decided(tmp_path, more, n_un
 def test_chosen_options_are_counted(tmp_path):
     chosen = {"options": [{"id": "Q1"}], "accept": ["Q1"]}
     _, report = read_docs(tmp_path, record(ADA, **chosen), record(ADA, **chosen))
+    _, unchosen = read_docs(tmp_path, record(ADA, options=[{"id": "Q1"}], accept=[]))
     what = "records with chosen options, not read (ids: see the format prodigy-links)"
-    assert counts(report) == {what: (2, "line 1")}
+    partial = (
+        "records with options, of which only the spans are taken as annotated (if all entities "
+        'are, set _view_id to "ner_manual")'
+    )
+    assert counts(report) == {what: (2, "line 1"), partial: (2, "line 1")}
+    assert counts(unchosen) == {partial: (1, "line 1")}
 
 
 def test_the_tutorial_of_three_emersons_is_read_as_spans(convert_real):

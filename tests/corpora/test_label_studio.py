@@ -306,3 +306,44 @@ def test_regions_of_another_text_of_the_task_are_left_out(convert, spans):
     tasks[0]["annotations"] = [annotation(ADA, same)]
     with pytest.raises(CorpusError, match=r"of several texts \('text', 'title'\), and it cannot"):
         convert(FORMAT, tasks, fields=(("text", "body"),))
+
+
+def title(name, start, end, text):
+    return {**region(name, start, end, text, "TOPIC"), "to_name": "title"}
+
+
+def titled(title_, text, *results):
+    data = {"title": title_, "text": text}
+    return {"id": title_, "data": data, "annotations": [annotation(*results)]}
+
+
+def test_all_tasks_tell_which_regions_are_of_the_text(convert, spans):
+    """Also of a task in which only the title has regions, whose words are in the text, too."""
+    ada = region("a", 8, 11, "Ada", "PER")
+    tasks = [
+        titled("Paris", "She met Ada.", title("t", 0, 5, "Paris"), ada),
+        titled("London news", "London is large.", title("t", 0, 6, "London")),
+        titled("Bob", "Bob. Met Ada.", title("t", 0, 3, "Bob"), region("a", 9, 12, "Ada", "PER")),
+    ]
+    result = convert(FORMAT, tasks)
+    assert [spans(doc.ents) for doc in result.docs] == [[("Ada", "PER")], [], [("Ada", "PER")]]
+    (event,) = result.events.items()
+    assert event[0] == "spans left out: they are of another text of the task" and event[1][0] == 3
+
+
+def test_of_texts_that_fit_alike_that_with_the_name_of_the_key_is_read(convert, spans):
+    both = titled("Ada", "Ada ran.", title("t", 0, 3, "Ada"), region("a", 0, 3, "Ada", "PER"))
+    (doc,) = convert(FORMAT, [both]).docs
+    assert spans(doc.ents) == [("Ada", "PER")]
+
+
+def test_projects_may_name_their_text_differently(convert, spans):
+    other = {**region("b", 0, 3, "Bob", "PER"), "to_name": "body"}
+    moved = {**region("c", 0, 3, "Eve", "PER"), "to_name": "body"}
+    tasks = [
+        task(annotation(ADA)),
+        task(annotation(other), text="Bob ran."),
+        task(annotation(moved)),
+    ]
+    result = convert(FORMAT, tasks)
+    assert [spans(doc.ents) for doc in result.docs] == [[("Ada", "PER")], [("Bob", "PER")], []]

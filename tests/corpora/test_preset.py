@@ -191,8 +191,18 @@ def sentences_path(tmp_path, nlp):
     set_types(across, {"/thing": 1.0})
     set_questions(doc, ["Who ran?", "Why?"])
     set_answers(doc, [[doc[0:1]], []])
+    doc.cats = {"SPORT": 1.0}
     DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "sentences.spacy")
     return tmp_path / "sentences.spacy"
+
+
+def test_a_document_of_one_sentence_keeps_its_categories(tmp_path, nlp, caplog):
+    doc = Doc(nlp.vocab, words=["Ada", "ran"], sent_starts=[True, False])
+    doc.cats = {"SPORT": 1.0, "ART": 0.0}
+    DocBin(docs=[doc]).to_disk(tmp_path / "one.spacy")
+    (example,) = reader(tmp_path / "one.spacy", gold_preproc=True)(nlp)
+    assert example.reference.cats == {"SPORT": 1.0, "ART": 0.0}
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize("settings", [{"max_length": 8}, {"gold_preproc": True}])
@@ -217,6 +227,7 @@ def test_sentences_of_a_document_that_is_cut_keep_what_lies_within(
     (message,) = caplog.messages
     lost = "1 relations, 1 entities, types of 1 places, 2 spans of groups"
     assert lost in message and "questions about whole documents: 2" in message
+    assert "of 1 documents" in message and not any(eg.reference.cats for eg in examples)
     assert not any(n_questions(doc) for eg in examples for doc in (eg.reference, eg.predicted))
     assert f"{3 - len(examples)} sentences of max_length" in message
 
@@ -407,3 +418,23 @@ def test_queries_are_preset_and_completions_are_not(tmp_path, nlp):
     (query,) = example.predicted._.queries
     assert [x.text for x in query.candidates] == ["London"]
     assert query.candidates[0].doc is example.predicted
+
+
+def test_a_sentence_that_begins_with_unaligned_white_space_starts_behind_it(tmp_path, nlp):
+    words = ["Hi", ".", " ", "She", " ", "left"]
+    starts = [i in (0, 2) for i in range(6)]
+    doc = Doc(nlp.vocab, words=words, spaces=[False] * 6, sent_starts=starts)
+    DocBin(docs=[doc]).to_disk(tmp_path / "white.spacy")
+    (example,) = reader(tmp_path / "white.spacy", sents=True)(nlp)
+    found = [(token.text, token.is_sent_start) for token in example.predicted]
+    assert found == [("Hi", True), (".", False), ("She", True), ("left", False)]
+
+
+def test_of_entities_that_meet_in_one_white_space_token_the_first_is_preset(tmp_path, nlp, caplog):
+    doc = Doc(nlp.vocab, words=["Ada", "\n", "\n", "Bob"], spaces=[False] * 4)
+    doc.ents = [Span(doc, 0, 2, label="PER"), Span(doc, 2, 4, label="PER")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "met.spacy")
+    (example,) = reader(tmp_path / "met.spacy")(nlp)
+    assert [ent.text.strip() for ent in example.predicted.ents] == ["Ada"]
+    (message,) = caplog.messages
+    assert "1 of 2 gold entities" in message and "Bob" in message

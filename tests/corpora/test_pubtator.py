@@ -74,6 +74,8 @@ def test_a_mention_of_several_entities_has_no_id(convert, spans):
         ("OMIM:312080", ("OMIM:312080",)),
         ("c|SUB|G|2554+1|T", ("c|SUB|G|2554+1|T",)),
         ("|DEL|46|S", ("|DEL|46|S",)),
+        ("tmVar:p|SUB|V|600|E;RS#:1134", ("tmVar:p|SUB|V|600|E;RS#:1134",)),
+        ("HGVS:p.V600E;CorrespondingGene:673", ("HGVS:p.V600E;CorrespondingGene:673",)),
         (" ", ()),
     ],
 )

@@ -26,7 +26,10 @@ def _examples(nlp):
     return [spacy.training.Example(doc.copy(), doc)]
 
 
-@pytest.mark.parametrize("name, value", [("word_shapes", False), ("entity_labels", ["LOC", "PER"])])
+@pytest.mark.parametrize(
+    "name, value",
+    [("word_shapes", False), ("entity_labels", ["LOC", "PER"]), ("entity_aware", False)],
+)
 def test_they_cannot_be_overridden_at_loading(saved, name, value):
     with pytest.raises(ConfigError, match=f"LukeEncoder.{name} is .* cannot be changed"):
         spacy.load(saved, config={f"components.luke.model.{name}": value})

@@ -189,6 +189,8 @@ def test_vector_hooks_serve_spacys_own_vectors_and_similarity(luke_dir):
     assert doc[0:2].similarity(doc[0:2]) == pytest.approx(1.0, abs=1e-5)
     assert -1.0 <= doc[0:2].similarity(doc[5:6]) < 1.0
     assert doc.similarity(doc) == pytest.approx(1.0, abs=1e-5)
+    for part in (doc, doc[0:2], doc[3]):
+        assert part.vector_norm == pytest.approx(np.linalg.norm(part.vector))
 
 
 @pytest.mark.parametrize("text", ["", "   ", "x" * 5000, "👩‍👩‍👧‍👦 é́́", "ولدت آدا"])

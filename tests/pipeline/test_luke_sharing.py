@@ -383,6 +383,73 @@ def test_a_listener_belongs_to_the_last_upstream_before_it(bert_dir):
     assert any(p.grad is not None for p in module.parameters())
 
 
+@pytest.mark.parametrize("upstream", ["*", "second"])
+def test_a_listener_of_a_frozen_upstream_is_trained_on_it_or_not_at_all(
+    bert_dir, tmp_path, upstream
+):
+    """It would be trained on the first, and loaded with the second."""
+    nlp = spacy.blank(LANGUAGE)
+    for name in ("first", "second"):
+        nlp.add_pipe("luke", name=name, config={"model": {"name": str(bert_dir)}})
+        nlp.get_pipe(name).initialize(lambda: (), nlp=nlp)
+    encoder = {**LISTENER, "upstream": upstream}
+    nlp.add_pipe("luke_ner", config={"model": {"encoder": encoder}})
+    examples = make_examples(nlp)
+    link = encoder_below(nlp.get_pipe("luke_ner").model).attrs["link"]
+    with nlp.select_pipes(disable=["second"]):  # as spacy train does with frozen components
+        if upstream == "second":
+            nlp.initialize(lambda: examples)
+        else:
+            with pytest.raises(ConfigError, match="listens to the last encoder before it"):
+                nlp.initialize(lambda: examples)
+            nlp.get_pipe("luke_ner").initialize(lambda: examples, nlp=nlp)
+    if upstream == "second":
+        assert link.component == "second"
+        nlp.to_disk(tmp_path)
+        loaded = encoder_below(spacy.load(tmp_path).get_pipe("luke_ner").model).attrs["link"]
+        assert loaded.component == "second"
+    else:
+        nlp.get_pipe("first").find_listeners(nlp.get_pipe("luke_ner"))
+        assert link.component == "first"
+        with pytest.raises(ConfigError, match="it would listen to 'second'"):
+            nlp.to_disk(tmp_path)
+
+
+def listening_tagger(nlp, pooling):
+    tok2vec = {**LISTENER, "pooling": pooling}
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
+    nlp.add_pipe("tagger", config={"model": model})
+
+
+def vectors(nlp, docs):
+    """Of the words, as the tagger gets them."""
+    return nlp.get_pipe("tagger").model.get_ref("tok2vec").predict(docs)
+
+
+def test_a_listener_with_another_pooling_than_its_encoder_is_not_replaced(bert_dir, tmp_path):
+    """The copied encoder would pool as its own block says, and the tagger get other vectors."""
+    nlp, _ = shared(bert_dir)
+    listening_tagger(nlp, "first")
+    examples = make_examples(nlp)
+    for eg in examples:
+        for token in eg.reference:
+            token.tag_ = "NNP" if token.is_title else "X"
+    nlp.get_pipe("tagger").initialize(lambda: examples, nlp=nlp)
+    docs = [eg.reference.copy() for eg in examples]
+    before = vectors(nlp, docs)
+    nlp.to_disk(tmp_path)
+    with pytest.raises(ConfigError, match="pooling is 'first', and the encoder's 'mean'"):
+        nlp.replace_listeners("luke", "tagger", ["model.tok2vec"])
+    pooled = spacy.load(tmp_path, config={"components.tagger.model.tok2vec.pooling": "mean"})
+    other = vectors(pooled, docs)
+    assert any(not np.allclose(x, y, atol=1e-3) for x, y in zip(before, other))
+    loaded = spacy.load(tmp_path, config={"components.luke.model.pooling": "first"})
+    loaded.replace_listeners("luke", "tagger", ["model.tok2vec"])
+    loaded.replace_listeners("luke", "ner0", ["model.encoder"])  # pooling says nothing to it
+    after = vectors(loaded, docs)
+    assert all(np.allclose(x, y, atol=1e-5) for x, y in zip(before, after))
+
+
 def test_checkpointing_bears_a_prediction_between_forward_and_backward(bert_dir):
     pytest.importorskip("spacy_transformers", reason="stock listeners need spacy-transformers")
     nlp, examples = shared(bert_dir, n_ner=0, tagger=True)

@@ -102,6 +102,11 @@ def test_a_rate_that_is_too_high_for_an_encoder_is_limited_for_it_and_its_layers
         (encoder, layers), rel=0.01
     )
     assert any("0.005 is used" in x for x in caplog.messages)
+    # An encoder that is not trained limits nothing.
+    caplog.clear()
+    encoder, layers = moved(0.02, max_learn_rate=0.001, learn_rate_factor=0.0)
+    assert encoder == 0.0 and layers > 0.02
+    assert not any("learning rate" in x for x in caplog.messages)
 
 
 def test_the_limit_goes_by_the_size_of_the_network():

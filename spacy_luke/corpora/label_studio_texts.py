@@ -1,0 +1,72 @@
+"""Which regions of Label Studio's tasks are of the text that is read, if tasks have several.
+
+Regions name their text by ``to_name``, which is a name of the labelling interface, not the key of
+the text in the task's data.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from itertools import combinations
+from typing import Any
+
+from ..errors import CorpusError
+from .label_studio_tasks import SPAN_TYPES, Annotation
+from .quotes import NOWHERE, find_quote
+
+
+def other_texts(annotations: Iterable[Annotation]) -> set[Any]:
+    """The ``to_name`` of regions that are of another text than that which is read.
+
+    Of two names that occur in one task, it is the one fewer of whose regions, of all tasks, are in
+    the text; if it is as many, the one that is not the key of the text. (Names that no task has
+    together may be of tasks of different projects.)
+    """
+    n_near: Counter[Any] = Counter()
+    n_regions: Counter[Any] = Counter()
+    pairs: set[tuple[Any, Any]] = set()
+    keys: set[Any] = set()
+    for item in annotations:
+        keys.add(item.text_key)
+        pairs.update(combinations(_names(item), 2))
+        for result in item.results:
+            if result.get("type") in SPAN_TYPES:
+                n_regions[result.get("to_name")] += 1
+                n_near[result.get("to_name")] += _is_near(result, item.text)
+    ranks = {name: (n_near[name] / n, name in keys) for name, n in n_regions.items()}
+    others = set()
+    for pair in pairs:
+        worse, better = sorted(pair, key=ranks.__getitem__)
+        if ranks[worse] < ranks[better]:
+            others.add(worse)
+    return others
+
+
+def of_text(item: Annotation, others: Collection[Any]) -> Any:
+    """``to_name`` of the regions of the text; None if there are none, or if regions have no name.
+
+    others: see ``other_texts``. Raises CorpusError if it cannot be told.
+    """
+    names = [name for name in _names(item) if name not in others]
+    if len(names) > 1:
+        listed = ", ".join(map(repr, names))
+        raise CorpusError(
+            f"there are regions of several texts ({listed}), and it cannot be told which of them "
+            "are of the text that is read."
+        )
+    return names[0] if names else None
+
+
+def _names(item: Annotation) -> list[Any]:
+    results = [x for x in item.results if x.get("type") in SPAN_TYPES]
+    return list(dict.fromkeys(x.get("to_name") for x in results))
+
+
+def _is_near(result: dict[str, Any], text: str) -> bool:
+    """Whether the text of a region is at its offsets, or near them."""
+    value = result.get("value")
+    start, end, quote = (
+        value.get(key) if isinstance(value, dict) else None for key in ("start", "end", "text")
+    )
+    if type(start) is not int or type(end) is not int or not isinstance(quote, str):
+        return False
+    return find_quote(text, start, end, quote.replace("\\n", "\n")).how != NOWHERE
