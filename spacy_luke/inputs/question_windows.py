@@ -4,6 +4,7 @@
 the texts. A passage that does not fit is read in overlapping windows, each with the whole question.
 """
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,6 +22,8 @@ from .windows import Windows, split_text, token_bounds
 
 Array = np.ndarray
 
+_INVISIBLE = ("Cc", "Cf")  # control and format characters, such as the zero-width space
+
 
 class PlacedEntities(NamedTuple):
     """Entity inputs of a batch of texts. starts, ends: (n,) piece ranges, ascending; ids: (n,) rows
@@ -32,7 +35,8 @@ class PlacedEntities(NamedTuple):
 
 
 class WindowTokens(NamedTuple):
-    """The tokens that windows contain whole, and that have pieces.
+    """The words that windows contain whole: tokens that have pieces, and are not white space (of
+    which byte-level BPE makes pieces, too).
 
     tokens: (n,) counted over the batch, by window. offsets: (n_windows + 1,) the first of each.
     first, last: (n,) the place of a token's first and last piece in its window's sequence.
@@ -48,13 +52,14 @@ class WindowTokens(NamedTuple):
 class QuestionWindows:
     """Questions about documents, each with the windows of its document.
 
-    passages, questions: the pieces of the documents, and of the questions.
+    docs: the documents. passages, questions: their pieces, and those of the questions.
     of_doc: (n_questions,) the document that each question is about.
     lengths: (n_questions,) the pieces of a question that are used: a long one is cut.
     windows: of the passages; ``windows.docs`` is the *question* of each, ascending.
     n_separators: between the texts.
     """
 
+    docs: Sequence[Doc]
     passages: Pieces
     questions: Pieces
     tokenizer: PieceTokenizer
@@ -66,7 +71,8 @@ class QuestionWindows:
     @property
     def n_cut(self) -> int:
         """The number of questions that are cut."""
-        return int((np.diff(self.questions.piece_offsets) > self.lengths).sum())
+        n_pieces = np.diff(self.questions.piece_offsets)
+        return int(((n_pieces > self.lengths) & (self.lengths > 0)).sum())
 
     def passage_starts(self) -> Array:
         """(n_windows,) the place of a window's first passage piece in its sequence."""
@@ -79,7 +85,8 @@ class QuestionWindows:
     def window_tokens(self) -> WindowTokens:
         """The tokens of each window."""
         pieces = self.passages
-        filled = np.flatnonzero(pieces.token_ends > pieces.token_starts)
+        is_word = np.asarray([has_words(x.text) for doc in self.docs for x in doc], dtype=bool)
+        filled = np.flatnonzero(is_word & (pieces.token_ends > pieces.token_starts))
         starts, ends = pieces.token_starts[filled], pieces.token_ends[filled]
         low = np.searchsorted(starts, self.windows.starts, side="left")
         high = np.maximum(np.searchsorted(ends, self.windows.ends, side="right"), low)
@@ -189,19 +196,25 @@ def question_windows(
     max_question_pieces: int,
     n_separators: int,
     spans: tuple[Array, Array],
+    asked: Sequence[bool] | None = None,
 ) -> QuestionWindows:
-    """Cut the documents of questions into windows. A question without pieces has no window.
+    """Cut the documents of questions into windows. A question without pieces, or about a document
+    without words, has no window.
 
-    of_doc: (n_questions,). size: most pieces of a sequence, special pieces included. stride: pieces
-    that consecutive windows of a passage share, at most half of a window's. spans: starts and ends
-    of piece ranges of passages, ascending, that a window should contain whole if possible.
+    of_doc: (n_questions,). asked: (n_questions,) whether a question has words; by default all.
+    size: most pieces of a sequence, special pieces included. stride: pieces that consecutive
+    windows of a passage share, at most half of a window's. spans: starts and ends of piece ranges
+    of passages, ascending, that a window should contain whole if possible.
 
     Raises ConfigError if a sequence has no room for a passage beside a question.
     """
     lengths = np.minimum(np.diff(questions.piece_offsets), max_question_pieces)
+    if asked is not None:
+        lengths[~np.asarray(asked, dtype=bool)] = 0
+    readable = [has_words(doc.text) for doc in docs]
     rows: list[tuple[int, int, int, int, int]] = []
     for i, doc in enumerate(of_doc.tolist()):
-        if not lengths[i]:
+        if not lengths[i] or not readable[doc]:
             continue
         room = size - int(lengths[i]) - n_separators - 2
         if room < 2:
@@ -220,7 +233,16 @@ def question_windows(
         rows.extend((i, *part) for part in parts)
     table = np.asarray(rows, dtype=np.int64).reshape(-1, 5)
     windows = Windows(*(np.ascontiguousarray(column) for column in table.T))
-    return QuestionWindows(passages, questions, tokenizer, of_doc, lengths, windows, n_separators)
+    return QuestionWindows(
+        docs, passages, questions, tokenizer, of_doc, lengths, windows, n_separators
+    )
+
+
+def has_words(text: str) -> bool:
+    """Whether a text has more than white space and invisible characters."""
+    return any(
+        x.isalnum() or not (x.isspace() or unicodedata.category(x) in _INVISIBLE) for x in text
+    )
 
 
 def _concat(arrays: Sequence[Array]) -> Array:

@@ -23,6 +23,7 @@ from ..inputs.question_windows import (
     PlacedEntities,
     QuestionWindows,
     WindowTokens,
+    has_words,
     question_windows,
 )
 from ..model.heads import LinearHead
@@ -95,7 +96,7 @@ class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
         check_settings("AnswerScorer", AnswerScorer, vars(self))
 
     def fits(self, encoder: Model, query: QuestionQuery) -> Array:
-        """(n_questions,) whether a question can be asked: it and its document have pieces."""
+        """(n_questions,) whether a question can be asked: it and its document have words."""
         windows, _, _ = self.place(encoder, query)
         fits = np.zeros(len(query.questions), dtype=bool)
         fits[windows.windows.docs] = True
@@ -108,7 +109,8 @@ class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
         own = module_of(encoder_node(encoder))
         spans, question_spans = query.entities, query.question_entities
         passages = pieces_of(encoder, query.docs, [_table(x) for x in spans])
-        questions = pieces_of(encoder, query.questions, [_table(x) for x in question_spans])
+        tables = [_table(x) for x in question_spans]
+        questions = pieces_of(encoder, query.questions, tables, "questions")
         of_questions = self._placed(own, questions, question_spans)
         of_passages = self._placed(own, passages, spans)
         result = question_windows(
@@ -123,6 +125,7 @@ class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
             max_question_pieces=min(self.max_question_pieces, own.window[0] // 2),
             n_separators=own.pieces.n_separators,
             spans=(of_passages.starts, of_passages.ends),
+            asked=[has_words(question.text) for question in query.questions],
         )
         if result.n_cut and own.reports_first("cut questions"):
             LOGGER.warning(

@@ -114,11 +114,11 @@ class ClozeScorer(Scorer[ClozeQuery, ClassScores]):
         n = np.arange(len(query.queries))
         tables = [_table(spans) for spans in query.candidates]
         docs = [query.docs[i] for i in query.of_query_doc]
-        passages = pieces_of(encoder, docs, tables)
+        passages = pieces_of(encoder, docs, tables, "texts of queries")
         starts, ends = span_pieces(passages, query.spans.table, query.of_query)
         text = self._passages(docs, passages, starts, ends, tokenizer)
         gap_table = np.stack([query.gaps, query.gaps + 1], 1)
-        questions = pieces_of(encoder, query.queries, [row[None] for row in gap_table])
+        questions = pieces_of(encoder, query.queries, [row[None] for row in gap_table], "queries")
         gaps = self._gaps(questions, *span_pieces(questions, gap_table, n), tokenizer)
         n_cut = int((np.diff(gaps.pieces.piece_offsets) > most).sum())
         if n_cut and own.reports_first("cut queries"):

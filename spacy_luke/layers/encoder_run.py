@@ -56,10 +56,13 @@ def place(
     )
 
 
-def pieces_of(node: Model, docs: Sequence[Doc], spans: Sequence[Array]) -> Pieces:
+def pieces_of(
+    node: Model, docs: Sequence[Doc], spans: Sequence[Array], what: str = "documents"
+) -> Pieces:
     """The pieces of documents, with the tokenisation of an encoder (or of a listener's encoder).
 
-    spans: per document an (n, 2) array of token ranges that enter as entities."""
+    spans: per document an (n, 2) array of token ranges that enter as entities. what: what the
+        documents are, for a warning."""
     owner = encoder_node(node)
     settings: EncoderSettings = owner.attrs["settings"]
     encoder = module_of(owner)
@@ -71,7 +74,7 @@ def pieces_of(node: Model, docs: Sequence[Doc], spans: Sequence[Array]) -> Piece
         shapes=settings.word_shapes,
         spaces=settings.spaces,
     )
-    _warn_of_cut(encoder, pieces)
+    _warn_of_cut(encoder, pieces, what)
     return pieces
 
 
@@ -89,13 +92,14 @@ def learns(node: Model) -> bool:
     return any(parameter.requires_grad for parameter in network.parameters())
 
 
-def _warn_of_cut(encoder: Encoder, pieces: Pieces) -> None:
+def _warn_of_cut(encoder: Encoder, pieces: Pieces, what: str) -> None:
     if pieces.n_cut.any() and encoder.reports_first("cut tokens"):
         LOGGER.warning(
-            "%d tokens have more than %d pieces, of which the first are used (documents of this "
+            "%d tokens have more than %d pieces, of which the first are used (%s of this "
             "batch, counted from 0: %s). This warning is logged once per encoder.",
             pieces.n_cut.sum(),
             MAX_TOKEN_PIECES,
+            what,
             ", ".join(str(i) for i in np.flatnonzero(pieces.n_cut)[:5]),
         )
 

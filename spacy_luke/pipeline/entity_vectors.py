@@ -272,7 +272,7 @@ class EntityVectors:
             made = cache.vectors = {row: made[row] for row in rows if row in made}
         for part in _blocks(np.asarray(missing, dtype=np.int64)):
             vectors = encode_entities(encoder, self.tokenizer, kb.tables, part, self.text)
-            made.update(zip(part.tolist(), vectors))
+            made.update(zip(part.tolist(), self._as_saved(kb, vectors)))
         if old:
             self._check_change(encoder, old, made)
         result = np.zeros((len(rows), _width(encoder)), dtype=np.float32)
@@ -281,6 +281,13 @@ class EntityVectors:
         if stored is not None:
             kb.tables.looked_up(len(rows))
         return result
+
+    @staticmethod
+    def _as_saved(kb: MappedKB, vectors: Array) -> Array:
+        """Vectors as they are after saving, which rounds them if those of the knowledge base have
+        half precision."""
+        stored = kb.tables.vectors
+        return vectors if stored is None else vectors.astype(stored.dtype).astype(np.float32)
 
     def _check_change(self, encoder: Model, old: dict[int, Array], new: dict[int, Array]) -> None:
         """Warn if vectors of entities that training used until now differ much from the present

@@ -44,14 +44,17 @@ class PageTable(NamedTuple):
         return str(self.source)
 
     def pages(self) -> Iterator[tuple[Page, bool]]:
-        """Each page, and whether another one of this title is used instead."""
+        """Each page, and whether another one of this title is used instead. Blank ones, which may
+        be used instead of others, have been counted."""
         table = pq.read_table(self.repeated, filters=[("part", "=", self.number)])
         repeated = set(table["row"].to_pylist())
         row = 0
         with pq.ParquetFile(self.path) as file:
             for batch in file.iter_batches(_PAGES_AT_ONCE):
                 for values in batch.to_pylist():
-                    yield Page(**values), row in repeated
+                    page = Page(**values)
+                    if page.text or page.namespace not in self.site.content:
+                        yield page, row in repeated
                     row += 1
 
 
@@ -93,8 +96,9 @@ def _write_pages(partition: Partition, folder: Path) -> dict[str, int]:
     names = DumpNames()
     site = partition.site
     with RAW_PAGES.writer(folder) as table:
-        for page in read_pages(partition, counts):
-            names.add(page, site)
+        for page in read_pages(partition, counts, blank=True):
+            if page.text:
+                names.add(page, site)
             text = page.text if page.namespace in site.content else ""
             table.add(tuple(vars(replace(page, text=text)).values()))
     write_json(folder / _NAMES, names.to_dict())

@@ -99,8 +99,9 @@ def _on_pieces(
     Example: pieces at the characters [0, 3), [3, 6), [7, 9). The link [3, 9) has the pieces [1, 3).
     The link [4, 9) begins within a piece and is dropped.
     """
-    # In byte-level BPE, a word's first piece includes the space before it.
-    spaced = np.asarray([a > 0 and text[a - 1] == " " for a in link_starts.tolist()], dtype=bool)
+    # In byte-level BPE, a word's first piece includes the space before it, in SentencePiece any
+    # white space.
+    spaced = np.asarray([a > 0 and text[a - 1].isspace() for a in link_starts.tolist()], dtype=bool)
     first = np.searchsorted(chars[:, 1], link_starts, side="right")
     last = np.searchsorted(chars[:, 0], link_ends, side="left")
     inside = (first < last) & (first < len(chars))

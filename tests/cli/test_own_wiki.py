@@ -197,6 +197,18 @@ def test_of_pages_with_one_title_the_newest_is_used_and_all_are_counted(tmp_path
     assert excluded.count("Laptop") == excluded.count("Berlin") == 1
 
 
+def test_a_page_that_is_blank_in_a_newer_export_is_no_article(tmp_path):
+    old = page("Secret", "A secret of [[Berlin]].", 4, time="2020-01-01T00:00:00Z")
+    blank = page("Secret", "", 4, time="2030-01-01T00:00:00Z")
+    manifest = read(tmp_path / "a", pages=[old, *PAGES, blank])
+    assert "Secret" not in articles(manifest)
+    assert manifest.counts["page without text"] == manifest.counts["repeated page"] == 1
+    again = page("Secret", "No secret.", 4, time="2031-01-01T00:00:00Z")
+    manifest = read(tmp_path / "b", pages=[old, *PAGES, blank, again])
+    assert articles(manifest)["Secret"]["text"] == "No secret."
+    assert manifest.counts["repeated page"] == 1
+
+
 def test_a_plain_dump_beside_its_multistream_file_is_not_read_again(tmp_path, caplog):
     data = export(*PAGES, language="en", namespaces=NAMESPACES).encode()
     (tmp_path / "acme-pages-articles.xml.bz2").write_bytes(bz2.compress(data, 1))

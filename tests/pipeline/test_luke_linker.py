@@ -291,6 +291,21 @@ def test_entities_are_changed_by_one_call(nlp):
     assert [links(doc) for doc in linked(nlp)] == before
 
 
+def test_half_vectors_of_added_entities_are_those_that_are_saved(nlp, tmp_path):
+    pipe = nlp.get_pipe("luke_linker")
+    make_vectors(nlp, pipe.kb, half=True)
+    pipe.edit_kb(add=[Entity("town", "Tokyo", {"Tokyo": 6.0}, "a large town of Japan", "LOC")])
+    before = [candidates(doc) for doc in linked(nlp)]
+    assert any("town" in x for found in before for x in found)
+    nlp.to_disk(tmp_path / "half")
+    assert [candidates(doc) for doc in linked(nlp)] == before
+    assert [candidates(doc) for doc in linked(spacy.load(tmp_path / "half"))] == before
+
+
+def candidates(doc):
+    return [{x.id: round(x.score, 6) for x in ent._.candidates} for ent in doc.ents]
+
+
 def test_edits_of_two_threads_are_both_made(nlp, monkeypatch):
     pipe = nlp.get_pipe("luke_linker")
     edited, others = MappedKB.edited, []

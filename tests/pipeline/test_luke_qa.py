@@ -33,11 +33,26 @@ from tests.pipeline.qa_data import (
 
 @pytest.fixture(scope="module")
 def trained(bert_dir):
-    nlp = make(bert_dir, top_k=2)
+    return train(bert_dir)
+
+
+@pytest.fixture(scope="module")
+def trained_luke(luke_dir):
+    """Byte-level BPE, which makes pieces of white space."""
+    return train(luke_dir)
+
+
+def train(directory):
+    nlp = make(directory, top_k=2)
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
     fit(nlp, examples, 120)
     return nlp
+
+
+@pytest.fixture(params=["trained", "trained_luke"])
+def of_each_tokenizer(request):
+    return request.getfixturevalue(request.param)
 
 
 # Learning and answering
@@ -198,12 +213,14 @@ def test_text_without_words_has_no_answer(trained, text):
     assert doc._.answers == (Answers("Where ?", (), 1.0),) * 2
 
 
-@pytest.mark.parametrize("question", ["", "   "])
-def test_an_empty_question_has_no_answer(trained, question):
-    doc = trained(asked(trained, "Beyoncé sang in Paris .", question, "Who sang ?"))
+@pytest.mark.parametrize("question", ["", "   ", "\n", "\u200b"])
+def test_an_empty_question_has_no_answer(of_each_tokenizer, question, caplog):
+    nlp = of_each_tokenizer
+    doc = nlp(asked(nlp, "Beyoncé sang in Paris .", question, "Who sang ?"))
     empty, other = doc._.answers
     assert empty.answers == () and empty.no_answer == 1.0
     assert other.best.text == "Beyoncé"
+    assert "longer than max_question_pieces" not in caplog.text
 
 
 def test_no_questions(trained):
@@ -227,10 +244,11 @@ def test_a_question_longer_than_the_window_is_cut(trained, caplog):
     assert trained(doc)._.answers[0].question == "Who sang ? " * 100
 
 
-def test_white_space_tokens_are_no_end_of_an_answer(trained):
-    doc = Doc(trained.vocab, words=["Beyoncé", "\n", "sang", " ", "in", "Paris"])
+def test_white_space_tokens_are_no_end_of_an_answer(of_each_tokenizer):
+    nlp = of_each_tokenizer
+    doc = Doc(nlp.vocab, words=["Beyoncé", "\n", "sang", " ", "in", "Paris"])
     doc._.questions = ["Who sang ?"]
-    pipe = trained.get_pipe("luke_qa")
+    pipe = nlp.get_pipe("luke_qa")
     pipe.cfg.update(no_answer=False, top_k=50, overlap_threshold=1.0)
     try:
         (found,) = pipe(doc)._.answers
@@ -251,15 +269,17 @@ def test_long_answers_need_no_more_memory_than_a_window(trained):
         pipe.max_answer_length = 30
 
 
-def test_what_cannot_be_asked_has_no_answer_also_if_there_must_be_one(trained):
-    pipe = trained.get_pipe("luke_qa")
+def test_what_cannot_be_asked_has_no_answer_also_if_there_must_be_one(of_each_tokenizer):
+    nlp = of_each_tokenizer
+    pipe = nlp.get_pipe("luke_qa")
     pipe.no_answer = False
     try:
-        empty, question = trained(asked(trained, "Ada sang .", " ", "Who sang ?"))._.answers
+        empty, question = nlp(asked(nlp, "Ada sang .", " ", "Who sang ?"))._.answers
         assert (empty.answers, empty.no_answer) == ((), 1.0)
         assert question.answers and question.no_answer == 0.0
-        (of_text,) = pipe.answer(["Who sang ?"], [asked(trained, "")])
-        assert of_text.no_answer == 1.0
+        for text in ("", "\n\n ", "\u200b"):
+            (of_text,) = pipe.answer(["Who sang ?"], [asked(nlp, text)])
+            assert (of_text.answers, of_text.no_answer) == ((), 1.0)
     finally:
         pipe.no_answer = True
 

@@ -273,5 +273,11 @@ def test_fingerprints_differ_with_content(tmp_path):
     first = fingerprint(path)
     path.write_bytes(b"y" * 10)
     assert first != fingerprint(path)
+    content = bytearray(b"x" * (5 << 20))
+    path.write_bytes(content)
+    first = fingerprint(path)
+    content[len(content) // 2] = ord("y")  # as where a name or a date in a plain export is edited
+    path.write_bytes(content)
+    assert first != fingerprint(path)
     with pytest.raises(CorpusError, match="is not a file"):
         fingerprint(tmp_path)

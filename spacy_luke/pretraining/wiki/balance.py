@@ -16,6 +16,7 @@ from .sites import Site
 from .templates import Rules
 from .titles import decoded, normalize_title
 
+_OWN = "own template"
 _DEEPEST = 20  # the tokenizer fails at a depth of 40, links included
 _PARAMETER = re.compile(r"\{\{\{[^{}]*\}\}\}")
 _BRACES = re.compile(
@@ -51,7 +52,8 @@ class Blocks:
     """What ``without_blocks`` finds.
 
     dropped: counts by kind. templates: the markup of those that start a line, for example of
-    infoboxes; not of templates in other templates or in tables. left_out: the outermost templates.
+    infoboxes, and have no text or are named by the user; not of templates in other templates or in
+    tables. left_out: the outermost templates.
     own: those that the user has named whose text is kept.
     """
 
@@ -135,12 +137,18 @@ class _Blocks:
         text = "".join((*out, self.text[position:]))
         out, position = [], 0
         starts_line = True
-        for start, end, kind in self._outermost():
+        for start, end, kind in sorted((*self._outermost(), *self._own_templates())):
+            if start < position:  # a template of the user's in a hole
+                continue
             before = text[position:start]
             _, line_end, last_line = before.rpartition("\n")
-            starts_line = not last_line.strip(f" \t{HOLE}") and (starts_line or bool(line_end))
-            if starts_line and kind == "template":
-                found.templates.append(text[start:end])
+            at_start = not last_line.strip(f" \t{HOLE}") and (starts_line or bool(line_end))
+            if at_start and kind in ("template", _OWN):
+                markup = self.text if kind == _OWN else text
+                found.templates.append(markup[start:end])
+            if kind == _OWN:  # its text stays
+                continue
+            starts_line = at_start
             out += (before, HOLE)
             position = end
             n_links = text.count("[[", start, end)
@@ -150,6 +158,14 @@ class _Blocks:
             found.dropped[f"link in {kind}"] += n_links
         out.append(text[position:])
         return "".join(out)
+
+    def _own_templates(self) -> list[Hole]:
+        """The templates that the user has named, whose text is kept, and which may have facts."""
+        return [
+            Hole(start, end, _OWN)
+            for start, end in self.kept
+            if self.rules.own_key(_template_name(self.text, start)) is not None
+        ]
 
     def _open(self, kind: str, start: int) -> None:
         self.opened.append((kind, start))

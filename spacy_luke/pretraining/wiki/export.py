@@ -35,7 +35,8 @@ class Page:
 
     title: with the prefix of its namespace, in Unicode NFC. namespace: 0 for articles.
     redirect: title of its redirect target, without section, or None.
-    text: wikitext. model: ``wikitext``, or another value for scripts, styles and data.
+    text: wikitext; empty if the page is blank or deleted. model: ``wikitext``, or another value for
+        scripts, styles and data.
     timestamp: of the revision, as in the export (ISO 8601); empty if it has none.
     """
 
@@ -118,11 +119,14 @@ def read_site(path: Path) -> Site:
     return Site(language=language)
 
 
-def read_pages(partition: Partition, skipped: Counter[str] | None = None) -> Iterator[Page]:
+def read_pages(
+    partition: Partition, skipped: Counter[str] | None = None, blank: bool = False
+) -> Iterator[Page]:
     """Yield the pages of a partition in file order, of all namespaces.
 
     skipped: counts unusable pages by reason: without text (deleted, or a dump of titles), without
         a title, or with an invalid title.
+    blank: also yield pages whose text is blank or deleted, which an older export may have with it.
 
     Raises CorpusError if the file is truncated or its XML is broken. Earlier pages have been
     yielded by then, so callers must discard them.
@@ -157,7 +161,7 @@ def read_pages(partition: Partition, skipped: Counter[str] | None = None) -> Ite
             revision = None
             if root is not None:
                 root.clear()
-            if page is not None:
+            if page is not None and (page.text or blank):
                 title = page.title
                 yield page
 
@@ -178,7 +182,9 @@ def _page(
         return None
     if not text or not text.strip():
         skipped["page without text"] += 1
-        return None
+        if "text" not in last or _is_stub(last["text"]):
+            return None
+        text = ""
     site = partition.site
     number = _number(parts.get("ns"), title, partition, MAX_NAMESPACE)
     namespace = site.namespace(title) if number is None else number
@@ -197,6 +203,12 @@ def _page(
         model=(last["model"].text or "wikitext") if "model" in last else "wikitext",
         timestamp=_timestamp(revision) if revision is not None else "",
     )
+
+
+def _is_stub(element: Element) -> bool:
+    """Whether a text without content is not that of a blank or deleted page: exports of titles
+    have only its size, or its id."""
+    return element.get("bytes", "0") != "0" or "id" in element.attrib
 
 
 def _timestamp(revision: Element) -> str:

@@ -41,6 +41,9 @@ __all__ = ["Fact", "Link", "Parsed", "parse"]
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\u200e\u200f\u00ad]")
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]*|#[0-9]+|#[xX][0-9a-fA-F]+);")
 _MARKUP = frozenset("[]{}'|<>&=:*#;_-/!\n")
+_BAR = "{{!}}"
+_NESTING = re.compile(r"\{\{!\}\}|\{\{|\}\}|\[\[|\]\]")
+_OPENING = {"}}": "{{", "]]": "[["}
 _SWITCH = re.compile(r"__[^\W_]+(?:_[^\W_]+)*__")
 _HEADING = re.compile(r"(={1,6})[^=].*\1[ \t\x02]*$")
 _ITEM = re.compile(r"[*#:;]+[ \t\x02]*")
@@ -137,7 +140,7 @@ def _plain(
     text: str, context: _Context, found: Blocks, categories: list[str]
 ) -> tuple[str, list[Link]]:
     """The text and the links of markup without tags. categories: see ``balance``."""
-    text = without_blocks(text, found, context.rules, context.keep_tables).replace("{{!}}", "|")
+    text = _with_bars(without_blocks(text, found, context.rules, context.keep_tables))
     text = without_side_links(text, context.site, found.dropped, categories)
     if context.keep_tables and "{|" in text:
         text = table_text(text)
@@ -148,6 +151,28 @@ def _plain(
     for line in text.split("\n"):
         _read_line(line, writer, paragraphs, found.dropped)
     return paragraphs.finish()
+
+
+def _with_bars(text: str) -> str:
+    """Write ``{{!}}`` as a bar. In an argument of a template, where a bar would begin another, it
+    becomes an HTML entity. text: brackets of templates match."""
+    if _BAR not in text:
+        return text
+    out, position = [], 0
+    opened: list[str] = []
+    for match in _NESTING.finditer(text):
+        mark = match[0]
+        if mark == _BAR:
+            in_argument = bool(opened) and opened[-1] == "{{"
+            out += [text[position : match.start()], "&#124;" if in_argument else "|"]
+            position = match.end()
+        elif mark in ("{{", "[["):
+            opened.append(mark)
+        elif opened and opened[-1] == _OPENING[mark]:
+            opened.pop()
+        elif mark == "}}" and "{{" in opened:  # behind a link that is not closed
+            del opened[len(opened) - 1 - opened[::-1].index("{{") :]
+    return "".join((*out, text[position:]))
 
 
 def _plain_character(match: re.Match[str]) -> str:

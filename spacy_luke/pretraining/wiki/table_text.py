@@ -65,7 +65,8 @@ def _cells(text: str, is_head: bool) -> list[str]:
 def _content(cell: str) -> str:
     """A cell without its attributes, which end with a bar. The bar may be in a template that was
     left out, as in ``colspan=2 {{yes}}``."""
-    content = _split(cell, ("|",), most=1)[-1]
+    before, *rest = _split(cell, ("|",), most=1)
+    content = cell if not rest or "[[" in before else rest[0]  # a bar behind a link is text
     is_left_out = HOLE in content and _ATTRIBUTES.fullmatch(content.strip(f" \t{HOLE}"))
     return "" if is_left_out else content
 

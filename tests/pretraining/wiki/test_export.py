@@ -97,6 +97,21 @@ def test_the_last_of_revisions_without_times_counts(tmp_path: Path) -> None:
     assert [x.text for x in pages_of(write(tmp_path, xml))] == ["new"]
 
 
+def test_blank_pages_are_yielded_on_request_but_not_those_of_an_export_of_titles(
+    tmp_path: Path,
+) -> None:
+    stub = page("S", None).replace("</revision>", '<text bytes="9" /></revision>')
+    old_stub = page("T", None).replace("</revision>", '<text id="9" /></revision>')
+    hidden = page("D", None).replace("</revision>", '<text deleted="deleted" /></revision>')
+    blank = page("E", None).replace("</revision>", '<text bytes="0" /></revision>')
+    xml = export(page("A", " \n"), stub, old_stub, hidden, blank, page("X", "x"))
+    skipped: Counter[str] = Counter()
+    (part,) = partitions(write(tmp_path, xml))
+    found = [(x.title, x.text) for x in read_pages(part, skipped, blank=True)]
+    assert found == [("A", ""), ("D", ""), ("E", ""), ("X", "x")]
+    assert skipped == {"page without text": 5}
+
+
 def test_text_in_base64_is_decoded(tmp_path: Path) -> None:
     encoded = base64.b64encode("Straße in [[Berlin]]".encode()).decode()
     xml = export(page("A", encoded)).replace("<text ", '<text encoding="base64" ')

@@ -12,7 +12,7 @@ from spacy_luke.pretraining.articles import read_dump
 from spacy_luke.pretraining.engine import Engine
 from spacy_luke.pretraining.settings import DumpSettings
 from spacy_luke.pretraining.wiki.export import partitions, read_pages
-from spacy_luke.pretraining.wiki.markup import parse
+from spacy_luke.pretraining.wiki.markup import MarkupSettings, parse
 from spacy_luke.pretraining.wiki.sites import Site
 from tests.conftest import require_data
 
@@ -74,6 +74,20 @@ Ada wrote to [[Charles Babbage]].
 )
 def test_which_templates_have_facts(text, expected):
     assert fields(text) == expected
+
+
+def test_a_template_whose_text_the_user_keeps_has_its_facts_too():
+    settings = MarkupSettings(templates={"person": "name"})
+    infobox = "{{Person\n|name=Ada {{cite|x}}\n|boss=[[Bob]]\n}}"
+    for text in (f"{infobox}\nAda ran.", f"{{{{X}}}} {infobox}\nAda ran."):
+        parsed = parse(text, settings=settings)
+        assert {x.field: x.value for x in parsed.facts} == {"name": "Ada", "boss": "Bob"}
+        assert [x.targets for x in parsed.facts] == [[], ["Bob"]]
+        assert parsed.text.split() == ["Ada", "Ada", "ran."]
+    assert not parse(f"So {infobox} ran.", settings=settings).facts
+    assert not parse(f"{{{{T|x={infobox}}}}}", settings=settings).facts
+    nested = parse(f"{{{{T|x={infobox}|y=1}}}}", settings=settings)
+    assert [x.field for x in nested.facts] == ["x", "y"]
 
 
 @pytest.mark.parametrize(

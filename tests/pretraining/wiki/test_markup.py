@@ -305,6 +305,7 @@ def test_tags_of_other_wikis(markup: str, text: str) -> None:
         ("x\n{|\n| a\n|} y", "x\n\na\n\ny"),
         ("{|\n| a {{lang|fr|b|c}} || {{yes}}\n| colspan=2 {{yes}}\n|}", "a b"),
         ("{|\n|-\n|}\nx", "x"),
+        ("{|\n| [[dog|a]] | [[cat]]\n|-\n! [[b]] | x !! y\n|}", "a | cat\nb | x | y"),
         ("{|\n| a\n== b ==\nc", "c"),
         ("<table><tr><td>a</td><td>[[dog]]</td></tr></table>", "a\n\ndog"),
     ],

@@ -124,6 +124,8 @@ EXAMPLES = [
     ("en", "a{{mdash}}b{{spaced mdash}}c", "a—b — c"),
     ("en", "5{{nbsp}}km", "5 km"),
     ("en", "a{{!}}b{{=}}c", "a|b=c"),
+    ("en", "Use {{nowrap|a {{!}} b}} now", "Use a | b now"),
+    ("en", "a [[Foo{{!}}b]] {{nowrap|[[Foo{{!}}c]] d}} e", "a b c d e"),
     ("en", "''Ada''{{'}} and ''Bob''{{'s}} cat", "Ada' and Bob's cat"),
     ("en", "a{{·}}b{{•}}c", "a · b • c"),
     ("en", "2{{times}}3, {{minus}}5", "2×3, −5"),
