@@ -27,7 +27,7 @@ from .label_studio_tasks import (
     text_key,
     usual_text_key,
 )
-from .label_studio_texts import of_text, other_texts
+from .label_studio_texts import of_text, other_texts, text_name
 from .lines import Advance, ignore_progress, read_lines
 from .objects import read_json_objects
 from .offset_units import CHARACTERS, has_wide_characters
@@ -101,7 +101,7 @@ def _read_records(
 
 
 def _unquoted(
-    path: Path, annotations: Iterable[Annotation], others: Collection[Any]
+    path: Path, annotations: Iterable[Annotation], others: Collection[str]
 ) -> Iterator[PlacedText]:
     """The texts in which units of offsets differ, with the regions whose text does not tell it."""
     for item in annotations:
@@ -110,7 +110,7 @@ def _unquoted(
             with errors_at(location):
                 name = of_text(item, others)
             regions = [x for x in item.results if x.get("type") in SPAN_TYPES]
-            values = [x.get("value") for x in regions if x.get("to_name") == name]
+            values = [x.get("value") for x in regions if text_name(x) == name]
             places = [
                 (value["start"], value["end"])
                 for value in values
@@ -147,7 +147,7 @@ def _choose(
         chosen[key] = new
 
 
-def _read_record(item: Annotation, unit: str, report: Report, name: Any) -> Record:
+def _read_record(item: Annotation, unit: str, report: Report, name: str) -> Record:
     """name: ``to_name`` of the regions of the text."""
     text = item.text
     if _ADDRESS.fullmatch(text):
@@ -157,7 +157,7 @@ def _read_record(item: Annotation, unit: str, report: Report, name: Any) -> Reco
     for i, result in enumerate(item.results):
         if result.get("type") == RELATION:
             relations.append((f"result {i}", result))
-        elif result.get("type") in SPAN_TYPES and result.get("to_name") != name:
+        elif result.get("type") in SPAN_TYPES and text_name(result) != name:
             report.count("spans left out: they are of another text of the task", item.location)
             builder.leave_out(0, 0, result.get("id"))
         elif result.get("type") in SPAN_TYPES:

@@ -14,24 +14,24 @@ from .label_studio_tasks import SPAN_TYPES, Annotation
 from .quotes import NOWHERE, find_quote
 
 
-def other_texts(annotations: Iterable[Annotation]) -> set[Any]:
+def other_texts(annotations: Iterable[Annotation]) -> set[str]:
     """The ``to_name`` of regions that are of another text than that which is read.
 
     Of two names that occur in one task, it is the one fewer of whose regions, of all tasks, are in
     the text; if it is as many, the one that is not the key of the text. (Names that no task has
     together may be of tasks of different projects.)
     """
-    n_near: Counter[Any] = Counter()
-    n_regions: Counter[Any] = Counter()
-    pairs: set[tuple[Any, Any]] = set()
-    keys: set[Any] = set()
+    n_near: Counter[str] = Counter()
+    n_regions: Counter[str] = Counter()
+    pairs: set[tuple[str, str]] = set()
+    keys: set[str] = set()
     for item in annotations:
         keys.add(item.text_key)
         pairs.update(combinations(_names(item), 2))
         for result in item.results:
             if result.get("type") in SPAN_TYPES:
-                n_regions[result.get("to_name")] += 1
-                n_near[result.get("to_name")] += _is_near(result, item.text)
+                n_regions[text_name(result)] += 1
+                n_near[text_name(result)] += _is_near(result, item.text)
     ranks = {name: (n_near[name] / n, name in keys) for name, n in n_regions.items()}
     others = set()
     for pair in pairs:
@@ -41,8 +41,8 @@ def other_texts(annotations: Iterable[Annotation]) -> set[Any]:
     return others
 
 
-def of_text(item: Annotation, others: Collection[Any]) -> Any:
-    """``to_name`` of the regions of the text; None if there are none, or if regions have no name.
+def of_text(item: Annotation, others: Collection[str]) -> str:
+    """``to_name`` of the regions of the text; empty if there are none, or if they have no name.
 
     others: see ``other_texts``. Raises CorpusError if it cannot be told.
     """
@@ -53,12 +53,17 @@ def of_text(item: Annotation, others: Collection[Any]) -> Any:
             f"there are regions of several texts ({listed}), and it cannot be told which of them "
             "are of the text that is read."
         )
-    return names[0] if names else None
+    return names[0] if names else ""
 
 
-def _names(item: Annotation) -> list[Any]:
+def text_name(result: dict[str, Any]) -> str:
+    """``to_name`` of a region; empty if it has none, as in JSON_MIN."""
+    return str(result.get("to_name") or "")
+
+
+def _names(item: Annotation) -> list[str]:
     results = [x for x in item.results if x.get("type") in SPAN_TYPES]
-    return list(dict.fromkeys(x.get("to_name") for x in results))
+    return list(dict.fromkeys(map(text_name, results)))
 
 
 def _is_near(result: dict[str, Any], text: str) -> bool:
