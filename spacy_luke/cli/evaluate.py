@@ -1,6 +1,6 @@
 """``spacy luke evaluate``: scores end to end and, under other names, with gold entities."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,11 +33,15 @@ from .saving import check_file
 
 GOLD = "gold_"
 _N_CHECKED = 8
-_CALIBRATION = "_calibration_error"
+_CALIBRATION = ("_calibration_error", "_calibration_error_by_chance")
 _SHOWN = (
     *("_p", "_r", "_f", "_acc", "_recall", "_recall_1", "_em", "_f1", "_unanswerable"),
-    _CALIBRATION,
+    *_CALIBRATION,
 )
+_BY_LABEL = "_per_type"
+_LAYERS = {"ents": "ents", "rels": "relations"}
+"""Beginning of the names of scores -> layer. (Types may be implied, so that no component has
+them.)"""
 _NUMBER = "_mentions"
 
 
@@ -81,6 +85,8 @@ def evaluate_cli(
             output.parent.mkdir(parents=True, exist_ok=True)
             srsly.write_json(output, scores)
     print_scores(scores, msg)
+    for line in unknown_labels(nlp, scores):
+        msg.warn(line)
     if output is not None:
         msg.good(f"Saved scores to {output}")
 
@@ -151,6 +157,24 @@ def _check_given(nlp: Language, given: Sequence[Example]) -> None:
         )
 
 
+def unknown_labels(nlp: Language, scores: dict[str, Any]) -> Iterator[str]:
+    """What is said of annotations with labels that no component has, which count as missed."""
+    from ..pipeline.trial import labels_of
+
+    for prefix, layer in _LAYERS.items():
+        both = (scores.get(f"{x}{prefix}{_BY_LABEL}") or {} for x in ("", GOLD))
+        unknown = {label for found in both for label in found} - labels_of(nlp, layer)
+        if unknown:
+            yield (
+                f"{prefix}: the documents have labels that no component of the pipeline has, and "
+                f"all of their annotations count as missed: {', '.join(sorted(unknown))}."
+            )
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.2f}"
+
+
 def _of(scores: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """The scores of some components. scores: of each; a component may have no scorer."""
     return {key: value for name in names for key, value in scores.get(name, {}).items()}
@@ -164,7 +188,14 @@ def print_scores(scores: dict[str, Any], msg: Printer) -> None:
         if isinstance(value, int | float) and key.endswith((*_SHOWN, _NUMBER))
     ]
     msg.table(rows, header=("score", ""), aligns=("l", "r"))
-    annotated = tuple(x for x in _SHOWN if x != _CALIBRATION)
+    for key, by_label in scores.items():
+        if key.endswith(_BY_LABEL) and by_label:
+            msg.table(
+                [(x, *(_percent(y[z]) for z in "prf")) for x, y in sorted(by_label.items())],
+                header=(key, "P", "R", "F"),
+                aligns=("l", "r", "r", "r"),
+            )
+    annotated = tuple(x for x in _SHOWN if x not in _CALIBRATION)
     missing = [
         key
         for key, value in scores.items()

@@ -122,6 +122,12 @@ def print_tuned(tuned: "Tuned", msg: Printer) -> None:
             f"candidates_per_word {tuned.filter.candidates_per_word:g}, filter_threshold "
             f"{tuned.filter.filter_threshold:g}: {tuned.filter.asked:.2f} candidates per word"
         )
+    if tuned.thresholds is not None and tuned.thresholds.by_label:
+        msg.table(
+            label_rows(tuned),
+            header=("label", "annotated", "precision", "recall", "F"),
+            aligns=("l", *"rrrr"),
+        )
     for name, value in tuned.settings.items():
         if name == "calibration":
             continue
@@ -132,6 +138,14 @@ def print_tuned(tuned: "Tuned", msg: Printer) -> None:
         msg.text(
             f"{name} {'by default' if value is None else f'{value:.4g}' if is_number else value}"
         )
+
+
+def label_rows(tuned: "Tuned") -> Sequence[tuple[str, ...]]:
+    """Of each label: the number of its annotations, and percentages after tuning."""
+    return [
+        (label, f"{x.n_gold:,}", _percent(x.p), _percent(x.r), _percent(x.f))
+        for label, x in tuned.after.by_label.items()
+    ]
 
 
 def figure_rows(tuned: "Tuned") -> Sequence[tuple[str, str, str]]:

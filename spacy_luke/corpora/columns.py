@@ -74,10 +74,12 @@ def read_columns(
     documents. ``report`` is filled while documents are consumed.
 
     Raises CorpusError, with the line, for a wrong number of columns, an invalid tag, a tag of
-    another scheme, and a file without words; ConfigError if the file lacks a configured column.
+    another scheme, a file without words, and one whose words are running numbers; ConfigError if
+    the file lacks a configured column.
     """
     layout = find_layout(path, options)
-    scheme = choose_scheme(path, read_sentences(path, layout, Report()), options, report)
+    first_pass = _without_numbering(path, layout, read_sentences(path, layout, Report()))
+    scheme = choose_scheme(path, first_pass, options, report)
     sentences = read_sentences(path, layout, report, advance)
     yield from _make_docs(nlp, sentences, scheme, options, report)
     _note_documents(options, report)
@@ -190,6 +192,26 @@ def _read_tag(cell: str, location: str, report: Report) -> Tag | None:
         report.count("cells with several tags, of which the first is taken", location)
         return tags[0]
     return parse_tag(cell)
+
+
+def _without_numbering(
+    path: Path, layout: Layout, sentences: Iterable[Sentence]
+) -> Iterator[Sentence]:
+    """The sentences. Raises CorpusError after the last if the words of each are 1, 2, 3, ... (or
+    0, 1, 2, ...): then their column is another."""
+    is_numbered, longest = True, 0
+    for sentence in sentences:
+        words = [x.word for x in sentence.words]
+        longest = max(longest, len(words))
+        runs = (range(start, start + len(words)) for start in (0, 1))
+        is_numbered = is_numbered and any(words == [str(i) for i in run] for run in runs)
+        yield sentence
+    if is_numbered and longest > 1:
+        raise CorpusError(
+            f"{path}: column {layout.word} numbers the words of each sentence. Give the column of "
+            "the words, as in --word-column 1, and that of the tags (--tag-column) if it is not "
+            "the last."
+        )
 
 
 def choose_scheme(

@@ -13,13 +13,17 @@ from ..errors import CorpusError
 from .label_studio_tasks import SPAN_TYPES, Annotation
 from .quotes import NOWHERE, find_quote
 
+_CLEAR = 0.1
+"""A difference of shares of regions that are in the text. Where a text was edited after it was
+annotated, some of its own are not."""
+
 
 def other_texts(annotations: Iterable[Annotation]) -> set[str]:
     """The ``to_name`` of regions that are of another text than that which is read.
 
-    Of two names that occur in one task, it is the one fewer of whose regions, of all tasks, are in
-    the text; if it is as many, the one that is not the key of the text. (Names that no task has
-    together may be of tasks of different projects.)
+    Of two names that occur in one task, it is the one that is not the key of the text. If neither
+    is, the one fewer of whose regions, of all tasks, are in the text, if the difference is clear.
+    (Names that no task has together may be of tasks of different projects.)
     """
     n_near: Counter[str] = Counter()
     n_regions: Counter[str] = Counter()
@@ -32,11 +36,11 @@ def other_texts(annotations: Iterable[Annotation]) -> set[str]:
             if result.get("type") in SPAN_TYPES:
                 n_regions[text_name(result)] += 1
                 n_near[text_name(result)] += _is_near(result, item.text)
-    ranks = {name: (n_near[name] / n, name in keys) for name, n in n_regions.items()}
+    shares = {name: n_near[name] / n for name, n in n_regions.items()}
     others = set()
     for pair in pairs:
-        worse, better = sorted(pair, key=ranks.__getitem__)
-        if ranks[worse] < ranks[better]:
+        worse, better = sorted(pair, key=lambda name: (name in keys, shares[name]))
+        if (better in keys) > (worse in keys) or shares[better] - shares[worse] > _CLEAR:
             others.add(worse)
     return others
 

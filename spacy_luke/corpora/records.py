@@ -31,9 +31,9 @@ UNANNOTATED_KEYS = {"text", "meta", "relations"}
 """A record without ``spans`` that has other keys is of another format, unless it has ``tokens``, or
 an ``answer`` that is not about classes."""
 CLASS_KEYS = {"label", "options", "accept"}
-PARTIAL = "_is_binary"
 _MANUAL_VIEWS = ("ner_manual", "spans_manual", "relations")
 """Interfaces of Prodigy in which all spans of a text are annotated by hand."""
+PARTIAL = "_is_binary"
 """The key of Prodigy for a record of which only the spans are annotated."""
 _NOT_READ = ("questions", "answers", "queries", "completions")
 

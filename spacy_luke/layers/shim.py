@@ -87,6 +87,10 @@ class Format:
     load: Callable[[bytes], torch.nn.Module]
 
 
+_told: int | None = None
+"""The last optimizer that was warned of, by its ``id``: it cannot be referenced weakly."""
+
+
 class LukeShim(PyTorchShim):
     """A shim whose module may be absent until it is initialised or loaded.
 
@@ -101,6 +105,7 @@ class LukeShim(PyTorchShim):
         self.format = format
         self.rates = LearnRates()
         self.prepared = False
+        self._n_at_zero = 0
         self._device: torch.device | None = None
 
     @property
@@ -136,8 +141,23 @@ class LukeShim(PyTorchShim):
             return
         changes = list(self._changes(optimizer))
         if changes:
+            self._check_rate(optimizer)
             with self._changing():
                 self._step(optimizer, changes)
+
+    def _check_rate(self, optimizer: Optimizer) -> None:
+        """Warn, once for an optimizer, if it takes two steps in a row with the rate 0. The first
+        step of a warm-up has it, too."""
+        global _told
+        self._n_at_zero = 0 if optimizer.learn_rate else self._n_at_zero + 1
+        if self._n_at_zero == 2 and _told != id(optimizer):
+            _told = id(optimizer)
+            LOGGER.warning(
+                "The learning rate is 0 in two updates in a row: nothing is learned. Its schedule "
+                "has ended, or does not move: nlp.update does not call optimizer.step_schedules(), "
+                "as spacy train does after every update. Call it, or set optimizer.learn_rate. "
+                "This warning is logged once."
+            )
 
     def _step(self, optimizer: Optimizer, changes: Sequence[Change]) -> None:
         if applies(optimizer, changes):

@@ -18,13 +18,6 @@ from .transformer_data import WordStates, is_stock_listener
 from .word_passes import WordPasses
 
 
-def listens_to_any(model: Model) -> bool:
-    """Whether a listener in a model belongs to the last upstream before it, whatever its name."""
-    ours = (x.attrs["link"].wanted for x in model.walk() if is_listener(x))
-    stock = (getattr(x, "upstream_name", None) for x in model.walk() if is_stock_listener(x))
-    return "*" in (*ours, *stock)
-
-
 class Upstream:
     """The listeners of one encoder, and the optimizer steps that are taken for them.
 
@@ -79,9 +72,11 @@ class Upstream:
             listener.attrs["link"].clear()
         return True
 
-    def find(self, component: Any, name: str, vocab: Vocab) -> None:
+    def find(self, component: Any, name: str, vocab: Vocab, later: Sequence[Model] = ()) -> None:
         """Connect the listeners of a later component that name this upstream, or any (``*``).
 
+        later: the encoders between this one and the component. A listener that is connected to one
+        of them stays so: if that is disabled now, nothing would connect it again.
         name: the upstream's present name. spaCy changes it if a component is renamed, or sourced
         with another name; the listeners stay connected. vocab: of the upstream's pipeline. A
         component of another one is shared by both (``nlp.add_pipe(..., source=other)``), and has
@@ -94,6 +89,8 @@ class Upstream:
                 upstream = link.wanted if link is not None else None
                 if is_stock_listener(node):
                     upstream = getattr(node, "upstream_name", None)
+                if link is not None and any(link.encoder is x for x in later):
+                    continue
                 if upstream in ("*", name) or link is not None and link.encoder is self.model:
                     if link is not None:
                         self._tell_if_shared(component.name, link, vocab)

@@ -34,6 +34,11 @@ class Answers:
     def right(self) -> list[bool]:
         return [x.right for x in self.found]
 
+    def of_label(self, label: str) -> "Answers":
+        """The answers with a label, and its gold annotations."""
+        found = [x for x in self.found if x.label == label]
+        return Answers(found, Counter({label: self.n_gold[label]}))
+
     def prf(self) -> tuple[float, float, float]:
         """Precision, recall and F, from 0 to 1."""
         n_right, n_found, n_gold = sum(self.right), len(self.found), self.n_gold.total()

@@ -10,6 +10,7 @@ from thinc.api import Ops
 
 from ..annotations.questions import answer_offsets, has_answers, question_texts
 from ..errors import InputError
+from ..inputs.question_windows import has_words
 from ..layers.answer_scorer import AnswerScores
 from .class_loss import Targets, single_loss
 
@@ -33,7 +34,7 @@ def is_asked(eg: Example) -> bool:
 def gold_tokens(eg: Example) -> list[tuple[int, int]]:
     """The token range [start, end) of the first gold answer to each question that has words in the
     predicted document; (-1, -1) if there is none. An answer that ends inside a token has all of it,
-    and white space at its ends is left out."""
+    and white space and invisible characters at its ends are left out."""
     return [
         next(filter(None, (_aligned(eg, *x[:2]) for x in item.answers)), (-1, -1))
         for item in answer_offsets(eg.reference)
@@ -48,7 +49,7 @@ def _aligned(eg: Example, start: int, end: int) -> tuple[int, int] | None:
     else:
         gold = eg.reference.char_span(start, end, alignment_mode="expand")
         tokens = np.arange(0) if gold is None else eg.alignment.y2x[gold.start : gold.end]
-    words = [i for i in tokens.tolist() if not doc[i].is_space]
+    words = [i for i in tokens.tolist() if has_words(doc[i].text)]
     return (min(words), max(words) + 1) if words else None
 
 

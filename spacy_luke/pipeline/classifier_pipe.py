@@ -407,7 +407,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
             raise ConfigError(
                 f"{self.name}: no labels. The training data has none{group}, and the encoder's "
                 f"checkpoint has no classifier for this task.{lost_user_data(self.layer)} Labels "
-                f"can also be set in [initialize.components.{self.name}] labels."
+                f"can also be set in [initialize.components.{self.name}] labels. To train without "
+                f"this component, leave it out: --nlp.pipeline with the names of the others."
             )
         classes = self._classes()
         initialize_head(self.model, len(classes), **config)

@@ -18,15 +18,17 @@ from ..annotations.vectors import LukeDocData, VectorSource, attach, keep, vecto
 from ..errors import ConfigError
 from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import ENCODER, module_of
+from ..layers.listener import is_listener
 from ..layers.phrases import encode_phrases
 from ..layers.transformer_data import WordStates
-from ..layers.upstream import Upstream, listens_to_any
+from ..layers.upstream import Upstream
 from ..model.network import AttentionPattern
 from ..report import LOGGER
 from ..validation import check_dropout, setting
 from .masked_entities import Ranked, rank_entities
 from .model_card import record
-from .saving import SavesEncoderApart
+from .pipeline_ref import PipelineRef
+from .saving import SavesEncoderApart, check_listeners
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -79,7 +81,7 @@ def make_luke(
         encoded alone, as [MASK], and its state goes through the checkpoint's head ``mlp.dense`` and
         tanh. Only for checkpoints with that head.
     """
-    return Luke(
+    component = Luke(
         nlp.vocab,
         model,
         name,
@@ -91,6 +93,8 @@ def make_luke(
         vector_hooks=vector_hooks,
         phrases=phrases,
     )
+    component.home = PipelineRef(nlp)
+    return component
 
 
 class Luke(SavesEncoderApart):
@@ -106,6 +110,7 @@ class Luke(SavesEncoderApart):
     titles: dict = setting()  # of strings; millions of them are not checked one by one
 
     upstream: Upstream
+    home: PipelineRef
 
     def __init__(self, vocab: Vocab, model: Model, name: str, **cfg: Any) -> None:
         if model.name != ENCODER:
@@ -115,6 +120,7 @@ class Luke(SavesEncoderApart):
         self.name = name
         self.cfg = {**cfg, "titles": {}}
         self.upstream = Upstream(model)
+        self.home = PipelineRef()
         require("luke", "luke_vector")
 
     # Vectors
@@ -260,7 +266,17 @@ class Luke(SavesEncoderApart):
 
     def find_listeners(self, component: Any) -> None:
         """Connect the listeners of a later component that name this one, or any (``*``)."""
-        self.upstream.find(component, self.name, self.vocab)
+        self.upstream.find(component, self.name, self.vocab, self._between(component))
+
+    def _between(self, component: Any) -> list[Model]:
+        """The encoders of other ``luke`` components between this one and a later one, also of those
+        that are disabled, as frozen ones are while ``spacy train`` initialises the others."""
+        pipes = self.home.components()
+        places = [[i for i, pipe in enumerate(pipes) if pipe is x] for x in (self, component)]
+        if not all(places):
+            return []
+        (start, *_), (end, *_) = places
+        return [pipe.model for pipe in pipes[start + 1 : end] if isinstance(pipe, Luke)]
 
     # Training
 
@@ -300,9 +316,16 @@ class Luke(SavesEncoderApart):
             yield
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the component to a directory. A deferred step is taken first."""
+        """Write the component to a directory. A deferred step is taken first. Raises ConfigError if
+        the config of the pipeline that is being saved has other layers in place of its listeners.
+        """
         self.upstream.take_deferred_step()
+        check_listeners(Path(path), [x for x, y in self.listener_map.items() if self._hear(y)])
         super().to_disk(path, exclude=exclude)
+
+    def _hear(self, nodes: Sequence[Model]) -> bool:
+        ours = [node.attrs["link"] for node in nodes if is_listener(node)]
+        return any(link.encoder is self.model for link in ours)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the component to bytes. A deferred step is taken first."""
@@ -329,26 +352,11 @@ class Luke(SavesEncoderApart):
         self.model.initialize()
         record(nlp, self.name, {})
         if nlp is not None:
+            self.home = PipelineRef(nlp)
             names = nlp.pipe_names
             if self.name in names:
-                for name, component in nlp.pipeline[names.index(self.name) + 1 :]:
-                    self._refuse_listeners_of_disabled(nlp, name)
+                for _, component in nlp.pipeline[names.index(self.name) + 1 :]:
                     self.find_listeners(component)
-
-    def _refuse_listeners_of_disabled(self, nlp: Language, listener: str) -> None:
-        """Raise ConfigError if a listener would be trained on this encoder, and belong to a later
-        one when the pipeline is loaded, which is disabled now (``spacy train`` does that with
-        frozen components)."""
-        names = nlp.component_names
-        between = names[names.index(self.name) + 1 : names.index(listener)]
-        disabled = [x for x in between if x in nlp.disabled and isinstance(nlp.get_pipe(x), Luke)]
-        model = getattr(nlp.get_pipe(listener), "model", None)
-        if disabled and isinstance(model, Model) and listens_to_any(model):
-            raise ConfigError(
-                f'{listener} listens to the last encoder before it (upstream = "*"). That is '
-                f"{disabled[-1]!r}, which is disabled or frozen, so it would be trained on "
-                f"{self.name!r}. Name the encoder that it listens to (model.encoder.upstream)."
-            )
 
     def add_label(self, label: str) -> int:
         raise ConfigError(f"{self.name} has no labels.")

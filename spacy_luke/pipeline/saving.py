@@ -63,6 +63,8 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
         those that differ from the config beside it, count more than the saved ones."""
         path, exclude = Path(path), tuple(exclude)
         overridden = overridden_settings(path, self.cfg)
+        for node in filter(is_listener, self.model.walk()):
+            check_loaded_upstream(path, node.attrs["link"])
         with apart(path / FOLDER):
             super().from_disk(path, exclude=exclude)
         self._check_encoders()
@@ -100,13 +102,13 @@ def check_upstream(path: Path, link: UpstreamLink) -> None:
             f"{path.name} its own encoder by nlp.replace_listeners before the upstream is removed. "
             "What was written is no whole pipeline."
         )
-    last = [x for x in before if config["components"][x].get("factory") == "luke"][-1:]
-    if link.wanted == "*" and last not in ([], [link.component]):
+    last = _last_upstream(config, path.name)
+    if link.wanted == "*" and last not in ("", link.component):
         raise ConfigError(
-            f"{path.name} was trained on the encoder of {link.component!r}, and when the pipeline "
-            f"is loaded, it would listen to {last[0]!r}, the last before it, which is disabled or "
-            "frozen. Name its encoder (model.encoder.upstream), and train again. What was written "
-            "is no whole pipeline."
+            f"{path.name} listens to {link.component!r}, and when the pipeline is loaded, it would "
+            f"listen to {last!r}, the last encoder before it. Name its encoder "
+            f"(model.encoder.upstream in nlp.get_pipe_config({path.name!r})). What was written is "
+            "no whole pipeline."
         )
     wrong = set(_upstream_names(config["components"][path.name])) - {"*", link.component}
     if wrong:
@@ -115,6 +117,48 @@ def check_upstream(path: Path, link: UpstreamLink) -> None:
             f"{wrong.pop()!r}: it could not be loaded. Change model.encoder.upstream in "
             f"nlp.get_pipe_config({path.name!r}). What was written is no whole pipeline."
         )
+
+
+def check_loaded_upstream(path: Path, link: UpstreamLink) -> None:
+    """Raise ConfigError if a listener to any upstream (``*``) is loaded with another one than it
+    was saved with, because that is left out.
+
+    path: the listener's component, beside the config of the saved pipeline.
+    """
+    config = _config_beside(path)
+    last = "" if config is None else _last_upstream(config, path.name)
+    if link.wanted == "*" and link.component and last not in ("", link.component):
+        raise ConfigError(
+            f"{path.name} listens to {last!r}, the last encoder before it, which is not loaded; "
+            f"with that of {link.component!r} it would give other results. Load {last!r}, too (it "
+            f"may be disabled), or exclude {path.name}."
+        )
+
+
+def check_listeners(path: Path, names: Iterable[str]) -> None:
+    """Raise ConfigError if components that listen have other layers in the config of the pipeline
+    that is being saved, as after ``nlp.replace_listeners`` has failed: spaCy changes the config
+    first. The pipeline could not be loaded.
+
+    path: of the component that they listen to. names: of the components.
+    """
+    config = _config_beside(path)
+    blocks = {} if config is None else config["components"]
+    for name in names:
+        if name in blocks and not list(_upstream_names(blocks[name])):
+            raise ConfigError(
+                f"{name} listens to {path.name}, and its config says otherwise: replacing its "
+                "listeners failed. Load the pipeline again. What was written is no whole pipeline."
+            )
+
+
+def _last_upstream(config: Mapping, listener: str) -> str:
+    """The last ``luke`` before a component, to which a listener to any upstream belongs; empty if
+    there is none."""
+    names = config["nlp"]["pipeline"]
+    before = names[: names.index(listener)]
+    found = [x for x in before if config["components"][x].get("factory") == "luke"]
+    return str(found[-1]) if found else ""
 
 
 def save_settings(

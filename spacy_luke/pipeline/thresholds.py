@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -83,6 +83,20 @@ def choose_thresholds(
     missed = least if goal.recall is not None else None
     values = {x: missed if chosen.get(x) is None else chosen[x] for x in labels}
     return Thresholds(least, values, unreached, [x for x in labels if x not in chosen])
+
+
+def highest(
+    answers: Answers, goal: Goal, labels: Sequence[str], least: float = 0.0, calibrated: bool = True
+) -> float:
+    """The highest precision or recall, rounded down to percents, that :func:`choose_thresholds`
+    reaches (with ``each_label`` for any label) in place of that of a goal."""
+    for percent in range(99, 0, -1):
+        wanted = percent / 100
+        of_precision = goal.precision is not None
+        lower = replace(goal, precision=wanted) if of_precision else replace(goal, recall=wanted)
+        if choose_thresholds(answers, lower, labels, least, calibrated) is not None:
+            return wanted
+    return 0.0
 
 
 def _choose(

@@ -191,10 +191,9 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
 def unsuited(training: dict[str, Any], plan: Plan) -> Iterator[str]:
     """What cannot work, with the settings of ``[training]`` as they are now."""
     if plan.steps < _FEW_STEPS:
-        yield (
-            f"{plan.steps} steps teach little; smaller batches make more. (Long documents without "
-            "sentence starts are not cut.)"
-        )
+        is_set = plan.reason.endswith("as set") or "(as set)" in plan.reason
+        more = "set max_steps higher" if is_set else "smaller batches make more"
+        yield f"{plan.steps} steps teach little; {more}."
     if training["eval_frequency"] > plan.last:
         yield (
             f"eval_frequency is {training['eval_frequency']}, and the last step {plan.last}: only "

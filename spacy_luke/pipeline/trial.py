@@ -16,6 +16,18 @@ from ..metrics.answers import Answers
 _ENTITY_ATTRIBUTES: list[int | str] = ["ENT_IOB", "ENT_TYPE", "ENT_KB_ID", "ENT_ID"]
 
 
+def labels_of(nlp: Language, layer: str) -> set[str]:
+    """The labels of all components that write a layer of annotation (``ents``, ``relations``,
+    ``types``, ...)."""
+    had: set[str] = set()
+    for name, pipe in nlp.pipeline:
+        writes = {"doc.ents", "doc.spans"} & set(nlp.get_pipe_meta(name).assigns)
+        labels = getattr(pipe, "labels", ())
+        if getattr(pipe, "layer", "ents" if writes else None) == layer:
+            had |= set(labels) if isinstance(labels, Collection) else set()
+    return had
+
+
 class Trial:
     """A component, and predictions on development data that are decoded with other settings."""
 
@@ -37,13 +49,7 @@ class Trial:
         component of the pipeline has. Implied types are not counted."""
         known = set(without_ancestors(dict.fromkeys(self._gold_labels, 0.0)))
         implied = self._gold_labels.keys() - known if self.pipe.cfg.get("ancestors") else set()
-        had = implied | set(self.pipe.answer_labels)
-        for name, pipe in self.nlp.pipeline:
-            writes = {"doc.ents", "doc.spans"} & set(self.nlp.get_pipe_meta(name).assigns)
-            layer = getattr(pipe, "layer", "ents" if writes else None)
-            labels = getattr(pipe, "labels", ())
-            if layer == self.pipe.layer and isinstance(labels, Collection):
-                had |= set(labels)
+        had = implied | set(self.pipe.answer_labels) | labels_of(self.nlp, self.pipe.layer)
         return Counter({x: n for x, n in self._gold_labels.items() if x not in had})
 
     def predict(self) -> list[Any]:

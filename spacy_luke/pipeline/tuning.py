@@ -8,7 +8,7 @@ calibration, and thresholds. The network runs a few times over the data; the res
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from .confidence import Confidence
 from .filter_tuning import FilterChoice, choose_filter, open_filter
 from .model_card import record_scores, refresh
 from .nil_bias import choose_bias
-from .thresholds import Goal, Thresholds, choose_thresholds
+from .thresholds import Goal, Thresholds, choose_thresholds, highest
 from .trial import Trial
 
 _SHOWN_LABELS = 5
@@ -45,18 +45,34 @@ those that could be written."""
 @dataclass(frozen=True)
 class Figures:
     """Precision, recall, F, calibration error (from 0 to 1) and reliability curve, on the
-    development data."""
+    development data. by_label: the figures of each label with gold annotation."""
 
     p: float
     r: float
     f: float
     calibration_error: float | None
     reliability: list[Bin]
+    by_label: dict[str, "LabelFigures"] = field(default_factory=dict)
 
     @classmethod
     def of(cls, answers: Answers) -> "Figures":
         found = answers.scores, answers.right
-        return cls(*answers.prf(), calibration_error(*found), reliability(*found))
+        by_label = {
+            x: LabelFigures(*answers.of_label(x).prf(), n)
+            for x, n in sorted(answers.n_gold.items())
+            if n
+        }
+        return cls(*answers.prf(), calibration_error(*found), reliability(*found), by_label)
+
+
+@dataclass(frozen=True)
+class LabelFigures:
+    """Precision, recall and F of a label. n_gold: its annotations."""
+
+    p: float
+    r: float
+    f: float
+    n_gold: int
 
 
 @dataclass
@@ -152,7 +168,8 @@ def tune(
     examples, n_tuned = list(examples), 0
     for name in tunable(nlp, names):
         trial = Trial(nlp, name, examples)
-        n_gold = trial.answers().n_gold.total()
+        gold = trial.answers().n_gold
+        n_gold = gold.total()
         lost = _shown_lost(trial.unknown_gold())
         if n_gold and lost:
             LOGGER.warning("%s: it is tuned without %s", name, lost)
@@ -183,6 +200,14 @@ def tune(
                 name,
                 n_gold,
                 LEAST_ANSWERS,
+            )
+        elif goal.each_label and (few := {x: n for x, n in gold.items() if 0 < n < LEAST_ANSWERS}):
+            LOGGER.warning(
+                "%s: thresholds of labels that are chosen on fewer than %d annotated answers may "
+                "not keep what is wanted on other data: %s.",
+                name,
+                LEAST_ANSWERS,
+                ", ".join(f"{x} ({n})" for x, n in sorted(few.items(), key=lambda x: x[1])),
             )
         yield tuned
     if not n_tuned:
@@ -219,19 +244,18 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
         own = trial.pipe.best_least_score(trial.examples) if goal == Goal() else None
         if goal == Goal() and not own and not any(answers.right):
             raise CorpusError(f"{trial.name}: no answer on the development data is right.")
-        chosen = (
-            choose_thresholds(
-                answers, goal, trial.pipe.answer_labels, least, cfg["calibration"] is not None
-            )
-            if own is None
-            else Thresholds(own, {}, [])
-        )
+        given = answers, goal, trial.pipe.answer_labels, least, cfg["calibration"] is not None
+        chosen = choose_thresholds(*given) if own is None else Thresholds(own, {}, [])
         if chosen is None:
             raise ConfigError(
                 f"{trial.name}: {_shown(goal)} cannot be reached on the development data with any "
-                "threshold. Its settings are as they were."
+                f"threshold; {highest(*given):g} can. Its settings are as they were."
             )
-        _warn_of_unreached(trial.name, chosen, goal)
+        possible = {
+            x: highest(answers.of_label(x), replace(goal, each_label=False), *given[2:])
+            for x in chosen.unreached
+        }
+        _warn_of_unreached(trial.name, chosen, goal, possible)
         # With a threshold for every label, the common one is that of labels to come.
         common = least_before if goal.each_label else chosen.threshold
         trial.set(**{trial.pipe.least_score: common, "thresholds": chosen.by_label})
@@ -287,14 +311,18 @@ def _error_of_written(trial: Trial, held_out: Answers, has_threshold: bool) -> f
     return calibration_error(scores[written].tolist(), right.tolist())
 
 
-def _warn_of_unreached(name: str, chosen: Thresholds, goal: Goal) -> None:
+def _warn_of_unreached(
+    name: str, chosen: Thresholds, goal: Goal, possible: dict[str, float]
+) -> None:
+    """possible: the highest that each label reaches."""
     written = (
         "nothing is written"
         if goal.precision
         else f"everything with a score of at least {chosen.threshold:g} is written"
     )
+    unreached = [f"{x} ({possible[x]:g} can)" for x in chosen.unreached]
     for labels, why in (
-        (chosen.unreached, f"{_shown(goal)} cannot be reached for the labels"),
+        (unreached, f"{_shown(goal)} cannot be reached for the labels"),
         (chosen.without_gold, "the development data has no annotation with the labels"),
     ):
         if labels:

@@ -97,25 +97,30 @@ def _write_pages(partition: Partition, folder: Path) -> dict[str, int]:
     site = partition.site
     with RAW_PAGES.writer(folder) as table:
         for page in read_pages(partition, counts, blank=True):
+            is_content = page.namespace in site.content
             if page.text:
                 names.add(page, site)
-            text = page.text if page.namespace in site.content else ""
+            elif not is_content:
+                continue
+            text = page.text if is_content else ""
             table.add(tuple(vars(replace(page, text=text)).values()))
     write_json(folder / _NAMES, names.to_dict())
     return dict(counts)
 
 
 def _write_repetitions(paths: Sequence[Path], folder: Path) -> dict[str, int]:
-    """Of pages with one title, the newest one is used; of equally old ones, the first one."""
+    """Of pages with one title, the newest one is used; of equally old ones, the first one that is
+    not blank."""
     files = ", ".join(f"('{quoted(str(path))}', {i})" for i, path in enumerate(paths))
     names = ", ".join(f"'{quoted(literal(path))}'" for path in paths)
     query = (
-        "WITH p AS (SELECT f.part, file_row_number AS row, title, timestamp FROM "
+        "WITH p AS (SELECT f.part, file_row_number AS row, title, timestamp, "
+        "text = '' AS blank FROM "
         f"read_parquet([{names}], filename = true, file_row_number = true, {NO_COLUMNS}) "
         f"JOIN (VALUES {files}) f(filename, part) USING (filename)), "
         "twice AS (SELECT title FROM p GROUP BY title HAVING count(*) > 1) "
         "SELECT part, row FROM (SELECT part, row, row_number() OVER (PARTITION BY title ORDER BY "
-        "timestamp DESC, part, row) AS place FROM p SEMI JOIN twice USING (title)) "
+        "timestamp DESC, blank, part, row) AS place FROM p SEMI JOIN twice USING (title)) "
         "WHERE place > 1 ORDER BY part, row"
     )
     with database(VocabSettings.memory, folder, "The titles of the dump cannot be compared") as db:

@@ -17,9 +17,10 @@ from spacy_luke.annotations.questions import (
     set_answer_offsets,
     set_questions,
 )
+from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.annotations.types import clear_types
 from spacy_luke.cli import app
-from spacy_luke.cli.evaluate import evaluate, print_scores
+from spacy_luke.cli.evaluate import evaluate, print_scores, unknown_labels
 from spacy_luke.cli.loading import load_examples
 from spacy_luke.cli.pages.page import make_page
 from spacy_luke.corpora.preset import preset_ents_corpus
@@ -50,6 +51,26 @@ def test_recall_of_candidates_and_numbers_of_mentions_are_printed(capsys):
     rows = [line.split() for line in printed.splitlines()]
     assert ["nel_candidate_recall", "50.00"] in rows and ["nel_candidate_recall_1", "25.00"] in rows
     assert ["nel_ambiguous_mentions", "1,234"] in rows and "speed" not in str(rows)
+
+
+def test_scores_of_labels_are_printed_and_what_chance_makes_of_the_error(capsys):
+    by_label = {"LOC": {"p": 0.5, "r": 0.25, "f": 1 / 3}, "PER": {"p": None, "r": None, "f": None}}
+    errors = {"ents_calibration_error": 0.04, "ents_calibration_error_by_chance": 0.02}
+    print_scores({"ents_f": 0.5, "ents_per_type": by_label, **errors}, Printer())
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["ents_per_type", "P", "R", "F"] in rows and ["LOC", "50.00", "25.00", "33.33"] in rows
+    assert ["PER", "-", "-", "-"] in rows and ["ents_calibration_error_by_chance", "2.00"] in rows
+
+
+def test_labels_of_the_documents_that_no_component_has_are_told(relation):
+    examples = make_examples(relation)
+    assert not list(unknown_labels(relation, evaluate(relation, examples)))
+    for eg in examples:
+        set_relations(
+            eg.reference, [(x.head, x.tail, "other") for x in get_relations(eg.reference)]
+        )
+    (line,) = unknown_labels(relation, evaluate(relation, examples))
+    assert line.startswith("rels: ") and line.endswith("count as missed: other.")
 
 
 def test_gold_entities_are_given_to_components_that_consume_them(relation):

@@ -309,6 +309,19 @@ def test_a_pipeline_that_takes_entities_is_given_those_of_the_annotation():
         make_page(spacy.blank("en"), [example], limit=0, title="Test")
 
 
+def test_the_page_has_the_settings_that_decide_what_is_written(nlp):
+    cfg = nlp.get_pipe("luke_ner").cfg
+    before = dict(cfg)
+    cfg.update(threshold=0.25, thresholds={"LOC": 0.5, "ORG": None, "PER": 0.125})
+    try:
+        page = make_page(nlp, make_examples(nlp), limit=0, title="Test")
+    finally:
+        cfg.update(before)
+    assert ("luke_ner.threshold", "0.25") in page.meta
+    assert ("luke_ner.thresholds", "LOC 0.5, ORG never, PER 0.125") in page.meta
+    assert ("luke_ner.calibration", "no") in page.meta
+
+
 @pytest.fixture
 def run(nlp, tmp_path, monkeypatch):
     nlp.to_disk(tmp_path / "model")

@@ -133,6 +133,7 @@ def test_each_label_has_a_threshold_and_the_default_stays(run, tmp_path):
     code, output = run("given", "given.spacy", *args, "--output", str(tmp_path / "tuned"))
     assert code == 0, output
     assert "threshold by default thresholds near 0." in output
+    assert "label annotated precision recall F" in output and "near 80 " in output
     pipe = spacy.load(tmp_path / "tuned").get_pipe("luke_relation")
     assert pipe.threshold is None and set(pipe.thresholds) == {"near"}
 

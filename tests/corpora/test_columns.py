@@ -103,6 +103,18 @@ def test_columns_can_be_chosen(tmp_path):
     assert ents(docs[0]) == [("Ada", "PER")]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_running_numbers_are_no_words(tmp_path, first):
+    lines = [f"{i + first}\t{word}\tO" for i, word in enumerate(["Ada", "ran", "."])]
+    text = "\n".join([*lines, "", f"{first}\tTokyo\tB-LOC", ""])
+    with pytest.raises(CorpusError, match="column 0 numbers the words .* --word-column 1"):
+        read_docs(tmp_path, text)
+    docs, _ = read_docs(tmp_path, text, word_column=1)
+    assert [ents(doc) for doc in docs] == [[], [("Tokyo", "LOC")]]
+    docs, _ = read_docs(tmp_path, "1 O\n2 O\n\n7 O\n")  # numbers, but not of the words
+    assert [doc.text for doc in docs] == ["1 2 ", "7 "]
+
+
 def test_a_tab_file_keeps_words_with_spaces(tmp_path):
     docs, _ = read_docs(tmp_path, "New York\tB-LOC\nrocks\tO\n")
     assert ents(docs[0]) == [("New York", "LOC")]

@@ -337,6 +337,18 @@ def test_of_texts_that_fit_alike_that_with_the_name_of_the_key_is_read(convert, 
     assert spans(doc.ents) == [("Ada", "PER")]
 
 
+def test_a_region_that_does_not_fit_makes_no_text_another(convert, spans):
+    """The words of a title are often at the start of the text, too."""
+    tasks = [
+        titled("Bob left", "Bob left. Met Ada.", region("a", 14, 17, "Ada", "PER"))
+        for _ in range(9)
+    ]
+    tasks[0]["annotations"][0]["result"].append(title("t", 0, 3, "Bob"))
+    tasks[1]["annotations"][0]["result"] = [region("a", 14, 17, "Someone else", "PER")]
+    found = [spans(doc.ents) for doc in convert(FORMAT, tasks).docs]
+    assert found == [[("Ada", "PER")], [], *[[("Ada", "PER")]] * 7]
+
+
 def test_projects_may_name_their_text_differently(convert, spans):
     other = {**region("b", 0, 3, "Bob", "PER"), "to_name": "body"}
     moved = {**region("c", 0, 3, "Eve", "PER"), "to_name": "body"}

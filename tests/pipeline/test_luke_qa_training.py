@@ -111,12 +111,28 @@ def test_an_answer_that_no_window_contains_is_not_learned_as_no_answer(bert_dir,
 @pytest.mark.parametrize("span", [(0, 2), (1, 3)])
 def test_answers_that_begin_or_end_without_pieces_are_counted(bert_dir, span):
     nlp = make(bert_dir)
-    docs = [Doc(nlp.vocab, words=["\u200b", "Ada", "\u200b", "sang", "."]) for _ in range(2)]
+    # BERT's tokenizer removes this character.
+    docs = [Doc(nlp.vocab, words=["\ufffd", "Ada", "\ufffd", "sang", "."]) for _ in range(2)]
     for doc in docs:
         doc._.questions = ["Who ?", "Where ?"]
     docs[1]._.answers = [[docs[1][slice(*span)]], [docs[1][1:2]]]
     nlp.initialize(lambda: [Example(*docs)])
     assert nlp.get_pipe("luke_qa").limits["without pieces"] == 1
+
+
+@pytest.mark.parametrize("invisible", ["\u200b", "\u200f", "\n"])
+def test_invisible_tokens_at_the_ends_of_an_answer_are_left_out(luke_dir, invisible):
+    """No token of them can be an end of an answer, also where they have pieces."""
+    nlp = make(luke_dir)
+    docs = [Doc(nlp.vocab, words=[invisible, "Ada", invisible, "sang", "."]) for _ in range(2)]
+    for doc in docs:
+        doc._.questions = ["Who ?"]
+    docs[1]._.answers = [[docs[1][0:3]]]
+    example = Example(*docs)
+    nlp.initialize(lambda: [example])
+    assert nlp.get_pipe("luke_qa").limits["gold"] == 1
+    assert not any(nlp.get_pipe("luke_qa").limits[x] for x in ("without pieces", "in no window"))
+    assert gold_tokens(example) == [(1, 2)]
 
 
 def test_limits_are_counted(bert_dir, caplog):

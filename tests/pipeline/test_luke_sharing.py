@@ -383,36 +383,66 @@ def test_a_listener_belongs_to_the_last_upstream_before_it(bert_dir):
     assert any(p.grad is not None for p in module.parameters())
 
 
-@pytest.mark.parametrize("upstream", ["*", "second"])
-def test_a_listener_of_a_frozen_upstream_is_trained_on_it_or_not_at_all(
-    bert_dir, tmp_path, upstream
-):
-    """It would be trained on the first, and loaded with the second."""
+def upstream_of(nlp):
+    return encoder_below(nlp.get_pipe("luke_ner").model).attrs["link"].component
+
+
+def with_two_encoders(directory, upstream="*"):
+    """luke_ner behind two encoders, the second of which is initialised."""
     nlp = spacy.blank(LANGUAGE)
     for name in ("first", "second"):
-        nlp.add_pipe("luke", name=name, config={"model": {"name": str(bert_dir)}})
-        nlp.get_pipe(name).initialize(lambda: (), nlp=nlp)
-    encoder = {**LISTENER, "upstream": upstream}
-    nlp.add_pipe("luke_ner", config={"model": {"encoder": encoder}})
-    examples = make_examples(nlp)
-    link = encoder_below(nlp.get_pipe("luke_ner").model).attrs["link"]
-    with nlp.select_pipes(disable=["second"]):  # as spacy train does with frozen components
-        if upstream == "second":
-            nlp.initialize(lambda: examples)
-        else:
-            with pytest.raises(ConfigError, match="listens to the last encoder before it"):
-                nlp.initialize(lambda: examples)
-            nlp.get_pipe("luke_ner").initialize(lambda: examples, nlp=nlp)
-    if upstream == "second":
-        assert link.component == "second"
+        nlp.add_pipe("luke", name=name, config={"model": {"name": str(directory)}})
+    nlp.get_pipe("second").initialize(lambda: (), nlp=nlp)
+    nlp.add_pipe("luke_ner", config={"model": {"encoder": {**LISTENER, "upstream": upstream}}})
+    return nlp
+
+
+@pytest.mark.parametrize("upstream", ["*", "second"])
+def test_a_listener_stays_with_its_encoder_while_that_is_disabled(bert_dir, tmp_path, upstream):
+    """As frozen components are in the initialisation of spacy train. It would be trained on the
+    first encoder, and loaded with the second."""
+    nlp = with_two_encoders(bert_dir, upstream)
+    with nlp.select_pipes(disable=["second"]):
+        nlp.initialize(lambda: make_examples(nlp))
+        assert upstream_of(nlp) == "second"
+    assert upstream_of(nlp) == "second"
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path, disable=["second"])
+    assert upstream_of(loaded) == "second"
+    loaded.enable_pipe("second")
+    assert upstream_of(loaded) == upstream_of(spacy.load(tmp_path)) == "second"
+    if upstream == "*":
+        with pytest.raises(ConfigError, match="luke_ner listens to 'second', .* not loaded"):
+            spacy.load(tmp_path, exclude=["second"])
+    assert "luke_ner" not in spacy.load(tmp_path, exclude=["second", "luke_ner"]).pipe_names
+
+
+def test_a_listener_goes_to_the_encoder_before_if_its_own_is_removed(bert_dir, tmp_path):
+    nlp = with_two_encoders(bert_dir)
+    nlp.remove_pipe("second")
+    nlp.initialize(lambda: make_examples(nlp))
+    assert upstream_of(nlp) == "first"
+    nlp.to_disk(tmp_path)
+    assert upstream_of(spacy.load(tmp_path)) == "first"
+
+
+def test_an_encoder_between_that_is_disabled_is_not_in_the_way(bert_dir, tmp_path):
+    nlp = with_two_encoders(bert_dir)
+    nlp.add_pipe("luke", name="third", before="luke_ner", config={"model": {"name": str(bert_dir)}})
+    with nlp.select_pipes(disable=["second"]):
+        nlp.initialize(lambda: make_examples(nlp))
+    nlp.to_disk(tmp_path)
+    assert upstream_of(nlp) == upstream_of(spacy.load(tmp_path)) == "third"
+
+
+def test_a_listener_with_another_encoder_than_it_would_be_loaded_with_is_not_saved(
+    bert_dir, tmp_path
+):
+    nlp = with_two_encoders(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    nlp.get_pipe("first").upstream.find(nlp.get_pipe("luke_ner"), "first", nlp.vocab)
+    with pytest.raises(ConfigError, match="it would listen to 'second'"):
         nlp.to_disk(tmp_path)
-        loaded = encoder_below(spacy.load(tmp_path).get_pipe("luke_ner").model).attrs["link"]
-        assert loaded.component == "second"
-    else:
-        nlp.get_pipe("first").find_listeners(nlp.get_pipe("luke_ner"))
-        assert link.component == "first"
-        with pytest.raises(ConfigError, match="it would listen to 'second'"):
-            nlp.to_disk(tmp_path)
 
 
 def listening_tagger(nlp, pooling):
@@ -440,6 +470,8 @@ def test_a_listener_with_another_pooling_than_its_encoder_is_not_replaced(bert_d
     nlp.to_disk(tmp_path)
     with pytest.raises(ConfigError, match="pooling is 'first', and the encoder's 'mean'"):
         nlp.replace_listeners("luke", "tagger", ["model.tok2vec"])
+    with pytest.raises(ConfigError, match="tagger listens to luke, and its config says otherwise"):
+        nlp.to_disk(tmp_path / "broken")  # spaCy has changed the config
     pooled = spacy.load(tmp_path, config={"components.tagger.model.tok2vec.pooling": "mean"})
     other = vectors(pooled, docs)
     assert any(not np.allclose(x, y, atol=1e-3) for x, y in zip(before, other))

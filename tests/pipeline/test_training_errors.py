@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from spacy.util import registry
 from thinc.api import SGD, Adam
 
 from spacy_luke.errors import ConfigError, TrainingError
@@ -107,6 +108,33 @@ def test_a_rate_that_is_too_high_for_an_encoder_is_limited_for_it_and_its_layers
     encoder, layers = moved(0.02, max_learn_rate=0.001, learn_rate_factor=0.0)
     assert encoder == 0.0 and layers > 0.02
     assert not any("learning rate" in x for x in caplog.messages)
+
+
+def test_a_rate_that_stays_0_is_told(bert_dir, caplog):
+    """nlp.update does not move a schedule that begins at 0, as those of the configs do."""
+    nlp = make_ner(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    caplog.clear()
+
+    def update(optimizer, n, moves):
+        for _ in range(n):
+            nlp.update(examples, sgd=optimizer)
+            if moves:
+                optimizer.step_schedules()
+
+    rate = registry.schedules.get("warmup_linear.v1")
+    update(Adam(rate(1e-3, 5, 50)), 4, moves=True)
+    assert not any("learning rate is 0" in x for x in caplog.messages)
+    optimizer = Adam(rate(1e-3, 5, 50))
+    before = weights(head(nlp, "luke_ner"))
+    update(optimizer, 4, moves=False)
+    assert (weights(head(nlp, "luke_ner")) == before).all()
+    (message,) = (x for x in caplog.messages if "learning rate is 0 in two updates" in x)
+    assert "optimizer.step_schedules()" in message
+    optimizer.learn_rate = 1e-3
+    update(optimizer, 2, moves=False)
+    assert (weights(head(nlp, "luke_ner")) != before).any()
 
 
 def test_the_limit_goes_by_the_size_of_the_network():

@@ -199,7 +199,9 @@ def test_what_cannot_work_is_warned_of(planned):
     assert "patience is 74, and eval_frequency 75: the training ends at step 74, before" in printed
     assert "⚠" not in planned(10, {**enough, "training.patience": 75})[1]
     _, printed = planned(1, {"initialize.after_init.words": 100}, n_words=5000)
-    assert "3 steps teach little" in printed
+    assert "3 steps teach little; smaller batches make more." in printed
+    _, printed = planned(10, {**enough, "training.max_steps": 5})
+    assert "5 steps teach little; set max_steps higher." in printed
     for name in ("max_steps", "eval_frequency"):
         with pytest.raises(ConfigError, match=f"{name} is -1; it must be at least 0"):
             planned(10, {f"training.{name}": -1})

@@ -1,5 +1,7 @@
 """Tuning of trained components: what is chosen, what it does, and what it leaves alone."""
 
+import re
+from copy import deepcopy
 from itertools import product
 from pathlib import Path
 
@@ -251,8 +253,13 @@ def test_a_goal_that_cannot_be_reached_is_an_error_and_changes_nothing(nlp):
     pipe = nlp.get_pipe("luke_ner")
     before, config = dict(pipe.cfg), nlp.config.to_str()
     scorer = dict(vars(scorer_of(pipe.model)))
-    with pytest.raises(ConfigError, match="precision 0.99 cannot be reached"):
+    with pytest.raises(
+        ConfigError, match="precision 0.99 cannot be reached .*; 0.[0-9]+ can"
+    ) as err:
         list(tune(nlp, examples, Goal(precision=0.99)))
+    assert dict(pipe.cfg) == before
+    possible = float(re.search(r"; (0.[0-9]+) can", str(err.value))[1])
+    assert list(tune(deepcopy(nlp), examples, Goal(precision=possible)))
     assert dict(pipe.cfg) == before and nlp.config.to_str() == config
     assert vars(scorer_of(pipe.model)) == scorer
 
@@ -424,6 +431,19 @@ def test_with_a_threshold_for_every_label_the_common_one_stays(nlp):
     list(tune(nlp, many(nlp), Goal(precision=0.9, each_label=True)))
     cfg = nlp.get_pipe("luke_ner").cfg
     assert cfg["threshold"] == 0.25 and set(cfg["thresholds"]) == {"LOC", "ORG", "PER"}
+
+
+def test_labels_whose_thresholds_are_chosen_on_few_answers_are_named(nlp, caplog):
+    goal = Goal(recall=0.5, each_label=True)
+    (tuned,) = tune(nlp, many(nlp), goal)
+    found = tuned.after.by_label
+    assert {x: y.n_gold for x, y in found.items()} == {"LOC": 72, "ORG": 12, "PER": 12}
+    assert all(y.r >= 0.5 and y.f > 0 for y in found.values())
+    assert "on fewer than 50 annotated answers may not keep what is wanted" in caplog.text
+    assert "on other data: PER (12), ORG (12)." in caplog.text
+    caplog.clear()
+    list(tune(nlp, many(nlp), Goal(recall=0.5)))
+    assert "on fewer than 50" not in caplog.text
 
 
 def test_gold_labels_that_no_component_has_are_named(nlp, caplog):

@@ -61,6 +61,16 @@ def test_links_that_cut_pieces_or_are_too_long_are_counted(tokenizer):
     assert not len(article.links) and article.dropped["links with too many pieces"] == 1
 
 
+@pytest.mark.parametrize("space", [" ", "\u00a0", "\t", "\u3000"])
+@pytest.mark.parametrize("kind", ["bert", "luke", "mluke"])
+def test_a_link_may_stand_behind_any_white_space(kind, space, make_checkpoint):
+    tokenizer = read_tokenizer(make_checkpoint(kind))
+    text = f"Ada lives in{space}Tokyo."
+    start = text.index("Tokyo")
+    article = laid_out(tokenizer, text, links=[(start, start + 5)])
+    assert article.links.tolist() == [0] and not article.dropped
+
+
 def test_a_sentence_does_not_begin_inside_a_link(tokenizer):
     text = "In St. Louis we met."
     article = laid_out(tokenizer, text, [(3, 12)])

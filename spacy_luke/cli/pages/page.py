@@ -1,6 +1,6 @@
 """A page: predicted documents beside their annotation, with counts of all."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,17 +212,18 @@ def _meta(nlp: Language, source: str) -> list[tuple[str, str]]:
         ("Components", ", ".join(nlp.pipe_names)),
         ("Documents", source),
     ]
-    settings: dict[str, Callable[[Any], str]] = {
-        "nil_bias": "{:g}".format,
-        "known_bias": "{:g}".format,
-        "threshold": "{:g}".format,
-        "score_threshold": "{:g}".format,
-    }
     for name, pipe in nlp.pipeline:
         cfg: Any = getattr(pipe, "cfg", None) or {}
         rows += [
-            (f"{name}.{key}", shape(cfg[key]))
-            for key, shape in settings.items()
+            (f"{name}.{key}", f"{cfg[key]:g}")
+            for key in ("nil_bias", "known_bias", "threshold", "score_threshold")
             if cfg.get(key) is not None
         ]
+        if cfg.get("thresholds"):  # of labels; the one above is that of others
+            shown = (
+                f"{x} {'never' if y is None else f'{y:.3g}'}" for x, y in cfg["thresholds"].items()
+            )
+            rows.append((f"{name}.thresholds", ", ".join(shown)))
+        if "calibration" in cfg:
+            rows.append((f"{name}.calibration", "yes" if cfg["calibration"] else "no"))
     return rows

@@ -206,8 +206,10 @@ def _page(
 
 
 def _is_stub(element: Element) -> bool:
-    """Whether a text without content is not that of a blank or deleted page: exports of titles
-    have only its size, or its id."""
+    """Whether a text is left out of an export of titles, which has only its size or its id. (That
+    of a deleted revision has its size, too.)"""
+    if element.text or "deleted" in element.attrib:
+        return False
     return element.get("bytes", "0") != "0" or "id" in element.attrib
 
 

@@ -102,9 +102,11 @@ def test_blank_pages_are_yielded_on_request_but_not_those_of_an_export_of_titles
 ) -> None:
     stub = page("S", None).replace("</revision>", '<text bytes="9" /></revision>')
     old_stub = page("T", None).replace("</revision>", '<text id="9" /></revision>')
-    hidden = page("D", None).replace("</revision>", '<text deleted="deleted" /></revision>')
+    hidden = '<text bytes="23" sha1="x" deleted="deleted" /></revision>'
+    hidden = page("D", None).replace("</revision>", hidden)
     blank = page("E", None).replace("</revision>", '<text bytes="0" /></revision>')
-    xml = export(page("A", " \n"), stub, old_stub, hidden, blank, page("X", "x"))
+    line = page("A", None).replace("</revision>", '<text bytes="1">\n</text></revision>')
+    xml = export(line, stub, old_stub, hidden, blank, page("X", "x"))
     skipped: Counter[str] = Counter()
     (part,) = partitions(write(tmp_path, xml))
     found = [(x.title, x.text) for x in read_pages(part, skipped, blank=True)]
