@@ -17,15 +17,21 @@ HOW = "95 %, mean of the seeds"
 def chosen_runs(records: Iterable[Record], kind: str = "run") -> dict[str, Rows]:
     """data set -> row -> one run a seed, with the settings that won on dev.
 
-    Of a row's settings those count that most seeds have; among equals those that were asked about
-    most documents, then those with the best dev F1.
+    A data set that was trained on in several sizes is one for each, named by its size. Of a row's
+    settings those count that most seeds have; among equals those that were asked about most
+    documents, then those with the best dev F1.
     """
     groups: dict[tuple[str, str], dict[str, dict[int, Record]]] = defaultdict(dict)
+    records = [record for record in records if record["kind"] == kind]
+    sizes: dict[str, set[int]] = defaultdict(set)
     for record in records:
-        if record["kind"] == kind:
-            settings = results.run_key({**record, "seed": 0})
-            seeds = groups[record["data"], record["row"]].setdefault(settings, {})
-            seeds[record["seed"]] = record
+        sizes[record["data"]].add(_size(record))
+    for record in records:
+        data, size = record["data"], _size(record)
+        if size and len(sizes[data]) > 1:
+            data = f"{data}, {size:,} sentences"
+        settings = results.run_key({**record, "seed": 0})
+        groups[data, record["row"]].setdefault(settings, {})[record["seed"]] = record
     chosen: dict[str, Rows] = defaultdict(dict)
     for (data, row), by_settings in groups.items():
         best = max(
@@ -34,6 +40,11 @@ def chosen_runs(records: Iterable[Record], kind: str = "run") -> dict[str, Rows]
         )
         chosen[data][row] = [best[seed] for seed in sorted(best)]
     return chosen
+
+
+def _size(record: Record) -> int:
+    """The sentences that a run was trained on at most; 0: all."""
+    return int(record["settings"].get("train_limit") or 0)
 
 
 def mean(runs: Iterable[Record], part: str) -> float:
@@ -89,6 +100,8 @@ def _common_docs(runs: Sequence[Record]) -> int:
 def settings_text(run: Record) -> str:
     settings = run["settings"]
     parts = [f"rate {settings['learn_rate']:g}"]
+    if _size(run):
+        parts.append(f"first {_size(run):,} sentences")
     if settings.get("negative_weight") is not None:
         parts.append(f"negative_weight {settings['negative_weight']:g}")
     if settings.get("pairs"):

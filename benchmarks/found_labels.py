@@ -91,7 +91,8 @@ def _percent(run: Record) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     records = results.read(args.results)
-    found = [frame(data, rows, args.rows) for data, rows in chosen_runs(records).items()]
+    chosen = sorted(chosen_runs(records).items())
+    found = [frame(data, rows, args.rows) for data, rows in chosen]
     print(markdown(pd.concat(found)))
     return 0
 
