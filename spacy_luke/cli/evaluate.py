@@ -11,6 +11,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from wasabi import Printer
 
+from ..annotations.relations import gold_offsets
 from ..corpora.preset import preset_sents
 from ..errors import ConfigError
 from ..metrics.links import AMBIGUOUS
@@ -80,12 +81,13 @@ def evaluate_cli(
             check_file(output, force)
         use_device(gpu_id)
         nlp = load_pipeline(pipeline, code=code)
-        scores = evaluate(nlp, load_examples(docs, nlp, types_from_labels), gold_sents)
+        examples = load_examples(docs, nlp, types_from_labels)
+        scores = evaluate(nlp, examples, gold_sents)
         if output is not None:
             output.parent.mkdir(parents=True, exist_ok=True)
             srsly.write_json(output, scores)
     print_scores(scores, msg)
-    for line in unknown_labels(nlp, scores):
+    for line in unknown_labels(nlp, examples, scores):
         msg.warn(line)
     if output is not None:
         msg.good(f"Saved scores to {output}")
@@ -157,14 +159,23 @@ def _check_given(nlp: Language, given: Sequence[Example]) -> None:
         )
 
 
-def unknown_labels(nlp: Language, scores: dict[str, Any]) -> Iterator[str]:
-    """What is said of annotations with labels that no component has, which count as missed."""
+def unknown_labels(
+    nlp: Language, examples: Sequence[Example], scores: dict[str, Any]
+) -> Iterator[str]:
+    """What is said of entities and relations with labels that no component has, so that they count
+    as missed."""
     from ..pipeline.trial import labels_of
 
+    gold: dict[str, set[str]] = {"ents": set(), "rels": set()}
+    for eg in examples:
+        gold["ents"].update(ent.label_ for ent in eg.reference.ents)
+        gold["rels"].update(x[2] for x in gold_offsets(eg.reference))
     for prefix, layer in _LAYERS.items():
-        both = (scores.get(f"{x}{prefix}{_BY_LABEL}") or {} for x in ("", GOLD))
-        unknown = {label for found in both for label in found} - labels_of(nlp, layer)
-        if unknown:
+        scored = [scores.get(f"{x}{prefix}{_BY_LABEL}") for x in ("", GOLD)]
+        # A component that does not say which labels it writes may have found some.
+        found = {x for by_label in scored for x, y in (by_label or {}).items() if y["r"]}
+        unknown = gold[prefix] - found - labels_of(nlp, layer)
+        if unknown and any(scored):
             yield (
                 f"{prefix}: the documents have labels that no component of the pipeline has, and "
                 f"all of their annotations count as missed: {', '.join(sorted(unknown))}."
@@ -189,7 +200,11 @@ def print_scores(scores: dict[str, Any], msg: Printer) -> None:
     ]
     msg.table(rows, header=("score", ""), aligns=("l", "r"))
     for key, by_label in scores.items():
-        if key.endswith(_BY_LABEL) and by_label:
+        if (
+            key.endswith(_BY_LABEL)
+            and by_label
+            and all(isinstance(x, dict) for x in by_label.values())
+        ):
             msg.table(
                 [(x, *(_percent(y[z]) for z in "prf")) for x, y in sorted(by_label.items())],
                 header=(key, "P", "R", "F"),

@@ -75,8 +75,8 @@ class Upstream:
     def find(self, component: Any, name: str, vocab: Vocab, later: Sequence[Model] = ()) -> None:
         """Connect the listeners of a later component that name this upstream, or any (``*``).
 
-        later: the encoders between this one and the component. A listener that is connected to one
-        of them stays so: if that is disabled now, nothing would connect it again.
+        later: the encoders between this one and the component that are disabled. A listener that
+        is connected to one of them stays so: nothing would connect it again.
         name: the upstream's present name. spaCy changes it if a component is renamed, or sourced
         with another name; the listeners stay connected. vocab: of the upstream's pipeline. A
         component of another one is shared by both (``nlp.add_pipe(..., source=other)``), and has
@@ -131,6 +131,12 @@ class Upstream:
         return len(self._ours())
 
     def __getstate__(self) -> dict[str, Any]:
+        # In the copy of a pipeline, listeners that were connected to a later upstream would be
+        # copied before that, and lose their connection.
+        connected = {
+            name: [x for x in nodes if not is_listener(x) or x.attrs["link"].encoder is self.model]
+            for name, nodes in self.listener_map.items()
+        }
         # Listeners are waited for by their id, which differs in a copy.
         between_batches: dict[str, Any] = {
             "_waiting": set(),
@@ -138,6 +144,7 @@ class Upstream:
             "_any_gradients": False,
             "_deferred": None,
             "_word_states": None,
+            "listener_map": {name: nodes for name, nodes in connected.items() if nodes},
         }
         return {**self.__dict__, **between_batches}
 

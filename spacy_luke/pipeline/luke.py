@@ -269,14 +269,16 @@ class Luke(SavesEncoderApart):
         self.upstream.find(component, self.name, self.vocab, self._between(component))
 
     def _between(self, component: Any) -> list[Model]:
-        """The encoders of other ``luke`` components between this one and a later one, also of those
-        that are disabled, as frozen ones are while ``spacy train`` initialises the others."""
+        """The encoders of other ``luke`` components between this one and a later one that are
+        disabled, as frozen ones are while ``spacy train`` initialises the others. (Those that are
+        enabled connect the listeners themselves, after this one.)"""
         pipes = self.home.components()
-        places = [[i for i, pipe in enumerate(pipes) if pipe is x] for x in (self, component)]
+        places = [[i for i, (pipe, _) in enumerate(pipes) if pipe is x] for x in (self, component)]
         if not all(places):
             return []
         (start, *_), (end, *_) = places
-        return [pipe.model for pipe in pipes[start + 1 : end] if isinstance(pipe, Luke)]
+        between = pipes[start + 1 : end]
+        return [pipe.model for pipe, disabled in between if disabled and isinstance(pipe, Luke)]
 
     # Training
 

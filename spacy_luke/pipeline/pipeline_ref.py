@@ -7,8 +7,8 @@ from spacy.language import Language
 
 
 class PipelineRef:
-    """A weak reference to a pipeline. It is not copied or pickled with the component, because the
-    copy may be in another pipeline."""
+    """A weak reference to a pipeline. The copy of a whole pipeline has one to itself; a copy of the
+    component alone, and one that was pickled, has none."""
 
     def __init__(self, nlp: Language | None = None) -> None:
         self._ref = None if nlp is None else ref(nlp)
@@ -16,7 +16,17 @@ class PipelineRef:
     def __reduce__(self) -> tuple[type["PipelineRef"], tuple[()]]:
         return PipelineRef, ()
 
-    def components(self) -> list[Any]:
-        """The components in order, also those that are disabled; none if it is not known."""
-        nlp = None if self._ref is None else self._ref()
-        return [] if nlp is None else [pipe for _, pipe in nlp.components]
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PipelineRef":
+        nlp = self._pipeline()
+        return PipelineRef(None if nlp is None else memo.get(id(nlp)))
+
+    def _pipeline(self) -> Language | None:
+        return None if self._ref is None else self._ref()
+
+    def components(self) -> list[tuple[Any, bool]]:
+        """The components in order, and whether each is disabled; none if it is not known."""
+        nlp = self._pipeline()
+        if nlp is None:
+            return []
+        disabled = set(nlp.disabled)
+        return [(pipe, name in disabled) for name, pipe in nlp.components]

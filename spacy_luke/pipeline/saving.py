@@ -20,6 +20,7 @@ from ..report import LOGGER
 from ..validation import HasSettings
 
 CONFIG = "config.cfg"
+_LISTENER = "spacy-luke.LukeListener.v1"
 
 
 class SavesEncoderApart(HasSettings, TrainablePipe):
@@ -145,7 +146,9 @@ def check_listeners(path: Path, names: Iterable[str]) -> None:
     config = _config_beside(path)
     blocks = {} if config is None else config["components"]
     for name in names:
-        if name in blocks and not list(_upstream_names(blocks[name])):
+        used = set(_architectures(blocks.get(name, {})))
+        # Other architectures may make listeners, too.
+        if "spacy-luke.LukeEncoder.v1" in used and _LISTENER not in used:
             raise ConfigError(
                 f"{name} listens to {path.name}, and its config says otherwise: replacing its "
                 "listeners failed. Load the pipeline again. What was written is no whole pipeline."
@@ -248,9 +251,18 @@ def _equal(one: object, other: object) -> bool:
     return one == other
 
 
+def _architectures(block: Mapping) -> Iterator[str]:
+    """The registered architectures that a block of a config uses."""
+    if "@architectures" in block:
+        yield block["@architectures"]
+    for value in block.values():
+        if isinstance(value, Mapping):
+            yield from _architectures(value)
+
+
 def _upstream_names(block: Mapping) -> Iterator[str]:
     """The upstreams that are named by the listeners in a block of a config."""
-    if block.get("@architectures") == "spacy-luke.LukeListener.v1":
+    if block.get("@architectures") == _LISTENER:
         yield block.get("upstream", "*")
     for value in block.values():
         if isinstance(value, Mapping):

@@ -56,7 +56,8 @@ def test_recall_of_candidates_and_numbers_of_mentions_are_printed(capsys):
 def test_scores_of_labels_are_printed_and_what_chance_makes_of_the_error(capsys):
     by_label = {"LOC": {"p": 0.5, "r": 0.25, "f": 1 / 3}, "PER": {"p": None, "r": None, "f": None}}
     errors = {"ents_calibration_error": 0.04, "ents_calibration_error_by_chance": 0.02}
-    print_scores({"ents_f": 0.5, "ents_per_type": by_label, **errors}, Printer())
+    others = {"cats_auc_per_type": {"POS": 0.5, "NEG": None}}  # of spaCy's textcat
+    print_scores({"ents_f": 0.5, "ents_per_type": by_label, **errors, **others}, Printer())
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["ents_per_type", "P", "R", "F"] in rows and ["LOC", "50.00", "25.00", "33.33"] in rows
     assert ["PER", "-", "-", "-"] in rows and ["ents_calibration_error_by_chance", "2.00"] in rows
@@ -64,13 +65,15 @@ def test_scores_of_labels_are_printed_and_what_chance_makes_of_the_error(capsys)
 
 def test_labels_of_the_documents_that_no_component_has_are_told(relation):
     examples = make_examples(relation)
-    assert not list(unknown_labels(relation, evaluate(relation, examples)))
+    assert not list(unknown_labels(relation, examples, evaluate(relation, examples)))
     for eg in examples:
         set_relations(
             eg.reference, [(x.head, x.tail, "other") for x in get_relations(eg.reference)]
         )
-    (line,) = unknown_labels(relation, evaluate(relation, examples))
+    (line,) = unknown_labels(relation, examples, evaluate(relation, examples))
     assert line.startswith("rels: ") and line.endswith("count as missed: other.")
+    right = {"gold_rels_per_type": {"other": {"p": 1.0, "r": 1.0, "f": 1.0}}}
+    assert not list(unknown_labels(relation, examples, right))  # by one that does not say it
 
 
 def test_gold_entities_are_given_to_components_that_consume_them(relation):

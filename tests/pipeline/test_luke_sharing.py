@@ -1,6 +1,7 @@
 """One encoder that several components hear: gradients, steps, copies."""
 
 import json
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from spacy.util import registry
 from thinc.api import SGD, Adam, Config, fix_random_seed
 
 from spacy_luke.errors import ConfigError
+from spacy_luke.layers.architectures import LukeListener_v1
 from spacy_luke.layers.task_layer import encoder_below, encoder_of, head_of
 from tests.conftest import LANGUAGE
 from tests.pipeline.conftest import ANNOTATED, LISTENER, WORDS, fit, make_examples
@@ -415,6 +417,37 @@ def test_a_listener_stays_with_its_encoder_while_that_is_disabled(bert_dir, tmp_
         with pytest.raises(ConfigError, match="luke_ner listens to 'second', .* not loaded"):
             spacy.load(tmp_path, exclude=["second"])
     assert "luke_ner" not in spacy.load(tmp_path, exclude=["second", "luke_ner"]).pipe_names
+
+
+def test_a_copied_pipeline_keeps_its_listeners_and_another_one_has_its_own(bert_dir):
+    nlp = with_two_encoders(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    copied = deepcopy(nlp)
+    with copied.select_pipes(disable=["second"]):
+        copied.add_pipe("sentencizer")  # which connects all listeners again
+        assert upstream_of(copied) == "second"
+    link = encoder_below(copied.get_pipe("luke_ner").model).attrs["link"]
+    assert link.encoder is copied.get_pipe("second").model
+    # In a pipeline with the first encoder alone, the listener is that one's.
+    other = spacy.blank(LANGUAGE)
+    other.add_pipe("first", source=nlp)
+    other.add_pipe("luke_ner", source=nlp)
+    assert upstream_of(other) == "first"
+
+
+def test_listeners_of_another_architecture_are_saved(bert_dir, tmp_path):
+    registry.architectures("test.OurListener.v1", func=our_listener)
+    nlp, examples = shared(bert_dir, n_ner=0)
+    tok2vec = {"@architectures": "test.OurListener.v1"}
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
+    nlp.add_pipe("tagger", config={"model": model})
+    nlp.get_pipe("tagger").initialize(lambda: examples, nlp=nlp)
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path).get_pipe("luke").listening_components == ["tagger"]
+
+
+def our_listener():
+    return LukeListener_v1("luke")
 
 
 def test_a_listener_goes_to_the_encoder_before_if_its_own_is_removed(bert_dir, tmp_path):
