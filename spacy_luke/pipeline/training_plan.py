@@ -59,13 +59,14 @@ class Epoch:
 @dataclass(frozen=True)
 class Plan:
     """Steps of the training, of its warm-up, and between evaluations. last: the last step that can
-    be evaluated. reason: shown to the user."""
+    be evaluated. reason: shown to the user. is_set: whether ``max_steps`` was given."""
 
     steps: int
     warmup_steps: int
     eval_frequency: int
     last: int
     reason: str
+    is_set: bool
 
 
 @registry.callbacks("spacy-luke.plan_training.v1")
@@ -119,7 +120,7 @@ def make_plan_training(
             msg.info("Training plan: the config sets all steps; words and epochs change nothing.")
             if not training["max_steps"] or training["max_epochs"] >= 1:
                 return nlp
-            plan = Plan(training["max_steps"], 0, 0, training["max_steps"], "as set")
+            plan = Plan(training["max_steps"], 0, 0, training["max_steps"], "as set", True)
         for warning in unsuited(nlp.config.interpolate()["training"], plan):
             msg.warn(f"Training plan: {warning}")
         return nlp
@@ -185,14 +186,14 @@ def make_plan(nlp: Language, words: int, epochs: float, warmup: float, evaluatio
             f"per epoch. {steps:,} steps, {n_epochs} epochs ({rule})"
         )
     last = last or steps
-    return Plan(steps, round(warmup * steps), frequency(last, evaluations), last, reason)
+    is_set = steps == max_steps
+    return Plan(steps, round(warmup * steps), frequency(last, evaluations), last, reason, is_set)
 
 
 def unsuited(training: dict[str, Any], plan: Plan) -> Iterator[str]:
     """What cannot work, with the settings of ``[training]`` as they are now."""
     if plan.steps < _FEW_STEPS:
-        is_set = plan.reason.endswith("as set") or "(as set)" in plan.reason
-        more = "set max_steps higher" if is_set else "smaller batches make more"
+        more = "set max_steps higher" if plan.is_set else "smaller batches make more"
         yield f"{plan.steps} steps teach little; {more}."
     if training["eval_frequency"] > plan.last:
         yield (
