@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -161,28 +161,47 @@ def prepare(
 
 def _part_of(source: DataSet, name: str, folder: Path, n_sents: int) -> Sequence[Doc]:
     part: Part = getattr(source, name)
-    chosen = (part.kept, part.of)
-    docs = list(read(folder / part.file, n_sents, source.format, chosen, **source.options))
+    docs = [sent for doc in _read(source, part, folder, n_sents) for sent in doc]
     return docs[round(part.low * len(docs)) : round(part.high * len(docs))]
 
 
-def read(
+def documents(name: str, part_name: str, folder: Path) -> list[list[Doc]]:
+    """The documents of ``train``, ``dev`` or ``test``, each as its sentences. Those of ``columns``
+    are sentences. Where a part is a share of a file, no document is divided: parts differ a little
+    from those of :func:`prepare`."""
+    source = DATA_SETS[name]
+    part: Part = getattr(source, part_name)
+    docs = list(_read(source, part, folder, n_sents=1))
+    return docs[round(part.low * len(docs)) : round(part.high * len(docs))]
+
+
+def _read(source: DataSet, part: Part, folder: Path, n_sents: int) -> Iterator[list[Doc]]:
+    chosen = (part.kept, part.of)
+    return _documents(folder / part.file, n_sents, source.format, chosen, **source.options)
+
+
+def read(path: Path, n_sents: int = 1, format: str = "columns", **options: Any) -> Iterator[Doc]:
+    """Sentences of a file, with their entities also under ``SPANS_KEY``, and ``n_sents`` to a
+    document where the format is ``columns``. They are by spaCy's rules unless the file has them."""
+    return chain.from_iterable(_documents(path, n_sents, format, **options))
+
+
+def _documents(
     path: Path,
-    n_sents: int = 1,
-    format: str = "columns",
+    n_sents: int,
+    format: str,
     chosen: tuple[tuple[int, ...], int] = ((0,), 1),
     **options: Any,
-) -> Iterator[Doc]:
-    """Documents of a file, with their entities also under ``SPANS_KEY``. Documents of other formats
-    than ``columns`` are cut into sentences, by spaCy's rules unless the file has them. chosen:
-    ``kept`` and ``of`` of :class:`Part`."""
+) -> Iterator[list[Doc]]:
+    """See :func:`read`. chosen: ``kept`` and ``of`` of :class:`Part`."""
     given = ConvertOptions(n_sents=n_sents, **options)
     kept, of = chosen
     docs = get_format(format).reader(path, _blank(), given, Report(), ignore_progress)
     for doc in (doc for i, doc in enumerate(docs) if i % of in kept):
-        for part in [doc] if format == "columns" else _sentences(doc):
-            part.spans[SPANS_KEY] = list(part.ents)
-            yield part
+        sentences = [doc] if format == "columns" else list(_sentences(doc))
+        for sentence in sentences:
+            sentence.spans[SPANS_KEY] = list(sentence.ents)
+        yield sentences
 
 
 def _sentences(doc: Doc) -> Iterator[Doc]:

@@ -6,35 +6,42 @@ components in its place.
 
 The data is the development part of Few-NERD, without repeated sentences: up to 9,800 sentences to
 train on, 700 for development, the others for test. It is given as sentences, or as documents of 20
-neighbouring ones, and every row is tested on both. All rows make the steps that the callback of the
-config chooses, and the last weights count. Predictions of ``luke_ner`` read each sentence alone, as
-the config says (``predict_layout``), but those of the row ``documents``, which never saw one; those
-of the baselines, which have no such setting, read documents as they are. ``probe`` asks about all
-spans; ``token``, ``ner`` and ``spancat`` are the baselines of ``ner_modes``, trained as the config
-trains ``luke_ner``: the same encoder, contexts, varied case, batches, dropout and schedule.
-Finished runs are skipped when started again.
+neighbouring ones, which are not of one text, and every row is tested on both. Data sets whose files
+have documents (``--sets bc5cdr``) are given as these or as their sentences. All rows make the steps
+that the callback of the config chooses, and the last weights count. Predictions of ``luke_ner``
+read each sentence alone, as the config says (``predict_layout``), but those of the row
+``documents``, which never saw one; those of the baselines, which have no such setting, read
+documents as they are. ``probe`` asks about all spans; ``token``, ``ner`` and ``spancat`` are the
+baselines of ``ner_modes``, trained as the config trains ``luke_ner``: the same encoder, contexts,
+varied case, batches, dropout and schedule. Finished runs are skipped when started again.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from spacy.util import load_config
+from spacy.tokens import Doc
+from spacy.util import load_config, minibatch
 from thinc.api import Config
+
+from spacy_luke.corpora.parts import join
 
 from . import results, runtime
 from .baselines import SPANS_AS_ENTS
-from .datasets import default_folder, load, read, store
-from .forms import forms, joined, score
+from .datasets import DATA_SETS, default_folder, documents, load, read, store
+from .forms import OF_DOCUMENT, forms, score
 from .markdown import markdown, spread
 from .rows import Settings, component_of, rate_factor
 from .training import CONFIGS, block_of, fit
 
+JOINED = "few-nerd"
+"""The set whose documents are sentences that were joined."""
+SETS = (JOINED, *(name for name, source in DATA_SETS.items() if source.format != "columns"))
 MOST, DEV = 9800, 700
 KIND = "recipe"
 GIVEN = ("sentences", "documents")
@@ -64,6 +71,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     runtime.add_encoder(p)
     runtime.add_device(p)
     p.add_argument("--data", type=Path, default=default_folder(), help="folder of the corpora")
+    p.add_argument("--sets", nargs="+", choices=SETS, default=[JOINED])
     p.add_argument("--sizes", nargs="+", type=int, default=[100, 1000, 3000, MOST])
     p.add_argument("--given", nargs="+", choices=GIVEN, default=list(GIVEN))
     p.add_argument("--rows", nargs="+", choices=ROWS, default=list(CONTEXTS))
@@ -74,29 +82,51 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return runtime.parsed(p, argv)
 
 
-def prepare(folder: Path, work: Path, sizes: Sequence[int]) -> dict[str, Path]:
-    """Files by name: ``dev`` and ``test`` of either form, and ``train`` of every size."""
-    seen: set[str] = set()
-    docs = []
-    for doc in read(folder / "few-nerd" / "dev.txt"):
-        if doc.text not in seen:
-            seen.add(doc.text)
-            docs.append(doc)
-    parts = {"dev": docs[MOST : MOST + DEV], "test": docs[MOST + DEV :]}
-    parts |= {f"train-{size}": docs[: min(size, MOST)] for size in sizes}
-    paths = {}
-    for name, part in parts.items():
-        for given in GIVEN:
-            path = paths[f"{name}-{given}"] = work / "data" / f"{name}-{given}.spacy"
-            if not path.exists():
-                store(path, part if given == "sentences" else joined(part))
+def prepare(name: str, folder: Path, work: Path, size: int) -> dict[str, Path]:
+    """Files of a data set by part and form, such as ``dev-sentences``; ``size`` training
+    sentences."""
+    parts = [f"train-{size}", "dev", "test"]
+    paths = {
+        f"{part}-{given}": work / "data" / name / f"{part}-{given}.spacy"
+        for part, given in product(parts, GIVEN)
+    }
+    if not all(path.exists() for path in paths.values()):
+        docs = _joined(folder) if name == JOINED else _given(name, folder)
+        docs[parts[0]] = list(_first(docs.pop("train"), size))
+        for part in parts:
+            sentences = [sentence for doc in docs[part] for sentence in doc]
+            store(paths[f"{part}-sentences"], sentences)
+            store(paths[f"{part}-documents"], [join(doc) for doc in docs[part]])
     return paths
+
+
+def _given(name: str, folder: Path) -> dict[str, list[list[Doc]]]:
+    """Documents of each part, as lists of sentences."""
+    return {part: documents(name, part, folder) for part in ("train", "dev", "test")}
+
+
+def _joined(folder: Path) -> dict[str, list[list[Doc]]]:
+    """The same, of neighbouring sentences."""
+    unique: dict[str, Doc] = {}
+    for doc in read(folder / "few-nerd" / "dev.txt"):
+        unique.setdefault(doc.text, doc)
+    docs = list(unique.values())
+    parts = {"train": docs[:MOST], "dev": docs[MOST : MOST + DEV], "test": docs[MOST + DEV :]}
+    return {name: list(minibatch(part, OF_DOCUMENT)) for name, part in parts.items()}
+
+
+def _first(docs: Iterable[list[Doc]], size: int) -> Iterator[list[Doc]]:
+    """The first ``size`` sentences. The last document may lose its end."""
+    for doc in docs:
+        if size > 0:
+            yield doc[:size]
+        size -= len(doc)
 
 
 def run(args: argparse.Namespace, record: results.Record) -> results.Record:
     """Train one row and score it on both forms of the test data."""
     settings = record["settings"]
-    paths = prepare(args.data, args.work, [settings["size"]])
+    paths = prepare(record["data"], args.data, args.work, settings["size"])
     given, row = settings["given"], record["row"]
     overrides = {
         "paths.train": str(paths[f"train-{settings['size']}-{given}"]),
@@ -146,17 +176,19 @@ def table(records: Sequence[results.Record]) -> str:
     for record in records:
         settings = record["settings"]
         # Runs with other overrides are another line: they make another number of steps.
-        key = (settings["size"], settings["given"], record["row"], json.dumps(settings["set"]))
+        made = (settings["size"], settings["given"], record["row"], json.dumps(settings["set"]))
+        key = (record["data"], *made)
         rows.setdefault(key, {"steps": record["steps"], "runs": []})["runs"].append(record)
     order = {name: i for i, name in enumerate((*GIVEN, *ROWS))}
     lines = []
-    for (size, given, row, changes), found in sorted(
+    for (data, size, given, row, changes), found in sorted(
         rows.items(),
-        key=lambda item: (item[0][0], order[item[0][1]], order[item[0][2]], item[0][3]),
+        key=lambda item: (*item[0][:2], order[item[0][2]], order[item[0][3]], item[0][4]),
     ):
         test = {form: [x[f"test_{form}"]["f"] for x in found["runs"]] for form in GIVEN}
         lines.append(
             {
+                "set": data,
                 "sentences": f"{size:,}",
                 "given as": given,
                 # But for the length of the training, which the steps tell.
@@ -180,8 +212,10 @@ def identities(args: argparse.Namespace) -> list[results.Record]:
     """The runs that were asked for."""
     shared = {"encoder": Path(args.encoder).name, "set": args.set}
     return [
-        results.identity("few-nerd", row, seed, given=given, size=size, **shared)
-        for seed, size, given, row in product(args.seeds, args.sizes, args.given, args.rows)
+        results.identity(data, row, seed, given=given, size=size, **shared)
+        for data, seed, size, given, row in product(
+            args.sets, args.seeds, args.sizes, args.given, args.rows
+        )
     ]
 
 

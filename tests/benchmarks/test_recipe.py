@@ -7,7 +7,7 @@ import pytest
 from spacy.util import load_config
 
 from benchmarks import recipe
-from benchmarks.datasets import load
+from benchmarks.datasets import SPANS_KEY, load
 from benchmarks.forms import FORMS
 from benchmarks.training import CONFIGS
 
@@ -46,12 +46,12 @@ def test_rows_are_trained_and_tested_on_both_forms(arguments, read_records, tmp_
         assert set(record["forms"]) == set(FORMS)
         for form in recipe.GIVEN:
             assert record["forms"][form] == pytest.approx(record[f"test_{form}"])
-    assert len(load(tmp_path / "work" / "data" / "test-sentences.spacy")) == 10
+    assert len(load(tmp_path / "work" / "data" / "few-nerd" / "test-sentences.spacy")) == 10
     capsys.readouterr()
     assert recipe.main(arguments) == 0  # all done
     assert recipe.main([*arguments, "--table"]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 8 and "| 30 | sentences | shipped |" in shown[2]
+    assert len(shown) == 8 and "| few-nerd | 30 | sentences | shipped |" in shown[2]
     assert len(read_records()) == 6
 
 
@@ -91,3 +91,31 @@ def test_another_component_changes_nothing_else_of_the_config(row, bert_dir):
     config["training"]["optimizer"]["learn_rate"]["initial_rate"] = before
     config["components"]["luke_ner"] = shipped["components"]["luke_ner"]
     assert config == shipped
+
+
+def test_documents_of_a_file_are_given_whole_or_as_their_sentences(tmp_path):
+    folder = tmp_path / "data" / "bc5cdr"
+    folder.mkdir(parents=True)
+    for name, n_docs in (("Training", 4), ("Development", 6)):
+        docs = []
+        for i in range(n_docs):
+            title, abstract = f"Aspirin in case {i}.", "It helped. Pain ended at last."
+            start = len(title) + 1 + abstract.index("Pain")
+            docs.append(
+                f"{i}|t|{title}\n{i}|a|{abstract}\n{i}\t0\t7\tAspirin\tChemical\tD1\n"
+                f"{i}\t{start}\t{start + 4}\tPain\tDisease\tD2\n"
+            )
+        (folder / f"CDR_{name}Set.PubTator.txt").write_text("\n".join(docs), "utf8")
+    paths = recipe.prepare("bc5cdr", folder.parent, tmp_path / "work", 7)
+    given = {name: load(path) for name, path in paths.items()}
+    # A third of the second file is to develop with. The third training document loses its end.
+    n_sentences = {"train-7": [3, 3, 1], "dev": [3] * 2, "test": [3] * 4}
+    for part, expected in n_sentences.items():
+        whole, sentences = given[f"{part}-documents"], given[f"{part}-sentences"]
+        assert [len(list(doc.sents)) for doc in whole] == expected
+        assert len(sentences) == sum(expected)
+        # Nothing of the annotation is lost, and the text is that of the file.
+        assert sum(len(doc.ents) for doc in whole) == sum(len(doc.ents) for doc in sentences)
+        assert all(len(doc.spans[SPANS_KEY]) == len(doc.ents) for doc in (*whole, *sentences))
+    assert given["test-documents"][0].text == "Aspirin in case 2. It helped. Pain ended at last."
+    assert [ent.text for ent in given["test-documents"][0].ents] == ["Aspirin", "Pain"]
