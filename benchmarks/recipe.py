@@ -13,7 +13,8 @@ read each sentence alone, as the config says (``predict_layout``), but those of 
 ``documents``, which never saw one; those of the baselines, which have no such setting, read
 documents as they are. ``probe`` asks about all spans; ``token``, ``ner`` and ``spancat`` are the
 baselines of ``ner_modes``, trained as the config trains ``luke_ner``: the same encoder, contexts,
-varied case, batches, dropout and schedule. Finished runs are skipped when started again.
+varied case, batches, dropout and schedule. ``luke_ner`` is also scored after it was tuned on the
+development data (``spacy luke tune``). Finished runs are skipped when started again.
 """
 
 import argparse
@@ -26,10 +27,13 @@ from typing import Any
 
 import pandas as pd
 from spacy.tokens import Doc
+from spacy.training import Corpus
 from spacy.util import load_config, minibatch
 from thinc.api import Config
 
 from spacy_luke.corpora.parts import join
+from spacy_luke.pipeline.thresholds import Goal
+from spacy_luke.pipeline.tuning import tune
 
 from . import results, runtime
 from .baselines import SPANS_AS_ENTS
@@ -152,6 +156,9 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
     if args.forms:
         test = forms(load(paths[f"test-{given}"]))
         found["forms"] = {form: score(nlp, docs) for form, docs in test.items()}
+    if row not in OTHERS or row == "probe":
+        list(tune(nlp, list(Corpus(paths[f"dev-{given}"])(nlp)), Goal(), ["luke_ner"]))
+        found["tuned"] = {f"test_{form}": score(nlp, load(paths[f"test-{form}"])) for form in GIVEN}
     return found
 
 
@@ -186,6 +193,10 @@ def table(records: Sequence[results.Record]) -> str:
         key=lambda item: (*item[0][:2], order[item[0][2]], order[item[0][3]], item[0][4]),
     ):
         test = {form: [x[f"test_{form}"]["f"] for x in found["runs"]] for form in GIVEN}
+        tuned = {
+            form: [x["tuned"][f"test_{form}"]["f"] for x in found["runs"] if "tuned" in x]
+            for form in GIVEN
+        }
         lines.append(
             {
                 "set": data,
@@ -203,6 +214,7 @@ def table(records: Sequence[results.Record]) -> str:
                 "steps": f"{found['steps']:,}",
                 "seeds": str(len(found["runs"])),
                 **{f"F1 on {form}": spread(values) for form, values in test.items()},
+                **{f"{form}, tuned": spread(x) if x else None for form, x in tuned.items()},
             }
         )
     return markdown(pd.DataFrame(lines))

@@ -45,6 +45,8 @@ def test_rows_are_trained_and_tested_on_both_forms(arguments, read_records, tmp_
         assert set(record["test_sentences"]) == set(record["test_documents"]) == {"f", "p", "r"}
         assert set(record["forms"]) == set(FORMS)
         for form in recipe.GIVEN:
+            assert set(record["tuned"][f"test_{form}"]) == {"f", "p", "r"}
+        for form in recipe.GIVEN:
             assert record["forms"][form] == pytest.approx(record[f"test_{form}"])
     assert len(load(tmp_path / "work" / "data" / "few-nerd" / "test-sentences.spacy")) == 10
     capsys.readouterr()
@@ -61,6 +63,7 @@ def test_another_component_learns_by_the_same_recipe(row, arguments, read_record
     more += ["--set", "initialize.after_init.words", "9000", "--given", "sentences"]
     assert recipe.main([*arguments, *more, "--rows", row]) == 0
     (record,) = read_records()
+    assert ("tuned" in record) == (row == "probe")
     # Of both forms: predicted spans of a span categoriser are entities, too.
     assert record["row"] == row
     assert record["test_sentences"]["f"] > 30 and record["test_documents"]["f"] > 30
