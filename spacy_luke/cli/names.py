@@ -74,8 +74,9 @@ def names_cli(
         in_place = is_edit or replace is not None
         path = get_pipeline_directory(pipeline, in_place)
         folder, lang = _find_list(path, component)
+        opened = None
         if replace is None:
-            names = _open(folder, lang)
+            names = opened = _open(folder, lang)
             if not is_edit:
                 _report_labels(names, msg)
                 return
@@ -88,9 +89,9 @@ def names_cli(
             added = () if add is None else read_names(add, findings, label)
             names = names.edited(added, **removals, findings=findings)
             _report(findings, msg)
-        names.to_disk(folder)
+        names.to_disk(folder, over=opened)
         if is_pipeline(path):
-            remove_scores(path)
+            remove_scores(path, {folder.parent.name: names.labels})
     msg.good(f"Saved {folder}")
 
 

@@ -1,6 +1,7 @@
 """Shared by commands: save a pipeline atomically."""
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import srsly
@@ -57,13 +58,19 @@ def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:
         nlp.to_disk(temporary)
 
 
-def remove_scores(pipeline: Path) -> None:
-    """Remove the scores in the ``meta.json`` of a pipeline, which predicts otherwise now."""
+def remove_scores(pipeline: Path, labels: Mapping[str, Sequence[str]] | None = None) -> None:
+    """Remove the scores in the ``meta.json`` of a pipeline, which predicts otherwise now.
+
+    labels: of components that have others now.
+    """
     path = pipeline / "meta.json"
-    meta = srsly.read_json(path)
-    if meta.get("performance"):
+    before = srsly.read_json(path)
+    meta = {**before, "performance": {}} if before.get("performance") else dict(before)
+    if labels:
+        meta["labels"] = {**meta.get("labels", {}), **{x: list(y) for x, y in labels.items()}}
+    if meta != before:
         with whole_file(path) as temporary:
-            srsly.write_json(temporary, {**meta, "performance": {}})
+            srsly.write_json(temporary, meta)
 
 
 def update_pipeline(nlp: Language, out: Path) -> None:

@@ -97,6 +97,13 @@ def fold_name(text: str) -> str:
     return normalize("NFC", letters).translate(_APOSTROPHES)
 
 
+def ends_in_s(text: str) -> bool:
+    """Whether the last word ends in -s, but for a possessive: ``AIDS``, ``Jobs's``, ``Windows'``,
+    not ``McDonald's``."""
+    word = "".join(map(_kept, _POSSESSIVE.sub("", fold_name(text)))).rstrip()
+    return word.endswith("s")
+
+
 def _kept(character: str) -> str:
     """The character, or a space instead of punctuation, or nothing instead of an invisible one."""
     kind = category(character)

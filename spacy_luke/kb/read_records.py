@@ -48,7 +48,8 @@ def read_records(
     """
     suffix = path.suffix.lower()
     if suffix not in (*JSON_SUFFIXES, ".csv") and path.name not in json_files:
-        raise CorpusError(f"{path} is neither JSON lines (.jsonl) nor CSV (.csv).")
+        found = "is neither JSON lines (.jsonl) nor CSV (.csv)" if path.exists() else "is missing"
+        raise CorpusError(f"{path} {found}.")
     try:
         if suffix == ".csv":
             yield from _read_csv(path, required, optional)

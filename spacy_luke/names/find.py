@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from marisa_trie import Trie
 from spacy.tokens import Doc
 
-from ..kb.normalize import fold_name, normalize_name
+from ..kb.normalize import ends_in_s, fold_name, normalize_name
 from .name_list import NameList
 from .streams import Stream, normalised, written
 
@@ -41,7 +41,8 @@ def find_names(names: NameList, doc: Doc, match: Match, k: int) -> list[FoundNam
     not matter. Punctuation with white space beside it is inside a normalised match only if it is in
     the name. Tokens of which normalisation leaves nothing begin or end such a match only if, but
     for case, the name is written with them. There is none inside an exact match of the same name.
-    An abbreviation (``AS``) needs capitals (not ``as``).
+    An abbreviation (``AS``) needs capitals (not ``as``), and a name of one word that ends in -s
+    (``AIDS``, ``Windows``) that -s (not ``aid``), because it is mostly no plural.
 
     match: ``normalised`` finds exact ones, too. k: maximum number of labels and ids per place.
     """
@@ -94,6 +95,8 @@ def _normalised(names: NameList, doc: Doc) -> Iterator[tuple[Place, list[int]]]:
             forms = [x for x in forms if text in names.forms.restore_key(x)]
         n_capitals = sum(map(str.isupper, doc[start:end].text))
         forms = [x for x in forms if n_capitals >= _least_capitals(names.forms.restore_key(x))]
+        if " " not in key and not key.endswith("s") and not ends_in_s(doc[start:end].text):
+            forms = [x for x in forms if not ends_in_s(names.forms.restore_key(x))]
         wider = _wider(doc, stream.dropped, (start, end))
         places: dict[Place, list[int]] = {}
         for form in forms:

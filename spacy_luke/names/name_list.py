@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from marisa_trie import Trie
 
-from ..kb.entity import Findings, check_texts
+from ..kb.entity import Findings, check_id, check_text, check_texts
 from ..kb.normalize import normalize_name
 from ..kb.store import Store
 from .build import build_store
@@ -57,10 +57,14 @@ class NameList:
     def to_bytes(self) -> bytes:
         return self.store.to_bytes()
 
-    def to_disk(self, folder: Path) -> None:
+    def to_disk(self, folder: Path, over: "NameList | None" = None) -> None:
         """Write the files to a folder, which they replace. Those that were opened and did not
-        change are linked if possible."""
-        self.store.save(folder)
+        change are linked if possible.
+
+        over: the list that was edited. Raises KnowledgeBaseError, and changes nothing, if it was
+        opened from this folder, which was changed since.
+        """
+        self.store.save(folder, over=None if over is None else over.store)
 
     def __reduce__(self) -> tuple:
         """With its content: its files may be replaced, or absent on another machine."""
@@ -108,7 +112,7 @@ class NameList:
         self,
         add: Iterable[ListedName] = (),
         names: Iterable[str] = (),
-        ids: Iterable[str] = (),
+        ids: Iterable[str | int] = (),
         labels: Iterable[str] = (),
         findings: Findings | None = None,
     ) -> "NameList":
@@ -116,12 +120,17 @@ class NameList:
         those to add at the end. This one stays as it is.
 
         Names to be removed are compared as they are written. Raises InputError if one text is given
-        instead of several. Unknown ones are counted.
+        instead of several, and CorpusError for a value that is not text; ids may be whole numbers.
+        Unknown ones are counted.
         """
         findings = Findings() if findings is None else findings
-        remove = {"names": [*names], "ids": [*ids], "labels": [*labels]}
         for what, given in (("names", names), ("ids", ids), ("labels", labels)):
             check_texts(given, what)
+        remove = {
+            "names": [check_text(x, "a name to be removed", "names") for x in names],
+            "ids": [check_id(x, "ids to be removed") for x in ids if x != ""],
+            "labels": [check_text(x, "a label to be removed", "labels") for x in labels],
+        }
         entries = self._edited(add, remove, findings)
         return NameList(build_store(entries, self.lang, findings, self._key_finder()))
 

@@ -7,27 +7,33 @@ import numpy as np
 from spacy.tokens import Doc
 from thinc.types import Ragged
 
+from ..annotations.mentions import all_spans
 from ..layers.known_spans import Known, known_features
 from ..layers.span_network import SpanQuery
+from ..report import LOGGER
 
 Array = np.ndarray
 
 HIDDEN = 0.3
 """The share of known spans whose ids training does not see, so that the classifier also learns from
 [MASK]."""
+_MANY = 20
+"""Known spans from which it is told that none has a learned label."""
+_SHOWN = 5
 
 
 def read_known(docs: Sequence[Doc], key: str, labels: Sequence[str]) -> Known:
     """The known spans of documents: those of a spans group. A document without it has none. Ids are
     ``kb_id_``, or ``id_``, where ``span_ruler`` writes them.
 
-    labels: those that the head has learned. Spans without tokens are left out.
+    labels: those that the head has learned. Spans without tokens are left out, and those that are
+    not on token boundaries any more, after tokens were merged.
     """
     numbers = {label: i for i, label in enumerate(labels)}
     rows = [
         (i, span.start, span.end, numbers.get(span.label_, -1), span.kb_id_ or span.id_)
         for i, doc in enumerate(docs)
-        for span in doc.spans.get(key, ())
+        for span in all_spans(doc, key)
         if span.end > span.start
     ]
     table = np.asarray([row[:4] for row in rows], dtype=np.int64).reshape(-1, 4)
@@ -75,4 +81,47 @@ def _keys(docs: Array, table: Array, size: int) -> Array:
 
 def labels_of(docs: Iterable[Doc], key: str) -> list[str]:
     """The labels of a spans group."""
-    return sorted({span.label_ for doc in docs for span in doc.spans.get(key, ())})
+    return sorted({span.label_ for doc in docs for span in all_spans(doc, key)})
+
+
+class KnownWarnings:
+    """What is logged once of the group of known spans of a component."""
+
+    def __init__(self, name: str, key: str):
+        self.name, self.key = name, key
+        self._is_told = False
+        self._n_unlearned: int | None = 0
+        """Known spans until one had a label that was learned; None: told, or there was one."""
+
+    def of_groups(self, docs: Sequence[Doc]) -> None:
+        """Warn if no document has the group, which is not an empty one."""
+        if docs and not self._is_told and all(self.key not in doc.spans for doc in docs):
+            self._is_told = True
+            LOGGER.warning(
+                "%s.known is %r, and a document has no such spans group: nothing is known of it. "
+                "A component before %s must write it. This warning is logged once.",
+                *(self.name, self.key, self.name),
+            )
+
+    def of_labels(self, docs: Sequence[Doc], known: Known, learned: Sequence[str]) -> None:
+        """Warn if none of many known spans has a label that the head has learned."""
+        if self._n_unlearned is None:
+            return
+        self._n_unlearned += len(known.docs)
+        if (known.labels >= 0).any():
+            self._n_unlearned = None
+        elif self._n_unlearned >= _MANY:
+            LOGGER.warning(
+                "None of the first %d spans of the group %r has a label that %s has learned "
+                "(learned: %s; found: %s): they count as known, and what their labels say is "
+                "lost. Labels are learned by a training that begins anew, without a source. This "
+                "warning is logged once.",
+                *(self._n_unlearned, self.key, self.name, _some(learned)),
+                _some(labels_of(docs, self.key)),
+            )
+            self._n_unlearned = None
+
+
+def _some(labels: Sequence[str]) -> str:
+    shown = [*map(repr, labels[:_SHOWN]), *(["..."] if len(labels) > _SHOWN else [])]
+    return ", ".join(shown) or "none"

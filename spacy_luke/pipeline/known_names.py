@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import srsly
 from spacy.language import Language
 from spacy.pipeline import Pipe
+from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -26,6 +29,9 @@ from .saving import overridden_settings, save_settings
 
 MATCH = "match"
 """The attribute of the spans group that tells how each of its spans matched."""
+
+_EDIT = Lock()
+"""Held while a list is edited: of two threads that read it at once, one would lose its change."""
 
 Names = str | Path | Iterable[ListedName | Mapping[str, object]]
 """A file or folder of names, or names."""
@@ -110,7 +116,8 @@ class KnownNames(HasSettings, Pipe):
         findings = Findings()
         saved = _saved_list(names)
         if saved is not None:
-            self.names = self._in_my_language(saved)
+            self.names = saved
+            self._names_in(self.vocab.lang)
             findings.counts["names"] = len(saved.forms)
         else:
             read = _read(names, findings, label)
@@ -120,20 +127,23 @@ class KnownNames(HasSettings, Pipe):
     def add(self, names: Names, label: str = "") -> Findings:
         """Add names at the end of the list; see :meth:`set_names`."""
         findings = Findings()
-        self.names = self.names.edited(_read(names, findings, label), findings=findings)
+        added = list(_read(names, findings, label))
+        with _EDIT:
+            self.names = self.names.edited(added, findings=findings)
         return findings
 
     def remove(
         self,
         names: Iterable[str] = (),
         *,
-        ids: Iterable[str] = (),
+        ids: Iterable[str | int] = (),
         labels: Iterable[str] = (),
     ) -> Findings:
         """Remove all that have one of these names, as they are written in the list, ids or labels.
         Unknown ones are counted."""
         findings = Findings()
-        self.names = self.names.edited((), names, ids, labels, findings)
+        with _EDIT:
+            self.names = self.names.edited((), names, ids, labels, findings)
         return findings
 
     @property
@@ -165,7 +175,7 @@ class KnownNames(HasSettings, Pipe):
     # Prediction
 
     def __call__(self, doc: Doc) -> Doc:
-        names = self.names
+        names = self._names_in(doc.vocab.lang)
         if not len(names) and not self._warned:
             self._warned = True
             LOGGER.warning("%s has no names: it finds nothing. See set_names.", self.name)
@@ -191,6 +201,10 @@ class KnownNames(HasSettings, Pipe):
                 kept.append(spans[i])
         set_doc_ents(doc, kept)
 
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Scores of ``Doc.ents`` as of ``entity_ruler``, if that is written."""
+        return get_ner_prf(examples) if self.annotate_ents else {}
+
     # Files
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
@@ -214,7 +228,8 @@ class KnownNames(HasSettings, Pipe):
         if FOLDER in exclude:
             return self
         if (path / FOLDER).exists():
-            self.names = self._in_my_language(NameList.open(path / FOLDER))
+            self.names = NameList.open(path / FOLDER)
+            self._names_in(self.vocab.lang)
         else:
             self.names = NameList.build((), self.vocab.lang)
             LOGGER.warning("%s was saved without its list: it has no names.", self.name)
@@ -230,13 +245,18 @@ class KnownNames(HasSettings, Pipe):
         parts = srsly.msgpack_loads(data)
         self.cfg.update(parts["cfg"])
         if FOLDER in parts and FOLDER not in tuple(exclude):
-            self.names = self._in_my_language(NameList.from_bytes(parts[FOLDER]))
+            self.names = NameList.from_bytes(parts[FOLDER])
+            self._names_in(self.vocab.lang)
         return self
 
-    def _in_my_language(self, names: NameList) -> NameList:
-        """A list normalised by the rules of the pipeline's language."""
-        lang = self.vocab.lang
-        return names if names.lang == lang else NameList.build(names, lang)
+    def _names_in(self, lang: str) -> NameList:
+        """The list normalised by the rules of a language: it may have been made for another, or the
+        component by another pipeline."""
+        if self.names.lang != lang:
+            with _EDIT:
+                if self.names.lang != lang:
+                    self.names = NameList.build(self.names, lang)
+        return self.names
 
 
 def _saved_list(names: Names) -> NameList | None:

@@ -27,7 +27,7 @@ from .decoding import decode
 from .ents import entity_tokens, set_doc_ents
 from .gold import gold_spans, match_gold, touches_missing
 from .known_counts import KnownCounts
-from .known_input import hide_ids, labels_of, read_known, with_known
+from .known_input import KnownWarnings, hide_ids, labels_of, read_known, with_known
 from .span_limits import report_limits
 from .span_loss import span_loss
 
@@ -150,7 +150,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
                 f"{name}.known is {self.known!r}, the spans group that {name} itself writes. Give "
                 "the list another spans_key."
             )
-        self._warned_of_group = False
+        self._known_warnings = KnownWarnings(name, self.known or "")
 
     @property
     def key(self) -> str:
@@ -183,6 +183,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
             return query
         labels = self._known_labels
         known = read_known(docs, self.known, labels)
+        self._known_warnings.of_labels(docs, known, labels)
         return with_known(query, hide_ids(known) if hide else known, len(labels))
 
     @property
@@ -195,7 +196,8 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     def set_annotations(self, docs: Iterable[Doc], scores: tuple[SpanQuery, SpanScores]) -> None:
         """Write the spans group with ``attrs["scores"]`` and, in flat mode, ``Doc.ents``."""
         docs = list(docs)
-        self._warn_without_group(docs)
+        if self.known is not None:
+            self._known_warnings.of_groups(docs)
         query, values = scores
         table, of_doc = query.table[values.rows], query.of_doc[values.rows]
         offsets = np.concatenate([[0], np.cumsum([len(doc) for doc in docs])])
@@ -232,17 +234,6 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         logits = np.array(logits)
         logits[query.known.is_known[values.rows], :-1] += self.known_bias
         return logits
-
-    def _warn_without_group(self, docs: Sequence[Doc]) -> None:
-        """Log once that the group of known spans is missing, which is not an empty one."""
-        key = self.known
-        if key and docs and not self._warned_of_group and all(key not in x.spans for x in docs):
-            self._warned_of_group = True
-            LOGGER.warning(
-                "%s.known is %r, and a document has no such spans group: nothing is known of it. "
-                "A component before %s must write it. This warning is logged once.",
-                *(self.name, key, self.name),
-            )
 
     def _blocked(self, docs: Sequence[Doc]) -> Array:
         """(n_tokens,) tokens of the batch that no entity may cover."""

@@ -2,9 +2,11 @@
 
 import pytest
 import spacy
+import srsly
 from typer.testing import CliRunner
 
 from spacy_luke.cli import app
+from spacy_luke.names.name_list import NameList
 from tests.kb.conftest import write_jsonl
 
 NAMES = [
@@ -52,6 +54,29 @@ def test_names_of_a_saved_pipeline_are_changed(pipeline, tmp_path):
     assert output.startswith("names: 2") and found(pipeline) == ["Ada", "Countess"]
     run(pipeline, "--set", write_jsonl(tmp_path / "new.jsonl", []), "--add", more, "--label", "D")
     assert found(pipeline) == ["Bo", "in"]
+
+
+def test_labels_in_the_meta_data_are_those_of_the_list(pipeline, tmp_path):
+    run(pipeline, "--add", write_jsonl(tmp_path / "more.jsonl", [{"name": "Bo"}]), "--label", "DOG")
+    meta = srsly.read_json(pipeline / "meta.json")
+    assert meta["labels"]["known_names"] == ["PERSON", "GPE", "DOG"]
+    assert "is missing" in run(pipeline, "--set", tmp_path / "nowhere", status=1)
+
+
+def test_of_two_edits_at_once_the_second_is_refused(pipeline, tmp_path, monkeypatch):
+    more, others = (
+        write_jsonl(tmp_path / f"{x}.jsonl", [{"name": x, "label": "X"}]) for x in ("Bo", "in")
+    )
+    edited = NameList.edited
+
+    def later(self, *args, **kwargs):
+        monkeypatch.undo()
+        run(pipeline, "--add", others)
+        return edited(self, *args, **kwargs)
+
+    monkeypatch.setattr(NameList, "edited", later)
+    assert "was changed after it was opened" in run(pipeline, "--add", more, status=1)
+    assert found(pipeline) == ["Ada", "Countess", "in", "London"]
 
 
 def test_a_list_alone_and_one_of_a_knowledge_base(pipeline, tmp_path):

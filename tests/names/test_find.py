@@ -1,6 +1,7 @@
 """Every name of a list is found where a text is equal to it, word by word."""
 
 import random
+import re
 import time
 
 import pytest
@@ -23,6 +24,14 @@ def test_names_are_found_as_written_and_normalised(nlp):
         ("Spider Man", "FICTION", "", "normalised"),
     ]
     assert texts(names, doc, "exact") == ["New York"]
+
+
+def test_names_of_one_word_in_s_are_no_plurals(nlp):
+    names = listed("AIDS", "Jobs", "Windows", "allergy", "McDonald's", "Great Apes")
+    text = "First aid in a window, a job, allergies and a great ape by McDonald"
+    assert texts(names, nlp(text)) == ["allergies", "great ape", "McDonald"]
+    text = "Aids, WINDOWS' jobs and Jobs's allergy"
+    assert texts(names, nlp(text)) == ["Aids", "WINDOWS", "jobs", "Jobs", "allergy"]
 
 
 def test_matches_may_overlap(nlp):
@@ -173,6 +182,12 @@ def brute_force(names, doc):
             is_equal = normalize_name(doc[start:end].text, names.lang) == key
             if not is_equal or not all(mark in form for mark in marks):
                 continue
+            if " " not in key and not key.endswith("s"):
+                possessive = r"(?<=\w)'s\b|(?<=s)'(?!\w)"
+                folded = [fold_name(x) for x in (form, doc[start:end].text)]
+                plain = [re.sub(possessive, "", x).rstrip("'.,!-+#() ") for x in folded]
+                if [x.endswith("s") for x in plain] == [True, False]:
+                    continue
             letters = form.replace(".", "").replace(" ", "")
             capitals = sum(x.isupper() for x in doc[start:end].text)
             is_short = len(letters) <= 3 and letters.isalpha() and letters.isupper()

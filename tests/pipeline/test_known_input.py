@@ -269,6 +269,40 @@ def test_labels_that_the_list_gets_later_count_as_known_alone(trained_nlp):
     assert (0, 1) in found and np.isfinite(found[0, 1]).all()
 
 
+def test_labels_none_of_which_was_learned_are_told_once(trained_nlp, caplog):
+    nlp = trained_nlp.from_config(trained_nlp.config).from_bytes(trained_nlp.to_bytes())
+    doc = words(nlp, "She disagreed , of course !")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(19):
+            nlp(with_group(doc.copy(), [(0, 1, "ship", "")]))
+        assert "None of" not in caplog.text  # may be chance
+        for _ in range(2):
+            nlp(with_group(doc.copy(), [(0, 1, "ship", "")]))
+        assert caplog.text.count("None of the first 20 spans of the group 'known'") == 1
+        assert "found: 'ship'" in caplog.text and "learned: 'name'" in caplog.text
+        caplog.clear()
+        nlp = trained_nlp.from_config(trained_nlp.config).from_bytes(trained_nlp.to_bytes())
+        for label in ("place", *["ship"] * 25):
+            nlp(with_group(doc.copy(), [(0, 1, label, "")]))
+    assert not caplog.text
+
+
+def test_known_spans_have_their_characters_after_tokens_were_merged(trained_nlp):
+    nlp = trained_nlp
+    doc = with_group(words(nlp, "Just now Ada Lovelace saw London"))
+    assert {(2, 4), (5, 6)} <= set(asked(nlp, doc))
+    merged, plain = with_group(doc), words(nlp, "Just now Ada Lovelace saw London")
+    for x in (merged, plain):
+        with x.retokenize() as retokenizer:
+            retokenizer.merge(x[0:2])
+    with_group(plain)
+    (query, scores), (other, others) = (
+        nlp.get_pipe("luke_ner").predict([x]) for x in (merged, plain)
+    )
+    assert np.array_equal(query.table[scores.rows], other.table[others.rows])
+    assert np.array_equal(scores.logits, others.logits)
+
+
 def test_a_missing_group_is_told_once_and_an_empty_one_is_not(trained_nlp, caplog):
     nlp = trained_nlp.from_config(trained_nlp.config).from_bytes(trained_nlp.to_bytes())
     with caplog.at_level(logging.WARNING):

@@ -118,23 +118,51 @@ def test_names_come_and_go_without_training(tmp_path):
 
 
 def test_saved_lists_and_lists_of_another_language(tmp_path):
-    NameList.build([ListedName("Adas", "X")], "en").to_disk(tmp_path / "en")
-    for lang, expected in (("en", ["Ada"]), ("de", [])):
+    NameList.build([ListedName("Ada Cats", "X")], "en").to_disk(tmp_path / "en")
+    for lang, expected in (("en", ["ada cat"]), ("de", [])):
         nlp = spacy.blank(lang)
         pipe = nlp.add_pipe("known_names")
         assert pipe.set_names(tmp_path / "en").counts["names"] == 1
         assert pipe.names.lang == lang
-        assert [x[0] for x in spans(nlp("Ada"))] == expected
+        assert [x[0] for x in spans(nlp("ada cat"))] == expected
 
 
 def test_a_component_of_another_language_is_normalised_again(tmp_path):
-    pipe = make([{"name": "Adas", "label": "X"}]).get_pipe("known_names")
+    english = make([{"name": "Ada Cats", "label": "X"}])
+    pipe = english.get_pipe("known_names")
     pipe.to_disk(tmp_path)
     for read in (lambda x: x.from_disk(tmp_path), lambda x: x.from_bytes(pipe.to_bytes())):
         nlp = spacy.blank("de")
         other = read(nlp.add_pipe("known_names"))
-        assert other.names.lang == "de" and spans(nlp("Ada")) == []
-        assert [x[0] for x in spans(nlp("adas"))] == ["adas"]
+        assert other.names.lang == "de" and spans(nlp("ada cat")) == []
+        assert [x[0] for x in spans(nlp("ada cats"))] == ["ada cats"]
+    assert [x[0] for x in spans(english("ada cat"))] == ["ada cat"]
+    german = spacy.blank("de", vocab=True)
+    german.add_pipe("known_names", source=english)
+    assert spans(german("ada cat")) == []
+
+
+def test_edits_in_threads_and_of_ids_that_are_numbers():
+    pipe = make([{"name": f"Name {i}", "label": "X", "id": i} for i in range(500)]).get_pipe(
+        "known_names"
+    )
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: pipe.add([{"name": f"More {i}", "label": "Y"}]), range(4)))
+    assert len(pipe.names) == 504
+    assert pipe.remove(ids=[3, "4", ""]).counts["names removed"] == 2
+    for wrong in ({"ids": [3.5]}, {"names": [None]}, {"labels": [1]}):
+        with pytest.raises(CorpusError, match="not text"):
+            pipe.remove(**wrong)
+    assert len(pipe.names) == 502
+
+
+def test_names_that_are_entities_have_scores():
+    for annotated in (True, False):
+        nlp = make(annotate_ents=annotated)
+        (example,) = make_examples(nlp, [("Ada met Bo", [(0, 1, "PERSON"), (2, 3, "PERSON")])])
+        scores = nlp.evaluate([example])
+        assert scores.get("ents_f") == (pytest.approx(2 / 3) if annotated else None)
+        assert ("ents_per_type" in scores) == annotated
 
 
 def test_a_component_without_names_warns_once(caplog):
