@@ -51,6 +51,15 @@ def mean(runs: Iterable[Record], part: str) -> float:
     return statistics.fmean(run[part]["f"] for run in runs)
 
 
+def with_shared_seeds(
+    a: Iterable[Record], b: Iterable[Record]
+) -> tuple[list[Record], list[Record]]:
+    """The runs of two rows whose seeds both have, in the order of the seeds."""
+    one, other = ({run["seed"]: run for run in runs} for runs in (a, b))
+    both = sorted(one.keys() & other.keys())
+    return [one[x] for x in both], [other[x] for x in both]
+
+
 def counts(runs: Sequence[Record], n_docs: int) -> Counts:
     """For the bootstrap: what is right, predicted and gold in each of the first documents."""
     first = runs[0]

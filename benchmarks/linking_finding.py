@@ -22,7 +22,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,10 @@ from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.tuning import tune
 
 from . import results, runtime
-from .datasets import default_folder, store
+from .datasets import default_folder
 from .differences import gain
 from .linking_data import disease_abstracts, disease_entities
-from .linking_training import config_of
+from .linking_training import config_of, store_training
 from .markdown import markdown, spread
 from .training import fit
 
@@ -126,8 +126,7 @@ def train(args: argparse.Namespace, name: str, row: str, seed: int) -> Language:
     nlp = make_linker(args)
     folder = args.work / name
     train_docs, held_out = split(read_docs(nlp, args.data, name, "train"))
-    store(folder / "train.spacy", [annotated(*x) for x in train_docs])
-    store(folder / "dev.spacy", [annotated(*x) for x in held_out])
+    store_training(folder, *([annotated(*x) for x in docs] for docs in (train_docs, held_out)))
     here = argparse.Namespace(**vars(args))
     here.set = [
         ("initialize.after_init.words", str(args.words)),
@@ -200,8 +199,9 @@ def outcome(
 
 
 def table(records: Sequence[results.Record]) -> str:
-    """Means of seeds; of right links also the standard deviation. The last column is the
-    difference of all mentions that are right, with an interval over documents."""
+    """Means of seeds; of right links also the standard deviation. The last columns are differences
+    of all mentions that are right, and of those that have an entity, with intervals over
+    documents."""
     lines = []
     for name in dict.fromkeys(x["data"] for x in records):
         of_row: dict[str, dict[int, results.Record]] = {}
@@ -226,6 +226,7 @@ def table(records: Sequence[results.Record]) -> str:
                     "all right": spread([x["all"] for x in figures]),
                     "ms": f"{mean['ms']:.1f}",
                     "trained and tuned is better by": _difference(ours, runs),
+                    "with an entity by": _difference(ours, runs, linked=True),
                 }
             )
     return markdown(pd.DataFrame(lines))
@@ -247,14 +248,19 @@ def _figures(one: results.Record) -> dict[str, float]:
     }
 
 
-def _difference(ours: dict[int, results.Record], runs: dict[int, results.Record]) -> str:
-    """Rows without training are the same for every seed."""
+def _difference(
+    ours: dict[int, results.Record], runs: dict[int, results.Record], linked: bool = False
+) -> str:
+    """Rows without training are the same for every seed. linked: of mentions with an entity."""
     if not ours or runs is ours:
         return "-"
     theirs = [runs.get(seed, runs[min(runs)]) for seed in ours]
-    right = [x["right"] for x in ours.values()]
-    docs = [x["docs"] for x in ours.values()]
-    return gain(right, [x["right"] for x in theirs], docs, scale=100)
+
+    def column(name: str, found: Iterable[results.Record]) -> list[list[int]]:
+        return [[y for y, z in zip(x[name], x["has_id"]) if z or not linked] for x in found]
+
+    right, others = (column("right", x) for x in (ours.values(), theirs))
+    return gain(right, others, column("docs", ours.values()), scale=100)
 
 
 def identities(args: argparse.Namespace) -> list[results.Record]:

@@ -7,7 +7,8 @@ Folds of a set are by article: mentions of one are tested, and the others are tr
 and HIPE they also give the counts of aliases. Both components have the same encoder, candidates (by
 equal aliases), batches, steps and learning rate; the last weights count. ``entity_linker`` compares
 its vector of a sentence with the entities' vectors, which the encoder made before training, and
-trains the encoder; that of ``luke_linker`` is frozen, as in the config.
+trains the encoder; that of ``luke_linker`` is frozen, as in the config. Mentions that are "NIL" are
+not linked in the training data of ``entity_linker``, which takes it for an entity.
 ``luke_linker, initialised`` is not trained; ``initialize`` learned its type biases.
 
 Only *ambiguous* mentions count: with several candidates, the right one among them.
@@ -25,14 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training.initialize import init_nlp
 from spacy.util import filter_spans, load_config
 from thinc.api import Config
 
 from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.candidates import CandidateSettings
-from spacy_luke.kb.entity import Findings
+from spacy_luke.kb.entity import NIL, Findings
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.pipeline.entity_vectors import make_vectors
 
@@ -45,6 +46,7 @@ from .markdown import markdown, spread
 from .training import CONFIGS, train_nlp
 
 KIND = "linking_training"
+UNLINKED = "train.without_nil.spacy"
 N_FOLDS = 5
 ROWS = ("luke_linker", "entity_linker")
 BEFORE_TRAINING = {"untrained": "luke_linker, untrained", "initialised": "luke_linker, initialised"}
@@ -83,8 +85,23 @@ def write_files(data: LinkedSet, encoder: str, folder: Path) -> None:
         make_vectors(nlp, kb)
         kb.to_disk(folder / "kb")
         docs = [annotated(nlp, doc, links=True) for doc in data.train]
-        store(folder / "dev.spacy", docs)
-        store(folder / "train.spacy", docs)
+        store_training(folder, docs, docs)
+
+
+def store_training(folder: Path, train: Sequence[Doc], dev: Sequence[Doc]) -> None:
+    """What the rows are trained on. ``entity_linker`` takes "NIL" for an entity, whose vector is
+    zero, and so learns nothing from these mentions that helps: its data has them without a link."""
+    store(folder / "dev.spacy", dev)
+    store(folder / UNLINKED, map(without_nil, train))
+    store(folder / "train.spacy", train)
+
+
+def without_nil(doc: Doc) -> Doc:
+    """A copy in which the mentions of no entity are not linked."""
+    copy = doc.copy()
+    ids = [(x, "" if x.kb_id_ == NIL else x.kb_id_) for x in doc.ents]
+    copy.set_ents([Span(copy, x.start, x.end, x.label_, kb_id=y) for x, y in ids])
+    return copy
 
 
 def annotated(nlp: Language, linked: LinkedDoc, links: bool) -> Doc:
@@ -104,7 +121,7 @@ def config_of(
     """The config of a row. folder: of the knowledge base and the training data. fuzzy: whether
     candidates may have similar aliases (``spacy-luke.alias_candidates.v1``)."""
     overrides = {
-        "paths.train": str(folder / "train.spacy"),
+        "paths.train": str(folder / (UNLINKED if row == "entity_linker" else "train.spacy")),
         "paths.dev": str(folder / "dev.spacy"),
         "paths.kb": str(folder / "kb"),
         "paths.encoder": args.encoder,

@@ -18,7 +18,7 @@ import pandas as pd
 
 from . import results
 from .bootstrap import paired_bootstrap
-from .chosen import Rows, chosen_runs, counts
+from .chosen import Rows, chosen_runs, counts, with_shared_seeds
 from .datasets import DATA_SETS
 from .markdown import markdown, spread
 from .rows import ROWS
@@ -59,13 +59,11 @@ def lines(data: str, rows: Rows, wanted: Sequence[str], samples: int) -> Iterato
 
 def gain(rows: Rows, row: str, samples: int) -> str:
     """Of two-stage over another row, of the seeds that both have."""
-    theirs, ours = ({run["seed"]: run for run in rows.get(x, ())} for x in (row, OURS))
-    both = sorted(theirs.keys() & ours.keys())
-    if row == OURS or not both:
+    theirs, ours = with_shared_seeds(rows.get(row, ()), rows.get(OURS, ()))
+    if row == OURS or not ours:
         return "-"
-    n_docs = rows[row][0]["n_docs"]
-    one, other = (counts([runs[seed] for seed in both], n_docs) for runs in (theirs, ours))
-    return str(paired_bootstrap(one, other, samples))
+    n_docs = ours[0]["n_docs"]
+    return str(paired_bootstrap(counts(theirs, n_docs), counts(ours, n_docs), samples))
 
 
 def overview(

@@ -5,8 +5,9 @@
 
 They are trained as they stand, but for what a user has to say of the data (such as whether a pair
 may have several relations), and scored as in ``relation_modes`` and ``typing_modes``; the last
-weights count. The table has them beside the row ``probe`` of these commands' records, which has the
-best rate and number of epochs that are known. Finished runs are skipped when started again.
+weights count. The table has them beside the rows of these commands' records, at the best rate and
+number of epochs there, and differences over the seeds that both have. Finished runs are skipped
+when started again.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from thinc.api import Config
 
 from . import experiment, results, runtime
 from .bootstrap import paired_bootstrap
-from .chosen import chosen_runs, counts
+from .chosen import chosen_runs, counts, with_shared_seeds
 from .markdown import markdown, spread
 from .relation_modes import RelationExperiment
 from .shipped import relations, types
@@ -30,7 +31,8 @@ from .task_rows import RELATION, RelationSettings
 from .training import EpochSettings, override
 from .typing_modes import TypingExperiment
 
-SHIPPED, BEST = "shipped", "probe"
+SHIPPED = "shipped"
+OTHERS = ("probe", "markers", "baseline")
 SETS = [*RELATION_SETS, *TYPING_SETS]
 Made = RelationExperiment | TypingExperiment
 
@@ -79,11 +81,12 @@ def table(records: Sequence[results.Record]) -> str:
     rows = []
     for kind in ("relation", "typing"):
         for data, found in chosen_runs(records, kind).items():
-            for row in [x for x in (SHIPPED, BEST) if SHIPPED in found and x in found]:
+            for row in [x for x in (SHIPPED, *OTHERS) if SHIPPED in found and x in found]:
                 runs, gain = found[row], "-"
-                if row == BEST:
-                    n = runs[0]["n_docs"]
-                    gain = str(paired_bootstrap(counts(runs, n), counts(found[SHIPPED], n)))
+                theirs, ours = with_shared_seeds(runs, found[SHIPPED])
+                if row != SHIPPED and ours:
+                    n_docs = min(x["n_docs"] for x in (*theirs, *ours))
+                    gain = str(paired_bootstrap(counts(theirs, n_docs), counts(ours, n_docs)))
                 rows.append(
                     {
                         "data": data,

@@ -5,8 +5,10 @@ import spacy
 from spacy.tokens import Span
 
 from benchmarks import linking_finding, runtime
+from benchmarks.datasets import load
 from benchmarks.linking_data import LinkedAbstract
 from benchmarks.linking_finding import TRAINED, annotated, identities, outcome, table
+from benchmarks.linking_training import UNLINKED, store_training
 from spacy_luke.kb.entity import Entity
 
 
@@ -41,14 +43,26 @@ def test_the_table_has_a_row_for_tuned_settings_and_differences_to_it(docs):
         {**shared, "row": "trained", "outcome": poor, "tuned": good},
     ]
     lines = [[x.strip() for x in line.split("|")[1:-1]] for line in table(records).split("\n")]
-    assert lines[2][:-1] == [
+    assert lines[2][:-2] == [
         *("NCBI (3 + 1)", "exact", "1", "66.7 / 66.7", "66.7", "-", "0.0 / 0.0", "50.0", "125.0"),
     ]
-    assert lines[4][:-1] == [
+    assert lines[4][:-2] == [
         *("NCBI (3 + 1)", "trained, tuned", "1", "100.0 / 100.0", "100.0", "-"),
         *("100.0 / 100.0", "100.0", "125.0"),
     ]
-    assert lines[2][-1].startswith("+50.0 [") and lines[4][-1] == "-"
+    assert lines[2][-2].startswith("+50.0 [") and lines[4][-2:] == ["-", "-"]
+    assert lines[2][-1].startswith("+33.3 [")  # one of the three that have an entity
+
+
+def test_entity_linker_is_not_trained_on_nil(docs, tmp_path):
+    linked = [annotated(*x) for x in docs]
+    store_training(tmp_path, linked, linked)
+    ids = {
+        name: [[x.kb_id_ for x in doc.ents] for doc in load(tmp_path / name)]
+        for name in ("train.spacy", UNLINKED, "dev.spacy")
+    }
+    assert ids["train.spacy"] == ids["dev.spacy"] == [["a", "NIL"], ["c", "a"]]
+    assert ids[UNLINKED] == [["a", ""], ["c", "a"]]
 
 
 def test_of_several_ids_the_first_is_learned(docs):
