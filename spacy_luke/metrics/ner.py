@@ -53,12 +53,18 @@ def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = F
     return answers
 
 
-def are_compared(eg: Example, spans: Iterable[Span]) -> list[bool]:
-    """Whether the reference tells if predicted entities are right: it has tokens there, and none of
-    them has unknown annotation. As in spaCy's scorer, others are neither right nor wrong."""
+def compared_spans(eg: Example, spans: Iterable[Span]) -> list[Span | None]:
+    """The reference's tokens of each predicted entity, by which spaCy's scorer compares them; None
+    if the reference does not tell whether it is right: it has no tokens there, or one of them has
+    unknown annotation."""
     x2y = eg.alignment.x2y
     places = (_aligned(x2y, span) for span in spans)
-    return [place is not None and _is_known(eg.reference, place) for place in places]
+    return [
+        eg.reference[slice(*place)]
+        if place is not None and _is_known(eg.reference, place)
+        else None
+        for place in places
+    ]
 
 
 def wrong_if_not_gold(eg: Example, spans: Sequence[Span], spans_key: str | None) -> list[Span]:
@@ -68,7 +74,7 @@ def wrong_if_not_gold(eg: Example, spans: Sequence[Span], spans_key: str | None)
         return []
     if spans_key:
         return list(spans)
-    return [span for span, compared in zip(spans, are_compared(eg, spans)) if compared]
+    return [x for x, place in zip(spans, compared_spans(eg, spans)) if place is not None]
 
 
 def _is_known(doc: Doc, place: tuple[int, int]) -> bool:

@@ -15,6 +15,7 @@ from ..annotations.questions import (
     question_texts,
 )
 from ..errors import InputError
+from ..report import LOGGER
 from .answers import Answer, Answers, calibration_scores
 from .squad import AnswerScore, best_threshold, mean_score, score_answer
 
@@ -56,9 +57,11 @@ def question_score(
     And :func:`.calibration_scores` of the best answers; those that match exactly are right.
 
     Values are None if there are no such questions; the numbers are None without annotated
-    documents. Raises InputError if the predicted document has other questions than the reference.
+    documents. If no predicted document has a question, as spaCy's corpus reader makes them, nothing
+    is scored, which is logged. Raises InputError if a predicted document has other questions than
+    the reference, and others have some.
     """
-    questions = list(_questions(examples))
+    questions = list(_questions(_asked(examples, prefix)))
     results = [x.result for x in questions]
     answerable = mean_score(x for x in results if x.answerable)
     unanswerable = mean_score(x for x in results if not x.answerable)
@@ -110,6 +113,21 @@ def _answers(questions: Iterable[AnsweredQuestion]) -> Answers:
             right = result.answerable and result.exact == 1.0
             answers.found.append(Answer(ANSWER, score, right))
     return answers
+
+
+def _asked(examples: Iterable[Example], prefix: str) -> list[Example]:
+    """The examples; none if no predicted document has a question."""
+    examples = list(examples)
+    n_wanted = sum(n_questions(eg.reference) for eg in examples if has_answers(eg.reference))
+    if n_wanted and not any(n_questions(eg.predicted) for eg in examples):
+        LOGGER.warning(
+            "The %d questions of the references are not scored (%s_em, %s_f1): no predicted "
+            "document has any. 'spacy luke evaluate' and spacy-luke.PresetEntsCorpus.v1 with "
+            "questions = true set them.",
+            *(n_wanted, prefix, prefix),
+        )
+        return []
+    return examples
 
 
 def _questions(examples: Iterable[Example]) -> Iterator[AnsweredQuestion]:

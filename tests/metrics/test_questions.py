@@ -1,5 +1,6 @@
 """Scores of answers to questions."""
 
+import logging
 import re
 
 import pytest
@@ -98,7 +99,6 @@ def test_a_document_without_predictions_has_no_answers():
 @pytest.mark.parametrize(
     ("questions", "difference"),
     [
-        ([], "none of the 4 questions"),
         (QUESTIONS[:2], "2 questions, its reference 4"),
         (["Where?", "Why?", "By whom?", "When?"], "question 1 'Why?', its reference 'By whom?'"),
     ],
@@ -111,6 +111,16 @@ def test_other_questions_are_an_error_that_names_the_document(questions, differe
     gold.user_data["title"] = "Engines"
     with pytest.raises(InputError, match="'Engines'"):
         question_score([Example(predicted, gold)])
+
+
+def test_without_questions_nothing_is_scored_unless_another_document_has_some(caplog):
+    bare = Example(make_doc(None, []), make_doc(GOLD))
+    with caplog.at_level(logging.WARNING):
+        scores = question_score([bare, bare])
+    assert scores["qa_em"] is scores["qa_f1"] is scores["qa_questions"] is None
+    assert caplog.text.count("The 8 questions of the references are not scored") == 1
+    with pytest.raises(InputError, match="none of the 4 questions"):
+        question_score([example(), bare])
 
 
 def test_best_answers_are_calibrated():

@@ -8,8 +8,9 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from ...annotations.annotated import spans_annotated
+from ...annotations.mentions import characters
 from ...annotations.scores import scores_of
-from ...metrics.ner import are_compared
+from ...metrics.ner import compared_spans
 from .counts import RELATIONS, TYPES, Counts, Written, count
 from .documents import TITLE
 from .links import LINKS, show_links
@@ -85,11 +86,14 @@ def entities_of(doc: Doc) -> list[Entity]:
 
 
 def predicted_entities(eg: Example) -> list[Entity]:
-    """The predicted entities of an example."""
-    compared = are_compared(eg, eg.predicted.ents)
+    """The predicted entities of an example. Those of other tokens than the reference's are compared
+    as by the scorer."""
+    compared = compared_spans(eg, eg.predicted.ents)
     return [
-        entity._replace(compared=is_compared)
-        for entity, is_compared in zip(entities_of(eg.predicted), compared, strict=True)
+        entity._replace(
+            compared=span is not None, tokens=None if span is None else characters(span)
+        )
+        for entity, span in zip(entities_of(eg.predicted), compared, strict=True)
     ]
 
 

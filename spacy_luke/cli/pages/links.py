@@ -8,7 +8,9 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ...annotations.candidates import clear_candidates, get_candidates
-from ...annotations.mentions import NIL, all_spans, spans_of
+from ...annotations.mentions import NIL, all_spans, characters, spans_of
+from ...metrics.ner import wrong_if_not_gold
+from ...metrics.relations import common_places
 from ...pipeline.links import write_links
 
 if TYPE_CHECKING:
@@ -31,10 +33,10 @@ class ShownLink(NamedTuple):
     """A mention and its link.
 
     kind: "plain" without annotation, else "agreed", "spurious" (another entity, or one where there
-    is none) or "missed" (none where there is one). name: of the entity; empty for "NIL".
-    description: of the entity, at its first mention. gold: the right ones, if they are annotated
-    and another was chosen. n_others: candidates that are not shown. end: the last character of the
-    mention, exclusive.
+    is none or no mention) or "missed" (none where there is one). name: of the entity; empty for
+    "NIL". description: of the entity, at its first mention. gold: the right ones, if they are
+    annotated and another was chosen. n_others: candidates that are not shown. end: the last
+    character of the mention, exclusive. is_found: whether the mention was predicted.
     """
 
     kind: str
@@ -45,6 +47,7 @@ class ShownLink(NamedTuple):
     candidates: list[ShownCandidate]
     n_others: int
     end: int
+    is_found: bool = True
 
 
 def linking_kb(nlp: Language) -> "MappedKB | None":
@@ -62,24 +65,35 @@ def show_links(
     spans_key: str | None = None,
     labels_discard: Collection[str] = (),
 ) -> list[ShownLink]:
-    """The mentions of a document in text order. The settings are those of the component.
+    """The mentions of a document in text order, and those with a gold link that were not found. The
+    settings are those of the component.
 
     kb: None if it is not known. Entities are then shown by their ids, and only mentions with links
     or candidates.
     """
-    from ...pipeline.links import gold_ids
+    from ...pipeline.links import gold_ids, reference_links
 
     mentions = [x for x in spans_of(doc, spans_key) if x.label_ not in labels_discard]
     if kb is None:
         mentions = [x for x in mentions if has_link(x)]
-    gold = gold_ids([Example(doc, reference)], [mentions], spans_key, labels_discard)
+    eg = Example(doc, reference)
+    gold = gold_ids([eg], [mentions], spans_key, labels_discard)
+    place_of, gold_place_of = (common_places(eg, x) for x in (doc, reference))
+    gold_mentions = {gold_place_of(characters(x)): x for x in all_spans(reference, spans_key)}
+    wrong = wrong_if_not_gold(eg, mentions, spans_key)
+    no_mentions = {characters(x) for x in wrong if place_of(characters(x)) not in gold_mentions}
     described: set[str] = set()
     shown = []
     for mention, ids in zip(mentions, gold):
         new = mention.kb_id_ not in described
         described.add(mention.kb_id_)
-        shown.append(_show(mention, ids, kb, new))
-    return shown
+        shown.append(_show(mention, ids, kb, new, characters(mention) in no_mentions))
+    found = {place_of(characters(x)) for x in all_spans(doc, spans_key)}
+    for place, links in reference_links(eg, spans_key, labels_discard).items():
+        ids = links - {NIL}
+        if ids and place not in found:
+            shown.append(_not_found(gold_mentions[place], ids, kb))
+    return sorted(shown, key=lambda x: x.end)
 
 
 def clear_links(doc: Doc, spans_key: str | None) -> None:
@@ -94,14 +108,19 @@ def has_link(mention: Span) -> bool:
     return bool(mention.kb_id) or get_candidates(mention) is not None
 
 
-def _show(mention: Span, gold: set[str], kb: "MappedKB | None", describe: bool) -> ShownLink:
+def _show(
+    mention: Span, gold: set[str], kb: "MappedKB | None", describe: bool, no_mention: bool
+) -> ShownLink:
+    """no_mention: whether the annotation has no mention there."""
     link = mention.kb_id_ or NIL
-    kind = "plain"
+    kind, others = "plain", ""
     if gold:
         wrong = "missed" if link == NIL else "spurious"
         kind = "agreed" if link in gold else wrong
+        others = "" if link in gold else _names(kb, gold)
+    elif no_mention and link != NIL:
+        kind, others = "spurious", "no mention"
     candidates = get_candidates(mention) or ()
-    others = "" if link in gold else ", ".join(_name(kb, x) for x in sorted(gold))
     return ShownLink(
         kind,
         mention.text,
@@ -112,6 +131,15 @@ def _show(mention: Span, gold: set[str], kb: "MappedKB | None", describe: bool) 
         max(len(candidates) - MAX_CANDIDATES, 0),
         mention.end_char,
     )
+
+
+def _not_found(mention: Span, gold: set[str], kb: "MappedKB | None") -> ShownLink:
+    names, end = _names(kb, gold), mention.end_char
+    return ShownLink("missed", mention.text, "", "", names, [], 0, end, is_found=False)
+
+
+def _names(kb: "MappedKB | None", entities: Collection[str]) -> str:
+    return ", ".join(_name(kb, x) for x in sorted(entities))
 
 
 def _name(kb: "MappedKB | None", entity: str) -> str:

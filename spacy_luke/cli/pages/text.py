@@ -16,17 +16,20 @@ Place = tuple[int, int]
 
 class Entity(NamedTuple):
     """A labelled range of characters. score: its probability, if the pipeline gives one. compared:
-    false if its tokens are not annotated, so that it is neither right nor wrong."""
+    false if its tokens are not annotated, so that it is neither right nor wrong. tokens: of a
+    predicted one, the characters of the reference's tokens that it has; others have their own."""
 
     start: int
     end: int
     label: str
     score: float | None = None
     compared: bool = True
+    tokens: Place | None = None
 
     @property
     def key(self) -> tuple[int, int, str]:
-        return self.start, self.end, self.label
+        """What is equal if a predicted and a gold entity agree."""
+        return *(self.tokens or (self.start, self.end)), self.label
 
 
 class EntityTag(NamedTuple):

@@ -1,6 +1,7 @@
 """Links on the page and in ``spacy luke evaluate``, with gold entities but without gold links."""
 
 import pytest
+from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_luke.cli.evaluate import evaluate
@@ -8,6 +9,7 @@ from spacy_luke.cli.loading import preset_gold
 from spacy_luke.cli.pages.links import ShownCandidate, show_links
 from spacy_luke.cli.pages.page import make_page
 from spacy_luke.cli.pages.render import render
+from spacy_luke.metrics.links import link_score
 from tests.pipeline.linker_data import TEXTS, make_doc, make_linker
 
 
@@ -56,6 +58,34 @@ def test_kinds_of_links(bert_dir, tmp_path):
         ("missed", "Ada Lovelace"),
         ("agreed", ""),
     ]
+
+
+def test_mentions_that_were_not_found_and_links_of_no_mention_are_errors(bert_dir, tmp_path):
+    nlp = linker(bert_dir, tmp_path)
+    gold, doc = (make_doc(nlp, TEXTS[2], x) for x in (True, False))
+    doc = nlp(doc)
+    kb = nlp.get_pipe("luke_linker").kb
+    ada, london = doc.ents
+    doc.set_ents([Span(doc, london.start, london.end, "X", kb_id="city")])
+    shown = show_links(doc, gold, kb)
+    assert [(x.mention, x.kind, x.gold, x.is_found) for x in shown] == [
+        (ada.text, "missed", "Ada Lovelace", False),
+        (london.text, "spurious", "NIL", True),
+    ]
+    gold.set_ents([gold.ents[0]], default="outside")
+    assert [(x.kind, x.gold) for x in show_links(doc, gold, kb)] == [
+        ("missed", "Ada Lovelace"),
+        ("spurious", "no mention"),
+    ]
+    counted = link_score([Example(doc, gold)])
+    assert (counted["nel_end_to_end_p"], counted["nel_end_to_end_r"]) == (0.0, 0.0)
+    gold.set_ents([gold.ents[0]], missing=[gold[london.start : london.end]], default="outside")
+    assert [x.kind for x in show_links(doc, gold, kb)] == ["missed", "plain"]  # not annotated
+    ruler = nlp.add_pipe("entity_ruler", before="luke_linker")
+    ruler.add_patterns([{"label": "X", "pattern": "London"}])
+    page = make_page(nlp, [Example(nlp.make_doc(gold.text), gold)], 0, "Test")
+    assert "mention not found" in " ".join(render(page).split())
+    assert page.documents[0].errors["links"] == 1
 
 
 def test_the_page_counts_and_draws_links(bert_dir, tmp_path):

@@ -239,7 +239,8 @@ def test_other_questions_than_those_of_the_reference_are_an_error():
     nlp = spacy.blank("en")
     nlp.add_pipe("test_answers").docs[doc.text] = doc
     example = Example(Doc(nlp.vocab, words=WORDS), reference)
-    with pytest.raises(InputError, match="none of the 1 questions"):
+    example.predicted._.questions = ["When ?"]
+    with pytest.raises(InputError, match="as question 0 'When"):
         make_page(nlp, [example], 0, "Test")
 
 
