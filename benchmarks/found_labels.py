@@ -4,7 +4,9 @@
 
 Reads what ``ner_modes`` found: F1 of spans without their labels; which of the right spans have the
 right label; and the same on the spans that the first row, too, found with the same seed, because
-a row that finds more spans finds the harder ones.
+a row that finds more spans finds the harder ones. But a row finds the spans of whose labels it is
+sure, so the first row is at an advantage there: ``ner_modes --gold-labels`` gives the labels of all
+gold spans, which are compared in the last columns.
 """
 
 import argparse
@@ -16,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from . import results
-from .chosen import Rows, chosen_runs
+from .chosen import Rows, chosen_runs, with_shared_seeds
 from .differences import gain
 from .markdown import markdown, spread
 from .results import Record
@@ -77,10 +79,34 @@ def frame(data: str, rows: Rows, wanted: Sequence[str]) -> pd.DataFrame:
             "span F1": spread([span_f1(run) for run in rows[row]]),
             "right labels": spread([_percent(run) for run in rows[row]]),
             f"gain over {wanted[0]}": "-" if row == wanted[0] else gain_over(first, rows[row]),
+            "labels of gold spans": _percent_told(rows[row]),
+            f"their gain over {wanted[0]}": None
+            if row == wanted[0]
+            else _gain_told(first, rows[row]),
         }
         for row in wanted
         if row in rows
     )
+
+
+def right_told(run: Record) -> list[bool]:
+    """Of all gold spans, whether they get the right label."""
+    return [x == label for x, (*_, label) in zip(run["gold_labels"], run["gold"], strict=True)]
+
+
+def _percent_told(runs: Sequence[Record]) -> str | None:
+    told = [100 * statistics.fmean(x) for x in _told(runs)]
+    return spread(told) if told else None
+
+
+def _told(runs: Sequence[Record]) -> list[list[bool]]:
+    return [right_told(run) for run in runs if "gold_labels" in run]
+
+
+def _gain_told(first: Sequence[Record], runs: Sequence[Record]) -> str | None:
+    theirs, ours = with_shared_seeds(*([x for x in y if "gold_labels" in x] for y in (first, runs)))
+    docs = [[doc for doc, *_ in run["gold"]] for run in ours]
+    return gain(_told(ours), _told(theirs), docs, scale=100.0) if ours else None
 
 
 def _percent(run: Record) -> float:

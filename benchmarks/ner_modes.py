@@ -10,6 +10,7 @@ best dev F1 is kept, and the other seeds are trained with it. The last weights c
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--n-sents", type=int, default=1, help="sentences joined into a document")
     p.add_argument("--train-limit", type=int, default=0, help="training documents; 0: all")
     p.add_argument("--forms", action="store_true", help="also test in lower and upper case etc.")
+    p.add_argument("--gold-labels", action="store_true", help="also label the gold spans")
     p.add_argument("--kept", action="store_true", help="also test what else two-stage may keep")
     return runtime.parsed(p, argv)
 
@@ -103,6 +105,8 @@ class NerExperiment(ComponentExperiment[Settings]):
         more: results.Record = {}
         if self.args.kept and self.row == "two-stage":
             more["at_inference"] = self._at_inference(nlp, found["bias"])
+        if self.args.gold_labels and self.row != "ner":
+            more["gold_labels"] = self._gold_labels(nlp)
         if self.args.forms:
             more["forms"] = {
                 form: prf(
@@ -111,6 +115,16 @@ class NerExperiment(ComponentExperiment[Settings]):
                 for form, docs in forms(self.test).items()
             }
         return more
+
+    def _gold_labels(self, nlp: Any) -> list[int]:
+        """The number of the label that each gold span of the test data gets, -1 if none: the filter
+        drops nothing."""
+        settings, changes = None, {"filter_threshold": 0.0, "candidates_per_word": 1000.0}
+        if self.row == "two-stage":
+            settings = scorer_of(nlp.get_pipe(COMPONENT).model)
+        with changed(settings, changes) if settings else nullcontext():
+            found = score_docs(nlp, self.row, self.test).labels_of(gold_entities(self.test))
+        return [self.labels.index(x) if x else -1 for x in found]
 
     def _at_inference(self, nlp: Any, bias: float) -> dict[str, Any]:
         """Scores with the same weights and bias when the filter keeps more or fewer, and the

@@ -76,13 +76,31 @@ class Scored:
         rows = zip(docs.tolist(), (starts - base).tolist(), (ends - base).tolist())
         return [Entity(*row, self.labels[label]) for row, label in zip(rows, labels)]
 
+    def labels_of(self, gold: Sequence[Entity]) -> list[str]:
+        """The most probable label of each gold span, if it is told that there is an entity; empty
+        for a span that was not asked about. Of tokens: by the product of the probabilities of their
+        labels, whether the entity begins there or not."""
+        if self.starts is None or self.ends is None:
+            # O is the first class; then the beginning and the inside of each label.
+            both = self.logits[:, 1:].reshape(len(self.logits), -1, 2)
+            of_label = np.logaddexp(both[..., 0], both[..., 1])
+            scores = {x: of_label[slice(*self._places(x))].sum(0) for x in gold}
+        else:
+            rows = {x: i for i, x in enumerate(zip(self.starts.tolist(), self.ends.tolist()))}
+            found = [(x, rows.get(self._places(x))) for x in gold]
+            scores = {x: self.logits[row, :-1] for x, row in found if row is not None}
+        return [self.labels[int(scores[x].argmax())] if x in scores else "" for x in gold]
+
+    def _places(self, entity: Entity) -> tuple[int, int]:
+        base = int(self.offsets[entity.doc])
+        return base + entity.start, base + entity.end
+
     def recall(self, gold: Sequence[Entity]) -> float:
         """Percent of gold spans that were asked about, whatever their label."""
         if self.starts is None or self.ends is None:
             return 100.0
         asked = set(zip(self.starts.tolist(), self.ends.tolist()))
-        spans = [(self.offsets[x.doc] + x.start, self.offsets[x.doc] + x.end) for x in gold]
-        return 100.0 * sum(span in asked for span in spans) / max(len(spans), 1)
+        return 100.0 * sum(self._places(x) in asked for x in gold) / max(len(gold), 1)
 
 
 def score_docs(nlp: Language, row: str, docs: Sequence[Doc], batch_size: int = 128) -> Scored:

@@ -56,6 +56,22 @@ def test_the_bias_is_taken_off_no_entity_and_chosen_by_f1():
     assert scored.recall(gold) == 50.0
 
 
+def test_labels_of_gold_spans_are_told_without_no_entity():
+    gold = [Entity(0, 0, 2, "A"), Entity(1, 0, 1, "B"), Entity(1, 1, 2, "A")]
+    places = {"labels": ("A", "B"), "offsets": np.asarray([0, 2, 4])}
+    spans = Scored(
+        **places,
+        logits=np.asarray([[0.0, 1.0, 9.0], [2.0, 1.0, 9.0]]),  # "no entity" is last
+        starts=np.asarray([0, 2]),
+        ends=np.asarray([2, 3]),
+    )
+    assert spans.labels_of(gold) == ["B", "A", ""]
+    # O, and B and I of each label. The first span begins as A, but is B as a whole.
+    rows = [[9, 1, 0, 0, 0], [9, 0, 0, 0, 3], [9, 0, 0, 0, 2], [9, 0, 1, 0, 0]]
+    tokens = Scored(**places, logits=np.asarray(rows, dtype=float))
+    assert tokens.labels_of(gold) == ["B", "B", "A"]
+
+
 @pytest.mark.parametrize("logit, bias", [(2.6, 2.75), (8.1, 8.25), (1000.0, 0.0)])
 def test_the_bias_is_looked_for_as_far_as_it_helps(logit, bias):
     scored = Scored(

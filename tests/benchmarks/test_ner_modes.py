@@ -34,7 +34,7 @@ def work(tmp_path_factory, bert_dir):
 def arguments(folder, encoder):
     places = ["--encoder", encoder, "--data", folder / "data", "--work", folder / "work"]
     options = "--data-sets wnut17 --seeds 0 1 --epochs 2 --batch-size 8 --save"
-    options += " --learn-rate 0.002 0.001 --max-words 4 --forms --kept"
+    options += " --learn-rate 0.002 0.001 --max-words 4 --forms --kept --gold-labels"
     return [*map(str, places), *options.split()]
 
 
@@ -59,6 +59,18 @@ def test_each_run_is_scored_on_the_forms_of_the_test_data(work, capsys):
         assert record["forms"]["sentences"] == record["forms"]["as given"] == record["test"]
     assert forms.main(["--table", "--results", str(work / "work" / "results.jsonl")]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2 + len(ROWS)
+
+
+def test_all_gold_spans_are_labelled_whatever_was_found(work):
+    for record in records(work):
+        assert ("gold_labels" in record) == (record["row"] != "ner")
+        told = record.get("gold_labels", [0] * len(record["gold"]))
+        assert len(told) == len(record["gold"]) and min(told) >= 0
+        # Of a span that was found, the label that was written, where nothing else is asked.
+        if record["row"] in ("probe", "full", "two-stage"):
+            found = {tuple(row[:3]): row[3] for row in record["predicted"]}
+            for (*place, _), label in zip(record["gold"], told, strict=True):
+                assert found.get(tuple(place), label) == label
 
 
 def test_finished_runs_are_skipped(work, bert_dir):
