@@ -96,7 +96,11 @@ def prepare(name: str, folder: Path, work: Path, size: int) -> dict[str, Path]:
     }
     if not all(path.exists() for path in paths.values()):
         docs = _joined(folder) if name == JOINED else _given(name, folder)
-        docs[parts[0]] = list(_first(docs.pop("train"), size))
+        train = docs.pop("train")
+        n_sentences = sum(map(len, train))
+        if size > n_sentences:
+            raise ValueError(f"{name} has {n_sentences:,} training sentences, not {size:,}.")
+        docs[parts[0]] = list(_first(train, size))
         for part in parts:
             sentences = [sentence for doc in docs[part] for sentence in doc]
             store(paths[f"{part}-sentences"], sentences)
@@ -193,8 +197,11 @@ def table(records: Sequence[results.Record]) -> str:
         key=lambda item: (*item[0][:2], order[item[0][2]], order[item[0][3]], item[0][4]),
     ):
         test = {form: [x[f"test_{form}"]["f"] for x in found["runs"]] for form in GIVEN}
+        all_tuned = all("tuned" in x for x in found["runs"])
         tuned = {
-            form: [x["tuned"][f"test_{form}"]["f"] for x in found["runs"] if "tuned" in x]
+            form: spread(x["tuned"][f"test_{form}"]["f"] for x in found["runs"])
+            if all_tuned
+            else None
             for form in GIVEN
         }
         lines.append(
@@ -214,7 +221,7 @@ def table(records: Sequence[results.Record]) -> str:
                 "steps": f"{found['steps']:,}",
                 "seeds": str(len(found["runs"])),
                 **{f"F1 on {form}": spread(values) for form, values in test.items()},
-                **{f"{form}, tuned": spread(x) if x else None for form, x in tuned.items()},
+                **{f"{form}, tuned": x for form, x in tuned.items()},
             }
         )
     return markdown(pd.DataFrame(lines))

@@ -35,11 +35,7 @@ def normalize_name(text: str, lang: str = "") -> str:
         word; for ``en``, regular plurals, too (``Parkinson's diseases`` becomes ``parkinson
         disease``), and for the others the genitive -s (``Berlins`` becomes ``berlin``).
     """
-    plain, without_ending = fold_name(text), _WITHOUT_ENDING.get(lang)
-    if without_ending:
-        plain = _POSSESSIVE.sub("", plain)
-    plain = normalize("NFC", "".join(map(_kept, _JOINING.sub("", plain))))
-    words = plain.split()
+    words, without_ending = _plain(text, lang).split(), _WITHOUT_ENDING.get(lang)
     if without_ending:
         words = [without_ending(word) for word in words]
     return " ".join(words) or " ".join(normalize("NFKC", text).casefold().split())
@@ -97,11 +93,20 @@ def fold_name(text: str) -> str:
     return normalize("NFC", letters).translate(_APOSTROPHES)
 
 
-def ends_in_s(text: str) -> bool:
-    """Whether the last word ends in -s, but for a possessive: ``AIDS``, ``Jobs's``, ``Windows'``,
-    not ``McDonald's``."""
-    word = "".join(map(_kept, _POSSESSIVE.sub("", fold_name(text)))).rstrip()
-    return word.endswith("s")
+def is_shortened(text: str, lang: str) -> bool:
+    """Whether :func:`normalize_name` takes the ending of a plural or genitive off a word, not only
+    that of a possessive: of ``AIDS`` and ``Windows'``, not of ``McDonald's``."""
+    without_ending = _WITHOUT_ENDING.get(lang)
+    words = _plain(text, lang).split()
+    return without_ending is not None and any(without_ending(x) != x for x in words)
+
+
+def _plain(text: str, lang: str) -> str:
+    """A name without possessives and punctuation; words have their endings."""
+    plain = fold_name(text)
+    if lang in _WITHOUT_ENDING:
+        plain = _POSSESSIVE.sub("", plain)
+    return normalize("NFC", "".join(map(_kept, _JOINING.sub("", plain))))
 
 
 def _kept(character: str) -> str:

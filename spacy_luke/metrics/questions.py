@@ -15,7 +15,6 @@ from ..annotations.questions import (
     question_texts,
 )
 from ..errors import InputError
-from ..report import LOGGER
 from .answers import Answer, Answers, calibration_scores
 from .squad import AnswerScore, best_threshold, mean_score, score_answer
 
@@ -57,11 +56,9 @@ def question_score(
     And :func:`.calibration_scores` of the best answers; those that match exactly are right.
 
     Values are None if there are no such questions; the numbers are None without annotated
-    documents. If no predicted document has a question, as spaCy's corpus reader makes them, nothing
-    is scored, which is logged. Raises InputError if a predicted document has other questions than
-    the reference, and others have some.
+    documents. Raises InputError if the predicted document has other questions than the reference.
     """
-    questions = list(_questions(_asked(examples, prefix)))
+    questions = list(_questions(examples))
     results = [x.result for x in questions]
     answerable = mean_score(x for x in results if x.answerable)
     unanswerable = mean_score(x for x in results if not x.answerable)
@@ -115,19 +112,11 @@ def _answers(questions: Iterable[AnsweredQuestion]) -> Answers:
     return answers
 
 
-def _asked(examples: Iterable[Example], prefix: str) -> list[Example]:
-    """The examples; none if no predicted document has a question."""
+def are_asked(examples: Iterable[Example]) -> bool:
+    """Whether a predicted document has a question, or no reference has one that is scored."""
     examples = list(examples)
-    n_wanted = sum(n_questions(eg.reference) for eg in examples if has_answers(eg.reference))
-    if n_wanted and not any(n_questions(eg.predicted) for eg in examples):
-        LOGGER.warning(
-            "The %d questions of the references are not scored (%s_em, %s_f1): no predicted "
-            "document has any. 'spacy luke evaluate' and spacy-luke.PresetEntsCorpus.v1 with "
-            "questions = true set them.",
-            *(n_wanted, prefix, prefix),
-        )
-        return []
-    return examples
+    wanted = any(has_answers(eg.reference) and n_questions(eg.reference) for eg in examples)
+    return not wanted or any(n_questions(eg.predicted) for eg in examples)
 
 
 def _questions(examples: Iterable[Example]) -> Iterator[AnsweredQuestion]:

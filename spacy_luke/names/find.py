@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from marisa_trie import Trie
 from spacy.tokens import Doc
 
-from ..kb.normalize import ends_in_s, fold_name, normalize_name
+from ..kb.normalize import fold_name, is_shortened, normalize_name
 from .name_list import NameList
 from .streams import Stream, normalised, written
 
@@ -95,8 +95,8 @@ def _normalised(names: NameList, doc: Doc) -> Iterator[tuple[Place, list[int]]]:
             forms = [x for x in forms if text in names.forms.restore_key(x)]
         n_capitals = sum(map(str.isupper, doc[start:end].text))
         forms = [x for x in forms if n_capitals >= _least_capitals(names.forms.restore_key(x))]
-        if " " not in key and not key.endswith("s") and not ends_in_s(doc[start:end].text):
-            forms = [x for x in forms if not ends_in_s(names.forms.restore_key(x))]
+        if " " not in key and not is_shortened(doc[start:end].text, names.lang):
+            forms = [x for x in forms if not is_shortened(names.forms.restore_key(x), names.lang)]
         wider = _wider(doc, stream.dropped, (start, end))
         places: dict[Place, list[int]] = {}
         for form in forms:

@@ -105,21 +105,21 @@ class KnownWarnings:
 
     def of_labels(self, docs: Sequence[Doc], known: Known, learned: Sequence[str]) -> None:
         """Warn if none of many known spans has a label that the head has learned."""
-        if self._n_unlearned is None:
+        n_before = self._n_unlearned
+        if n_before is None:
             return
-        self._n_unlearned += len(known.docs)
-        if (known.labels >= 0).any():
-            self._n_unlearned = None
-        elif self._n_unlearned >= _MANY:
+        n_unlearned = n_before + len(known.docs)
+        is_told = (known.labels >= 0).any() or n_unlearned >= _MANY
+        self._n_unlearned = None if is_told else n_unlearned
+        if is_told and not (known.labels >= 0).any():
             LOGGER.warning(
                 "None of the first %d spans of the group %r has a label that %s has learned "
                 "(learned: %s; found: %s): they count as known, and what their labels say is "
                 "lost. Labels are learned by a training that begins anew, without a source. This "
                 "warning is logged once.",
-                *(self._n_unlearned, self.key, self.name, _some(learned)),
+                *(n_unlearned, self.key, self.name, _some(learned)),
                 _some(labels_of(docs, self.key)),
             )
-            self._n_unlearned = None
 
 
 def _some(labels: Sequence[str]) -> str:

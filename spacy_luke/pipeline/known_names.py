@@ -14,6 +14,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Config
 
+from ..annotations.annotated import is_annotated
 from ..files import remove_folder
 from ..kb.entity import Findings
 from ..names.build import EMPTY, NUL
@@ -31,7 +32,7 @@ MATCH = "match"
 """The attribute of the spans group that tells how each of its spans matched."""
 
 _EDIT = Lock()
-"""Held while a list is edited: of two threads that read it at once, one would lose its change."""
+"""Held while a list is changed: of two threads that read it at once, one would lose its change."""
 
 Names = str | Path | Iterable[ListedName | Mapping[str, object]]
 """A file or folder of names, or names."""
@@ -100,6 +101,7 @@ class KnownNames(HasSettings, Pipe):
         self.vocab, self.name = vocab, name
         self.cfg = {**DEFAULT_CONFIG["known_names"], **cfg}
         self.names = NameList.build((), vocab.lang)
+        self._others: tuple[NameList, dict[str, NameList]] = self.names, {}
         self._warned = False
 
     # The list
@@ -114,14 +116,13 @@ class KnownNames(HasSettings, Pipe):
         is then kept.
         """
         findings = Findings()
-        saved = _saved_list(names)
-        if saved is not None:
-            self.names = saved
-            self._names_in(self.vocab.lang)
-            findings.counts["names"] = len(saved.forms)
-        else:
+        made = _saved_list(names)
+        if made is None:
             read = _read(names, findings, label)
-            self.names = NameList.build(read, self.vocab.lang, findings)
+            made = NameList.build(read, self.vocab.lang, findings)
+        else:
+            findings.counts["names"] = len(made.forms)
+        self._set(made)
         return findings
 
     def add(self, names: Names, label: str = "") -> Findings:
@@ -202,8 +203,11 @@ class KnownNames(HasSettings, Pipe):
         set_doc_ents(doc, kept)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Scores of ``Doc.ents`` as of ``entity_ruler``, if that is written."""
-        return get_ner_prf(examples) if self.annotate_ents else {}
+        """Scores of ``Doc.ents`` as of ``entity_ruler``, if that is written. Documents without
+        annotated entities are left out, as by ``luke_ner``."""
+        if not self.annotate_ents:
+            return {}
+        return get_ner_prf([eg for eg in examples if is_annotated(eg.reference, "ents")])
 
     # Files
 
@@ -228,10 +232,9 @@ class KnownNames(HasSettings, Pipe):
         if FOLDER in exclude:
             return self
         if (path / FOLDER).exists():
-            self.names = NameList.open(path / FOLDER)
-            self._names_in(self.vocab.lang)
+            self._set(NameList.open(path / FOLDER))
         else:
-            self.names = NameList.build((), self.vocab.lang)
+            self._set(NameList.build((), self.vocab.lang))
             LOGGER.warning("%s was saved without its list: it has no names.", self.name)
         return self
 
@@ -245,18 +248,30 @@ class KnownNames(HasSettings, Pipe):
         parts = srsly.msgpack_loads(data)
         self.cfg.update(parts["cfg"])
         if FOLDER in parts and FOLDER not in tuple(exclude):
-            self.names = NameList.from_bytes(parts[FOLDER])
-            self._names_in(self.vocab.lang)
+            self._set(NameList.from_bytes(parts[FOLDER]))
         return self
 
+    def _set(self, names: NameList) -> None:
+        """Use a list, normalised by the rules of the pipeline's language."""
+        with _EDIT:  # an edit that is going on ends first
+            self.names = _in_language(names, self.vocab.lang)
+
     def _names_in(self, lang: str) -> NameList:
-        """The list normalised by the rules of a language: it may have been made for another, or the
-        component by another pipeline."""
-        if self.names.lang != lang:
+        """The list for documents of a language. It is another one than the list's own if the
+        component was sourced from a pipeline of another language."""
+        names, others = self.names, self._others
+        if names.lang == lang:
+            return names
+        if others[0] is not names:
+            self._others = others = names, {}
+        if lang not in others[1]:
             with _EDIT:
-                if self.names.lang != lang:
-                    self.names = NameList.build(self.names, lang)
-        return self.names
+                others[1].setdefault(lang, _in_language(names, lang))
+        return others[1][lang]
+
+
+def _in_language(names: NameList, lang: str) -> NameList:
+    return names if names.lang == lang else NameList.build(names, lang)
 
 
 def _saved_list(names: Names) -> NameList | None:

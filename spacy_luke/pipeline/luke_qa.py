@@ -16,7 +16,14 @@ from ..annotations.questions import Answers, Question
 from ..checkpoint.classes import QUESTIONS
 from ..layers.answer_scorer import AnswerScorer, AnswerScores, QuestionQuery
 from ..metrics.answers import Answers as ScoredAnswers
-from ..metrics.questions import ANSWER, best_least_score, question_answers, question_score
+from ..metrics.questions import (
+    ANSWER,
+    are_asked,
+    best_least_score,
+    question_answers,
+    question_score,
+)
+from ..report import LOGGER
 from ..validation import Count, Probability, setting
 from .answer_decoding import Choice, Placed, best_of, find_answers, scored, write_answers
 from .answer_limits import ADVICE, NOT_LEARNED, count_limits
@@ -175,6 +182,19 @@ class LukeQA(
 
     def best_least_score(self, examples: Iterable[Example]) -> float | None:
         return best_least_score(examples)
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """See :func:`.question_score`. Without an update, as in ``spacy evaluate``, whose documents
+        have no questions, nothing is scored then; in training that is an error."""
+        examples = list(examples)
+        if self._n_updates or self.scorer is None or are_asked(examples):
+            return super().score(examples, **kwargs)
+        LOGGER.warning(
+            "%s: answers are not scored, because no predicted document has the questions of its "
+            "reference. 'spacy luke evaluate' sets them.",
+            self.name,
+        )
+        return self.scorer([], **kwargs)
 
     # Training
 

@@ -122,3 +122,9 @@ def test_documents_of_a_file_are_given_whole_or_as_their_sentences(tmp_path):
         assert all(len(doc.spans[SPANS_KEY]) == len(doc.ents) for doc in (*whole, *sentences))
     assert given["test-documents"][0].text == "Aspirin in case 2. It helped. Pain ended at last."
     assert [ent.text for ent in given["test-documents"][0].ents] == ["Aspirin", "Pain"]
+
+
+def test_more_sentences_than_there_are_is_an_error(arguments):
+    more = [*arguments, "--sizes", "41", "--given", "sentences", "--rows", "shipped"]
+    with pytest.raises(ValueError, match="few-nerd has 40 training sentences, not 41"):
+        recipe.main(more)

@@ -150,6 +150,24 @@ def test_entities_of_other_tokens_are_counted_as_by_the_scorer(coarse):
         assert counts == Counts(2, 0, 0) and kinds == {"agreed"}
 
 
+@pytest.mark.parametrize("label", ["GPE", "ROUTE"])
+def test_of_two_entities_in_one_token_of_the_reference_one_may_be_right(label):
+    text = "Paris-London"
+    nlp = spacy.blank("en")
+    reference = Doc(nlp.vocab, words=[text])
+    predicted = Doc(nlp.vocab, words=["Paris", "-", "London"], spaces=[False] * 3)
+    reference.ents = [Span(reference, 0, 1, label=label)]
+    predicted.ents = [Span(predicted, i, i + 1, label="GPE") for i in (0, 2)]
+    example = spacy.training.Example(predicted, reference)
+    found, gold = predicted_entities(example), entities_of(reference)
+    n_right = int(label == "GPE")
+    assert count(found, gold) == Counts(n_right, 2 - n_right, 1 - n_right)
+    expected = get_ner_prf([example])
+    assert count(found, gold).p == expected["ents_p"] and count(found, gold).r == n_right
+    kinds = [piece.kind for piece in cut_text(text, found, gold)]
+    assert kinds.count("agreed") == n_right
+
+
 def test_entities_on_tokens_without_annotation_are_shown_and_not_compared(nlp):
     """As converted spans that overlap or cut a token leave them."""
     examples = make_examples(nlp)

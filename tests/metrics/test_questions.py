@@ -1,6 +1,5 @@
 """Scores of answers to questions."""
 
-import logging
 import re
 
 import pytest
@@ -15,7 +14,7 @@ from spacy_luke.annotations.questions import (
 )
 from spacy_luke.errors import InputError
 from spacy_luke.metrics.answers import Answer
-from spacy_luke.metrics.questions import question_answers, question_score
+from spacy_luke.metrics.questions import are_asked, question_answers, question_score
 
 NLP = spacy.blank("en")
 TEXT = "The engine was built in London by Ada King in 1843."
@@ -99,6 +98,7 @@ def test_a_document_without_predictions_has_no_answers():
 @pytest.mark.parametrize(
     ("questions", "difference"),
     [
+        ([], "none of the 4 questions"),
         (QUESTIONS[:2], "2 questions, its reference 4"),
         (["Where?", "Why?", "By whom?", "When?"], "question 1 'Why?', its reference 'By whom?'"),
     ],
@@ -113,14 +113,10 @@ def test_other_questions_are_an_error_that_names_the_document(questions, differe
         question_score([Example(predicted, gold)])
 
 
-def test_without_questions_nothing_is_scored_unless_another_document_has_some(caplog):
+def test_whether_questions_were_asked():
     bare = Example(make_doc(None, []), make_doc(GOLD))
-    with caplog.at_level(logging.WARNING):
-        scores = question_score([bare, bare])
-    assert scores["qa_em"] is scores["qa_f1"] is scores["qa_questions"] is None
-    assert caplog.text.count("The 8 questions of the references are not scored") == 1
-    with pytest.raises(InputError, match="none of the 4 questions"):
-        question_score([example(), bare])
+    assert not are_asked([bare]) and are_asked([bare, example()])
+    assert are_asked([Example(make_doc(None, []), make_doc(None, []))])
 
 
 def test_best_answers_are_calibrated():

@@ -4,12 +4,15 @@ import logging
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from time import sleep
 
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.util import registry
 
+from spacy_luke.annotations.annotated import set_annotated
 from spacy_luke.errors import ConfigError, CorpusError
 from spacy_luke.names.listed_name import ListedName
 from spacy_luke.names.name_list import NameList
@@ -138,8 +141,15 @@ def test_a_component_of_another_language_is_normalised_again(tmp_path):
         assert [x[0] for x in spans(nlp("ada cats"))] == ["ada cats"]
     assert [x[0] for x in spans(english("ada cat"))] == ["ada cat"]
     german = spacy.blank("de", vocab=True)
-    german.add_pipe("known_names", source=english)
-    assert spans(german("ada cat")) == []
+    shared = german.add_pipe("known_names", source=english)
+    for _ in range(2):  # one component in both pipelines
+        assert spans(german("ada cat")) == []
+        assert [x[0] for x in spans(shared(english.make_doc("ada cat")))] == ["ada cat"]
+    made = shared._others[1]["de"]
+    spans(german("ada cats"))
+    assert shared._others[1]["de"] is made and shared.names.lang == "en"
+    shared.set_names([{"name": "Bo", "label": "X"}])
+    assert [x[0] for x in spans(german("Bo saw ada cats"))] == ["Bo"]
 
 
 def test_edits_in_threads_and_of_ids_that_are_numbers():
@@ -156,6 +166,24 @@ def test_edits_in_threads_and_of_ids_that_are_numbers():
     assert len(pipe.names) == 502
 
 
+def test_a_new_list_is_not_undone_by_an_edit_that_is_going_on(monkeypatch):
+    pipe = make().get_pipe("known_names")
+    edited, begun = NameList.edited, Event()
+
+    def slow(self, *args, **kwargs):
+        begun.set()
+        sleep(0.2)
+        return edited(self, *args, **kwargs)
+
+    monkeypatch.setattr(NameList, "edited", slow)
+    with ThreadPoolExecutor(1) as pool:
+        adding = pool.submit(pipe.add, [{"name": "Bo", "label": "X"}])
+        assert begun.wait(10)
+        pipe.set_names([{"name": "Cy", "label": "X"}])
+        adding.result()
+    assert [x.text for x in pipe.names] == ["Cy"]
+
+
 def test_names_that_are_entities_have_scores():
     for annotated in (True, False):
         nlp = make(annotate_ents=annotated)
@@ -163,6 +191,10 @@ def test_names_that_are_entities_have_scores():
         scores = nlp.evaluate([example])
         assert scores.get("ents_f") == (pytest.approx(2 / 3) if annotated else None)
         assert ("ents_per_type" in scores) == annotated
+    other = make_examples(nlp, [("Ada met Bo", [])])[0]
+    set_annotated(other.reference, "ents", False)
+    nlp = make(annotate_ents=True)
+    assert nlp.evaluate([other])["ents_f"] is None
 
 
 def test_a_component_without_names_warns_once(caplog):

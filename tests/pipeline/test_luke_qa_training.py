@@ -226,3 +226,20 @@ def test_a_threshold_is_chosen_though_no_answer_is_right(bert_dir):
     }
     (tuned,) = tune(nlp, [eg for _ in range(12) for eg in make_examples(nlp, texts)], Goal())
     assert tuned.settings["score_threshold"] > 0.5
+
+
+def test_without_questions_others_are_scored_but_a_training_ends(bert_dir, caplog):
+    """As ``spacy evaluate`` reads documents, and as a training with spaCy's corpus reader."""
+    nlp = make(bert_dir, scorer={"@scorers": "spacy-luke.luke_qa_scorer.v1"})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    bare = [Example(nlp.make_doc(eg.reference.text), eg.reference) for eg in examples]
+    with caplog.at_level(logging.WARNING):
+        scores = nlp.evaluate(bare)
+    assert scores["qa_em"] is scores["qa_questions"] is None and scores["speed"] > 0
+    assert caplog.text.count("answers are not scored") == 1
+    assert "no gold annotation" not in caplog.text
+    nlp.update(examples, sgd=nlp.create_optimizer())
+    bare = [Example(nlp.make_doc(eg.reference.text), eg.reference) for eg in examples]
+    with pytest.raises(InputError, match="Set Doc._.questions"):
+        nlp.evaluate(bare)

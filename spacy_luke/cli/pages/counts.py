@@ -1,5 +1,6 @@
 """Counts of entities, relations, types and links that agree, are spurious or missed."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,11 +83,12 @@ class LabelCounts:
 
 
 def count(predicted: Iterable[Entity], gold: Iterable[Entity]) -> Counts:
-    """An entity agrees if both ends and the label agree. Those that are not compared do not count,
-    and those with the same tokens of the reference count once."""
-    predicted_keys, gold_keys = {e.key for e in predicted if e.compared}, {e.key for e in gold}
-    agreed = len(predicted_keys & gold_keys)
-    return Counts(agreed, len(predicted_keys) - agreed, len(gold_keys) - agreed)
+    """An entity agrees if both ends and the label agree. Those that are not compared do not
+    count."""
+    predicted_keys = Counter(e.key for e in predicted if e.compared)
+    gold_keys = Counter(e.key for e in gold)
+    agreed = (predicted_keys & gold_keys).total()
+    return Counts(agreed, predicted_keys.total() - agreed, gold_keys.total() - agreed)
 
 
 def count_labels(tally: LabelCounts, predicted: Sequence[Entity], gold: Sequence[Entity]) -> None:

@@ -87,14 +87,18 @@ def entities_of(doc: Doc) -> list[Entity]:
 
 def predicted_entities(eg: Example) -> list[Entity]:
     """The predicted entities of an example. Those of other tokens than the reference's are compared
-    as by the scorer."""
+    as by the scorer: of several with equal tokens there and an equal label, the first may be
+    right."""
     compared = compared_spans(eg, eg.predicted.ents)
-    return [
-        entity._replace(
-            compared=span is not None, tokens=None if span is None else characters(span)
-        )
-        for entity, span in zip(entities_of(eg.predicted), compared, strict=True)
-    ]
+    entities: list[Entity] = []
+    seen: set[tuple[Place, str]] = set()
+    for entity, span in zip(entities_of(eg.predicted), compared, strict=True):
+        place = None if span is None else (characters(span), entity.label)
+        is_first = place is not None and place not in seen
+        tokens = place[0] if place is not None and is_first else None
+        entities.append(entity._replace(compared=span is not None, tokens=tokens))
+        seen |= set() if place is None else {place}
+    return entities
 
 
 def show(

@@ -8,7 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ...annotations.candidates import clear_candidates, get_candidates
-from ...annotations.mentions import NIL, all_spans, characters, spans_of
+from ...annotations.mentions import NIL, Place, all_spans, characters, spans_of
 from ...metrics.ner import wrong_if_not_gold
 from ...metrics.relations import common_places
 from ...pipeline.links import write_links
@@ -83,17 +83,18 @@ def show_links(
     wrong = wrong_if_not_gold(eg, mentions, spans_key)
     no_mentions = {characters(x) for x in wrong if place_of(characters(x)) not in gold_mentions}
     described: set[str] = set()
-    shown = []
+    shown: dict[Place, ShownLink] = {}
     for mention, ids in zip(mentions, gold):
         new = mention.kb_id_ not in described
         described.add(mention.kb_id_)
-        shown.append(_show(mention, ids, kb, new, characters(mention) in no_mentions))
+        no_mention = characters(mention) in no_mentions
+        shown[place_of(characters(mention))] = _show(mention, ids, kb, new, no_mention)
     found = {place_of(characters(x)) for x in all_spans(doc, spans_key)}
     for place, links in reference_links(eg, spans_key, labels_discard).items():
         ids = links - {NIL}
-        if ids and place not in found:
-            shown.append(_not_found(gold_mentions[place], ids, kb))
-    return sorted(shown, key=lambda x: x.end)
+        if ids and place not in shown:
+            shown[place] = _missed(gold_mentions[place], ids, kb, place in found)
+    return [shown[place] for place in sorted(shown)]
 
 
 def clear_links(doc: Doc, spans_key: str | None) -> None:
@@ -133,9 +134,10 @@ def _show(
     )
 
 
-def _not_found(mention: Span, gold: set[str], kb: "MappedKB | None") -> ShownLink:
+def _missed(mention: Span, gold: set[str], kb: "MappedKB | None", is_found: bool) -> ShownLink:
+    """A gold mention that is not linked: it was not found, or only with a label that is not."""
     names, end = _names(kb, gold), mention.end_char
-    return ShownLink("missed", mention.text, "", "", names, [], 0, end, is_found=False)
+    return ShownLink("missed", mention.text, "", "", names, [], 0, end, is_found)
 
 
 def _names(kb: "MappedKB | None", entities: Collection[str]) -> str:

@@ -81,6 +81,13 @@ def test_mentions_that_were_not_found_and_links_of_no_mention_are_errors(bert_di
     assert (counted["nel_end_to_end_p"], counted["nel_end_to_end_r"]) == (0.0, 0.0)
     gold.set_ents([gold.ents[0]], missing=[gold[london.start : london.end]], default="outside")
     assert [x.kind for x in show_links(doc, gold, kb)] == ["missed", "plain"]  # not annotated
+    # A mention that is found with a label that is not linked.
+    doc.set_ents([Span(doc, ada.start, ada.end, "DATE"), london], default="outside")
+    shown = show_links(doc, gold, kb, labels_discard=["DATE"])
+    assert [(x.mention, x.kind, x.is_found) for x in shown] == [
+        (ada.text, "missed", True),
+        (london.text, "plain", True),
+    ]
     ruler = nlp.add_pipe("entity_ruler", before="luke_linker")
     ruler.add_patterns([{"label": "X", "pattern": "London"}])
     page = make_page(nlp, [Example(nlp.make_doc(gold.text), gold)], 0, "Test")
