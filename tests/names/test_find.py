@@ -38,6 +38,12 @@ def test_names_of_one_word_in_s_are_no_plurals(nlp):
     ]
 
 
+def test_german_names_in_s_are_no_genitives():
+    german = spacy.blank("de")
+    names = listed("Siemens", "Berlin", lang="de")
+    assert texts(names, german("Siemen und Siemens, Berlins Kanal")) == ["Siemens", "Berlins"]
+
+
 def test_matches_may_overlap(nlp):
     names = listed("New York", "New York Times", "York", "Times Square")
     doc = nlp("New York Times Square")
