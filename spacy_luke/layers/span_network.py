@@ -193,6 +193,25 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         rows, logits = known.added(kept.rows, logits, np.isin(asked, suggested[best]))
         return SpanScores(rows, logits, candidates.rows, filter_logits)
 
+    def passing(self, placed: PlacedSpans, query: SpanQuery, scores: SpanScores) -> SpanScores:
+        """The scores that a prediction with these settings would have, of those of a filter that
+        lets more through: the score of an entity input does not depend on the others.
+
+        placed: the query's spans, of :meth:`place`.
+        """
+        best = best_per_sequence(
+            to_numpy(scores.filter_logits),
+            placed.owner[scores.filtered],
+            self._limits(placed.n_words(), is_train=False).most,
+            least=self._least_logit,
+        )
+        asked = np.zeros(len(placed.owner), dtype=bool)
+        asked[scores.filtered[best]] = True
+        if query.known is not None:
+            asked |= query.known.asked
+        kept = asked[scores.rows]
+        return scores._replace(rows=scores.rows[kept], logits=scores.logits[kept])
+
     def _limits(self, n_words: Array, is_train: bool) -> "_Limits":
         """n_words: (n_windows,). In training the best are scored whatever the filter says: the head
         learns "no entity" from candidates that the filter drops, too."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from spacy.language import Language
@@ -41,8 +42,13 @@ class Trial:
         self.examples = [Example(doc, eg.reference) for doc, eg in zip(docs, examples)]
         size = nlp.batch_size
         self.batches = [docs[i : i + size] for i in range(0, len(docs), size)]
-        self.predictions = self.predict()
         self._gold_labels: Counter[str] = Counter()
+
+    @cached_property
+    def predictions(self) -> list[Any]:
+        """What is decoded; by default, the predictions with the component's settings at the first
+        use."""
+        return self.predict()
 
     def unknown_gold(self) -> Counter[str]:
         """The gold annotations, of those that the last answers were compared with, whose labels no

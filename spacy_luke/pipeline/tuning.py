@@ -2,7 +2,7 @@
 
 For every component, in the order of the pipeline: the NIL bias and that of known names, in
 two-stage mode the number of candidates and the filter's threshold (:mod:`.filter_tuning`),
-calibration, and thresholds. The network runs a few times over the data; the rest is decoding.
+calibration, and thresholds. The network runs once over the data; the rest is decoding.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from ..metrics.answers import Answers
 from ..report import LOGGER
 from .classifier_pipe import ClassifierPipe
 from .confidence import Confidence
-from .filter_tuning import FilterChoice, choose_filter, open_filter
+from .filter_tuning import FilterChoice, OpenFilter, choose_filter, open_filter
 from .model_card import record_scores, refresh
 from .nil_bias import choose_bias
 from .thresholds import Goal, Thresholds, choose_thresholds, highest
@@ -168,6 +168,7 @@ def tune(
     examples, n_tuned = list(examples), 0
     for name in tunable(nlp, names):
         trial = Trial(nlp, name, examples)
+        opened = open_filter(trial, goal)
         gold = trial.answers().n_gold
         n_gold = gold.total()
         lost = _shown_lost(trial.unknown_gold())
@@ -183,7 +184,7 @@ def tune(
         before, of_filter = dict(trial.pipe.cfg), trial.filter_settings()
         try:
             with trial.kept_if_it_fails():
-                tuned = _tune(trial, goal)
+                tuned = _tune(trial, goal, opened)
         except CorpusError as err:
             if names is not None:
                 raise
@@ -214,8 +215,8 @@ def tune(
         raise CorpusError("The development data has no annotation to tune on, or no right answer.")
 
 
-def _tune(trial: Trial, goal: Goal) -> Tuned:
-    cfg, before = trial.pipe.cfg, trial.filter_settings()
+def _tune(trial: Trial, goal: Goal, opened: OpenFilter | None) -> Tuned:
+    cfg = trial.pipe.cfg
     figures = Figures.of(trial.answers())
     tuned = Tuned(trial.name, figures, figures)
     # Exactly one type per span, or an answer to every question, is written whatever its score.
@@ -233,11 +234,13 @@ def _tune(trial: Trial, goal: Goal) -> Tuned:
     if has_threshold:
         trial.set(**{trial.pipe.least_score: least})
     if "nil_bias" in cfg:
-        open_filter(trial)
+        if opened is not None:
+            trial.predictions = opened.predictions
         choose_bias(trial, goal)
         if cfg.get("known") is not None:
             choose_bias(trial, goal, "known_bias")
-        tuned.filter = choose_filter(trial, goal, before)
+        if opened is not None:
+            tuned.filter = choose_filter(trial, goal, opened)
     held_out = _calibrate(trial, least)
     if has_threshold:
         answers = trial.answers()

@@ -12,8 +12,7 @@ from spacy_luke.calibration import sigmoid
 from spacy_luke.errors import ConfigError
 from spacy_luke.layers.known_spans import RELATIONS, Known
 from spacy_luke.layers.span_network import NamePrior, set_prior
-from spacy_luke.layers.task_layer import encoder_of, head_of, scorer_of
-from spacy_luke.pipeline.filter_tuning import _passing
+from spacy_luke.layers.task_layer import encoder_below, encoder_of, head_of, scorer_of
 from spacy_luke.pipeline.known_input import HIDDEN, hide_ids
 from spacy_luke.pipeline.published import export_component
 from spacy_luke.pipeline.thresholds import Goal
@@ -143,8 +142,10 @@ def test_a_threshold_of_the_filter_is_tried_as_it_would_be_used(bert_dir):
     query, scores = pipe.predict([with_group(words(nlp, text), spans)])
     logits = np.sort(scores.filter_logits)
     threshold = float(sigmoid(np.asarray(logits[-2:]).mean()))  # one passes
-    tried = _passing(query, scores, threshold)
-    scorer_of(pipe.model).filter_threshold = threshold
+    scorer = scorer_of(pipe.model)
+    scorer.filter_threshold = threshold
+    placed = scorer.place(encoder_below(pipe.model), query, is_train=False)
+    tried = scorer.passing(placed, query, scores)
     _, used = pipe.predict([with_group(words(nlp, text), spans)])
     assert tried.rows.tolist() == used.rows.tolist() and len(used.rows) <= 3
     assert {(0, 1), (3, 6)} <= {tuple(x) for x in query.table[used.rows].tolist()}

@@ -17,8 +17,9 @@ from thinc.api import Adam, fix_random_seed
 
 from spacy_luke.calibration import LEAST_ANSWERS
 from spacy_luke.errors import ConfigError, CorpusError
-from spacy_luke.layers.task_layer import head_of, scorer_of
+from spacy_luke.layers.task_layer import encoder_below, head_of, scorer_of
 from spacy_luke.pipeline import tuning
+from spacy_luke.pipeline.filter_tuning import open_filter
 from spacy_luke.pipeline.nil_bias import Score, choose, choose_bias
 from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.trial import Trial
@@ -90,6 +91,33 @@ def test_the_cheapest_filter_without_loss_is_chosen_and_decodes_as_predicted_wit
     (tuned,) = tune(nlp, many(nlp, 2), Goal())
     assert asked() == pytest.approx(tuned.filter.asked)
     assert tuned.filter.asked < 0.5 * before and tuned.after.f == 1.0
+
+
+@pytest.mark.parametrize("goal", [Goal(), Goal(recall=0.9)])
+def test_settings_of_the_filter_are_tried_as_predictions_with_them_would_be(nlp, goal):
+    """Texts of one, of several sentences and of several windows, one of them empty."""
+    encoder = encoder_below(nlp.get_pipe("luke_ner").model)
+    encoder.attrs["settings"].window, encoder.attrs["settings"].overlap = 16, 4
+    texts = ["Ada was born in London . ", "", "Grace works at IBM . " * 9, "Japan"]
+    examples = [eg for eg in make_examples(nlp) for _ in range(2)]
+    examples += [Example(nlp.make_doc(x), nlp.make_doc(x)) for x in texts]
+    trial = Trial(nlp, "luke_ner", examples)
+    opened = open_filter(trial, goal)
+    assert opened.tried == ([0.5, 1.0, 2.0] if goal.recall else [0.5, 1.0])
+    assert any(len(x.windows) > len(x.docs) for x in opened.placed)
+    scorer = scorer_of(trial.pipe.model)
+    numbers = set()
+    for setting in product(opened.tried, (0.0, 0.01, 0.2)):
+        tried = opened.passing(setting)
+        assert (scorer.candidates_per_word, scorer.filter_threshold) == opened.before
+        scorer.candidates_per_word, scorer.filter_threshold = setting
+        used = trial.predict()
+        scorer.candidates_per_word, scorer.filter_threshold = opened.before
+        for (_, a), (_, b) in zip(tried, used, strict=True):
+            assert a.rows.tolist() == b.rows.tolist()
+            np.testing.assert_allclose(a.logits, b.logits, atol=1e-4)
+        numbers.add(sum(len(scores.rows) for _, scores in tried))
+    assert len(numbers) > len(opened.tried)
 
 
 def test_a_cheaper_filter_is_not_what_training_goes_on_with(nlp, tmp_path):
