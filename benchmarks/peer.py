@@ -79,11 +79,11 @@ class Ours:
     def logits(self, inputs: OurInputs) -> torch.Tensor:
         """(n_spans, n_classes), in the order of the batch's rows."""
         states = self.model(inputs.inputs)
-        ends = [
+        first, last = (
             torch.from_numpy(x).to(self.model.device)
             for x in (inputs.batch.first, inputs.batch.last)
-        ]
-        return self.head.on_pieces(states.words, ends, states.entities)
+        )
+        return self.head.on_pieces(states.words, first, last, states.entities)
 
 
 @dataclass

@@ -29,6 +29,7 @@ def build_pipeline(checkpoint: Path, max_words: int) -> Language:
     model = {
         "@architectures": "spacy-luke.SpanScorer.v1",
         "mode": "two-stage",
+        "label_weight": None,
         "encoder": {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(checkpoint)},
     }
     suggester = {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": max_words}
@@ -91,7 +92,8 @@ class BareNetwork:
         word_pass = self.network.encode_words(self.words, self.n_words)
         self._filter(word_pass.states)
         states = self.network.encode_entities(word_pass, self.entities)
-        return self.head.on_pieces(word_pass.states, self.ends, states)
+        first, last = self.ends
+        return self.head.on_pieces(word_pass.states, first, last, states)
 
     def _filter(self, states: torch.Tensor) -> torch.Tensor:
         return self.filter(states, *self.candidates)

@@ -151,7 +151,11 @@ ENTITY_SPANS = PublishedClass(
     task="entity_span_classification",
     component="luke_ner",
     settings={
-        "model": {"@architectures": "spacy-luke.SpanScorer.v1", "mode": "full"},
+        "model": {
+            "@architectures": "spacy-luke.SpanScorer.v1",
+            "mode": "full",
+            "label_weight": None,
+        },
         "suggester": {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": 16},
     },
 )

@@ -17,6 +17,7 @@ from ..inputs.placed_spans import PlacedSpans, span_pieces
 from ..model.candidate_head import CandidateHead, MentionStates
 from ..model.network import AttentionPattern
 from ..model.packing import Array
+from ..model.ranges import range_means
 from ..model.row_head import RowHead, RowLogits
 from ..report import LOGGER
 from ..validation import Count, Positive, check_settings
@@ -26,7 +27,7 @@ from .entity_rows import entity_rows, has_entity_rows, load_transform
 from .entity_scorer import EntityQuery
 from .given_spans import ClassScores, EntityInputs, span_states
 from .global_inference import Accepts, resolve
-from .mention_words import piece_means, sentence_table
+from .mention_sentences import sentence_table
 from .shim import LearnRates
 from .task_head import Head, HeadKind
 from .task_layer import Scorer, encoder_of, head_of, scorer_of, task_layer
@@ -183,8 +184,9 @@ class _Candidates:
                 self.vectors = learned_vectors(run, query.texts)
             sentences = sentence_table(query.docs, placed.spans[rows], placed.of_doc[rows])
             of_sentences = span_pieces(placed.pieces, sentences, placed.of_doc[rows])
-            self.words = piece_means(run, pieces, placed.starts[rows], placed.ends[rows])
-            self.sentences = piece_means(run, pieces, *of_sentences)
+            of_words = placed.starts[rows], placed.ends[rows]
+            self.words = range_means(pieces, *map(run.index, of_words))
+            self.sentences = range_means(pieces, *map(run.index, of_sentences))
 
     def logits(self, masks: torch.Tensor, which: Array) -> torch.Tensor:
         """(len(which), 1 + K) logits of some of the mentions. masks: (n_spans, H)."""

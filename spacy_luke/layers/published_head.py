@@ -6,7 +6,7 @@ import torch
 from thinc.api import Model
 
 from ..checkpoint.classes import class_named
-from ..errors import CheckpointError
+from ..errors import CheckpointError, ConfigError
 from ..model.config import LukeConfig
 from .task_head import HeadKind
 from .task_layer import encoder_of, head_of, scorer_of, task_node
@@ -45,7 +45,8 @@ def class_names(config: LukeConfig, head: HeadKind) -> dict[str, str]:
 
 def published_labels(model: Model) -> list[str]:
     """Our names of the classes of the checkpoint's classifier, in its order; empty if it has no
-    classifier for this task. Raises CheckpointError if its shape is invalid."""
+    classifier for this task. Raises CheckpointError if its shape is invalid, and ConfigError if
+    the head reads other states."""
     encoder, head = encoder_of(model), scorer_of(model).kind
     if not head.architecture:
         return []
@@ -54,6 +55,12 @@ def published_labels(model: Model) -> list[str]:
     architecture = class_named(encoder.source.architecture or head.architecture).name
     if weight is None or head.architecture != architecture:
         return []
+    if row.n_states and row.n_states != head.width:
+        raise ConfigError(
+            f"{encoder.source.name} has a classifier of {row.n_states} states, and with "
+            f"label_weight {task_node(model).name} has one of {head.width}. Set label_weight of "
+            "the model to null to begin with the checkpoint's classifier."
+        )
     if weight.shape[1:] != (head.width * encoder.hidden_size,):
         raise CheckpointError(
             f"{encoder.source.name}: {row.weight} has the shape {list(weight.shape)}; the "

@@ -19,10 +19,11 @@ from thinc.types import Ragged
 from torch import nn
 
 from ..checkpoint.classes import ENTITY_SPANS
+from ..errors import ConfigError
 from ..inputs.alignment import ranges
 from ..inputs.placed_spans import Batch, PlacedSpans
 from ..inputs.windows import Layout
-from ..model.heads import LinearHead, NamePrior, SpanFilter
+from ..model.heads import LinearHead, NamePrior, SpanFilter, apart
 from ..model.packing import Array, Entities, LukeInputs
 from ..ties import TOLERANCE, levels
 from ..validation import Count, Positive, check_numbers, check_settings
@@ -79,11 +80,15 @@ class SpanScores(NamedTuple):
 
 
 def _parts(
-    hidden: int, n_classes: int, filter_size: int, known_labels: Sequence[str] = ()
+    hidden: int,
+    n_classes: int,
+    filter_size: int,
+    known_labels: Sequence[str] = (),
+    n_states: int = ENTITY_SPANS.n_states,
 ) -> Mapping[str, nn.Module]:
     """The classifier; in two-stage mode, the filter (filter_size 0: none); and what the labels of
     known spans say, if there are any."""
-    parts: dict[str, nn.Module] = {"head": LinearHead(hidden, 3, n_classes)}
+    parts: dict[str, nn.Module] = {"head": LinearHead(hidden, n_states, n_classes)}
     if filter_size:
         parts["filter"] = SpanFilter(hidden, filter_size, _MAX_WIDTH)
     if known_labels:
@@ -92,6 +97,8 @@ def _parts(
 
 
 SPAN_HEAD = HeadKind(_parts, ENTITY_SPANS.n_states, ENTITY_SPANS.name, NIL)
+APART_HEAD = HeadKind(_parts, ENTITY_SPANS.n_states + 1, ENTITY_SPANS.name, NIL)
+"""Reads the mean of a candidate's pieces, too; no published classifier does."""
 
 
 @dataclass
@@ -99,8 +106,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
     """The settings of ``spacy-luke.SpanScorer.v1``; see there."""
 
     node: ClassVar[str] = "luke-span-network"
-    kind: ClassVar[HeadKind] = SPAN_HEAD
-    fixed: ClassVar[tuple[str, ...]] = ("mode", "filter_size")
+    fixed: ClassVar[tuple[str, ...]] = ("mode", "filter_size", "label_weight")
 
     mode: Mode = "two-stage"
     candidates_per_word: Positive = 1.0
@@ -111,6 +117,11 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
     filter_size: Count = 128
     predict_layout: Layout | None = None
     train_candidates_per_word: Positive | None = None
+    label_weight: Positive | None = None
+
+    @property
+    def kind(self) -> HeadKind:
+        return SPAN_HEAD if self.label_weight is None else APART_HEAD
 
     def __post_init__(self) -> None:
         if self.layout is None:
@@ -118,7 +129,8 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         check_settings("SpanScorer", SpanScorer, vars(self))
 
     def head_config(self, encoder: Encoder) -> dict[str, Any]:
-        return {"filter_size": self.filter_size if self.mode == "two-stage" else 0}
+        more = {} if self.label_weight is None else {"n_states": self.kind.width}
+        return {"filter_size": self.filter_size if self.mode == "two-stage" else 0, **more}
 
     def place(self, encoder: Model, query: SpanQuery, is_train: bool) -> PlacedSpans:
         own = None if is_train else self.predict_layout
@@ -144,7 +156,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
             for batch in placed.batches(run.max_rows, self.max_entities, all_windows=False):
                 entities, mean = known.entities(batch)
                 states = run.encode(LukeInputs(batch, entities), self.mode)
-                logits = _classify(run, head, batch, states.words, mean(states.entities))
+                logits = self._classify(run, head, batch, states.words, mean(states.entities))
                 rows, logits = known.added(batch.rows, logits, _suggested(query, batch.rows))
                 parts.append(no_scores._replace(rows=rows, logits=logits))
         return SpanScores(
@@ -189,9 +201,22 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         kept = batch.take(asked)
         entities, mean = known.entities(kept)
         states = mean(run.encode_entities(word_pass, entities))
-        logits = _classify(run, head, kept, word_pass.states, states)
+        logits = self._classify(run, head, kept, word_pass.states, states)
         rows, logits = known.added(kept.rows, logits, np.isin(asked, suggested[best]))
         return SpanScores(rows, logits, candidates.rows, filter_logits)
+
+    def _classify(
+        self, run: EncoderRun, head: Head, batch: Batch, words: torch.Tensor, entities: torch.Tensor
+    ) -> torch.Tensor:
+        """words: (n_pieces, H), entities: (n_rows, H) -> (n_rows, n_classes)."""
+        if ("n_states" in head.config) != (self.label_weight is not None):
+            raise ConfigError(
+                f"SpanScorer.label_weight is {self.label_weight}, and the head was trained "
+                f"{'with' if 'n_states' in head.config else 'without'} one: it cannot be changed."
+            )
+        first, last = run.index(batch.first), run.index(batch.last)
+        logits = head.part("head", LinearHead).on_pieces(words, first, last, entities).float()
+        return logits if self.label_weight is None else apart(logits, self.label_weight)
 
     def passing(self, placed: PlacedSpans, query: SpanQuery, scores: SpanScores) -> SpanScores:
         """The scores that a prediction with these settings would have, of those of a filter that
@@ -321,14 +346,6 @@ _NO_ROWS: Array = np.zeros(0, dtype=np.int64)
 def _suggested(query: SpanQuery, rows: Array) -> Array:
     """(n,) whether candidates would be there without the known spans."""
     return np.ones(len(rows), bool) if query.suggested is None else query.suggested[rows]
-
-
-def _classify(
-    run: EncoderRun, head: Head, batch: Batch, words: torch.Tensor, entities: torch.Tensor
-) -> torch.Tensor:
-    """words: (n_pieces, H), entities: (n_rows, H) -> (n_rows, n_classes)."""
-    ends = [run.index(batch.first), run.index(batch.last)]
-    return head.part("head", LinearHead).on_pieces(words, ends, entities).float()
 
 
 def set_prior(model: Model, logits: Array) -> None:

@@ -36,6 +36,7 @@ def SpanScorer_v1(
     activation: Literal["softmax", "logistic"] = "softmax",
     predict_layout: Literal["document", "sentence", "context"] | None = None,
     train_candidates_per_word: float | None = None,
+    label_weight: float | None = None,
 ) -> Model[tuple[Sequence[Doc], Ragged], Floats2d]:
     """Score candidate spans, each as an entity input.
 
@@ -62,9 +63,18 @@ def SpanScorer_v1(
         if they are below ``filter_threshold`` (if that is 0, no others are). By default
         ``candidates_per_word``. Most of the time of training is spent on candidates, and soon most
         of them are below.
+    label_weight: if given, whether a candidate is an entity, and which label it has, are two
+        questions with a loss each, and that of labels counts so many times; the head reads the mean
+        of a candidate's pieces, too. By default one softmax over labels and "no entity" of the
+        first piece, the last piece and the entity, as published.
     """
     if activation not in ("softmax", "logistic"):
         raise ConfigError(f"SpanScorer.activation is {activation!r}; use 'softmax' or 'logistic'.")
+    if label_weight is not None and activation == "logistic":
+        raise ConfigError(
+            "SpanScorer.label_weight needs the class 'no entity', which activation 'logistic' "
+            "does not have; set it to null."
+        )
     scorer = SpanScorer(
         mode,
         candidates_per_word,
@@ -75,6 +85,7 @@ def SpanScorer_v1(
         filter_size,
         predict_layout,
         train_candidates_per_word,
+        label_weight,
     )
     network = task_layer(encoder, scorer, LearnRates(learn_rate_factor))
     return Model(

@@ -1,17 +1,17 @@
 """The modules of task heads (Yamada et al. 2020, section 4)."""
 
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from .activation import gelu
+from .ranges import range_means
 
 
 class LinearHead(nn.Module):
     """A linear classifier on concatenated states, as published: [entity] for entity typing,
-    [head; tail] for relations (mostly without a bias), [first piece; last piece; entity] for NER.
+    [head; tail] for relations (mostly without a bias), [first piece; last piece; entity] for NER;
+    and, not published, [first piece; last piece; mean of the pieces; entity].
     """
 
     def __init__(
@@ -26,21 +26,36 @@ class LinearHead(nn.Module):
         return self.classifier(self.dropout(states.flatten(1)))
 
     def on_pieces(
-        self, words: torch.Tensor, rows: Sequence[torch.Tensor], entities: torch.Tensor
+        self, words: torch.Tensor, first: torch.Tensor, last: torch.Tensor, entities: torch.Tensor
     ) -> torch.Tensor:
-        """:meth:`forward` of the states [words[rows[0]]; words[rows[1]]; ...; entities].
+        """:meth:`forward` of the states [words[first]; words[last]; entities] or, with four states,
+        [words[first]; words[last]; mean of words[first] to words[last]; entities].
 
-        words: (n_pieces, H); rows: each (n,); entities: (n, H) -> (n, C). Words are multiplied with
-        their part of the weight before they are gathered: the cost does not grow with the spans.
+        words: (n_pieces, H); first, last: (n,); entities: (n, H) -> (n, C). Words are multiplied
+        with their part of the weight before they are gathered: the cost does not grow with the
+        spans.
         """
-        *of_words, of_entity = self.classifier.weight.split(words.shape[1], dim=1)
+        of_first, of_last, *of_mean, of_entity = self.classifier.weight.split(words.shape[1], dim=1)
         words = self.dropout(words)
-        scores = [F.linear(words, x).index_select(0, row) for x, row in zip(of_words, rows)]
-        scores.append(F.linear(self.dropout(entities), of_entity, self.classifier.bias))
-        total = scores[0]
-        for score in scores[1:]:
-            total = total + score
-        return total
+        total = F.linear(words, of_first).index_select(0, first)
+        total = total + F.linear(words, of_last).index_select(0, last)
+        for weight in of_mean:
+            total = total + range_means(F.linear(words, weight), first, last + 1)
+        return total + F.linear(self.dropout(entities), of_entity, self.classifier.bias)
+
+
+def apart(logits: torch.Tensor, label_weight: float) -> torch.Tensor:
+    """Whether there is an entity, and which it is, as two questions. (n, C) -> (n, C) logarithms of
+    probabilities that sum to 1.
+
+    logits: the last is that of "no entity", and nothing but it says how probable that is; the
+    others say which label an entity has. label_weight: the factor of their gradient.
+
+    logits [2, 2, 0] -> log [1/4, 1/4, 1/2]
+    """
+    labels, nil = logits[:, :-1], logits[:, -1:]
+    labels = labels + (label_weight - 1) * (labels - labels.detach())
+    return torch.cat([F.logsigmoid(-nil) + F.log_softmax(labels, dim=1), F.logsigmoid(nil)], dim=1)
 
 
 class SpanFilter(nn.Module):

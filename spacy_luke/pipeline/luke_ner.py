@@ -52,6 +52,7 @@ max_words = 8
 [luke_ner.model]
 @architectures = "spacy-luke.SpanScorer.v1"
 mode = "two-stage"
+label_weight = 3.0
 
 [luke_ner.model.encoder]
 @architectures = "spacy-luke.LukeEncoder.v1"

@@ -25,6 +25,7 @@ def _ner(spaces: str) -> Preset:
             "model": {
                 "@architectures": "spacy-luke.SpanScorer.v1",
                 "mode": "full",
+                "label_weight": None,
                 "layout": "context",
                 "max_pieces": 16,
                 "max_entities": 128,

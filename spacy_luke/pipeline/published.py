@@ -28,10 +28,10 @@ from .presets import preset_settings
 
 LUKE, NER, LINKER = "luke", "luke_ner", "luke_linker"
 _ADVICE = (
-    "These can be exported: luke_ner trained in mode full; luke_relation, luke_entity_typing and "
-    "luke_cloze trained in mode markers; luke_qa; luke_linker with rows = 'only' on a published "
-    "disambiguation model; luke. To export the encoder alone, train with a luke component that the "
-    "others listen to (configs/joint.cfg), and name it (--component luke)."
+    "These can be exported: luke_ner trained in mode full without label_weight; luke_relation, "
+    "luke_entity_typing and luke_cloze trained in mode markers; luke_qa; luke_linker with rows = "
+    "'only' on a published disambiguation model; luke. To export the encoder alone, train with a "
+    "luke component that the others listen to (configs/joint.cfg), and name it (--component luke)."
 )
 
 
@@ -171,6 +171,8 @@ def _obstacle(pipe: Any) -> str:
     head = head_of(pipe.model)
     if not head.kind.architecture:
         return "no published class has this task"
+    if getattr(scorer_of(pipe.model), "label_weight", None) is not None:
+        return "no published classifier was trained with label_weight, or reads as much"
     mode = scorer_of(pipe.model).mode
     if mode not in PUBLISHED_MODES:
         return f"no published classifier has mode {mode}, and in another one its answers differ"

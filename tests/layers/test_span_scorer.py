@@ -95,7 +95,14 @@ def test_span_logits_equal_those_of_transformers(make_checkpoint):
         directory = make_checkpoint(
             "luke", "LukeForEntitySpanClassification", id2label=names, num_labels=3, **settings
         )
-        nlp = make_ner(directory, mode="full", layout="sentence", max_entities=100, max_pieces=60)
+        nlp = make_ner(
+            directory,
+            mode="full",
+            layout="sentence",
+            max_entities=100,
+            max_pieces=60,
+            label_weight=None,
+        )
         nlp.initialize()
         reference = transformers.LukeForEntitySpanClassification.from_pretrained(directory).eval()
         pipe = nlp.get_pipe("luke_ner")

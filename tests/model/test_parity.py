@@ -121,8 +121,8 @@ def test_span_logits_equal(kind, make_checkpoint, random_inputs, padded):
     base = torch.as_tensor(inputs.words.offsets[:-1]).repeat_interleave(mask.sum(1))
     with torch.no_grad():
         states = model(inputs)
-        rows = [base + starts[mask], base + ends[mask]]
-        logits = head.on_pieces(states.words, rows, states.entities)
+        first, last = base + starts[mask], base + ends[mask]
+        logits = head.on_pieces(states.words, first, last, states.entities)
         theirs = reference(**arguments, entity_start_positions=starts, entity_end_positions=ends)
     torch.testing.assert_close(logits, theirs.logits[mask], atol=ATOL, rtol=0)
 

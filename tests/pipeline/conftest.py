@@ -48,6 +48,7 @@ MODEL_SETTINGS = (
     "candidates_per_word",
     "train_candidates_per_word",
     "filter_threshold",
+    "label_weight",
 )
 
 

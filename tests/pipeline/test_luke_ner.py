@@ -48,8 +48,11 @@ def test_labels_are_needed_and_labels_of_the_data_must_be_known(ner):
         nlp.update(make_examples(nlp, ANNOTATED[2:3]), sgd=False)
 
 
-def test_a_label_added_to_a_trained_component_leaves_the_others_as_they_were(ner, tmp_path):
-    nlp = ner(mode="probe")
+@pytest.mark.parametrize("label_weight", [None, 3.0])
+def test_a_label_added_to_a_trained_component_leaves_the_others_as_they_were(
+    ner, label_weight, tmp_path
+):
+    nlp = ner(mode="probe", label_weight=label_weight)
     trained(nlp)
     pipe = nlp.get_pipe("luke_ner")
     doc = Doc(nlp.vocab, words=ANNOTATED[0][0].split(" "))
@@ -57,9 +60,14 @@ def test_a_label_added_to_a_trained_component_leaves_the_others_as_they_were(ner
     assert pipe.add_label("LOC") == 0
     assert pipe.add_label("EVENT") == 1
     _, after = pipe.predict([doc])
-    kept = [0, 1, 2, 4]
+    kept = after.logits[:, [0, 1, 2, 4]]
     assert pipe.labels == ("LOC", "ORG", "PER", "EVENT")
-    assert np.allclose(after.logits[:, kept], before.logits, atol=1e-6)
+    if label_weight is None:
+        assert np.allclose(kept, before.logits, atol=1e-6)
+    else:  # the probabilities of labels sum to that of an entity
+        assert np.allclose(kept[:, -1], before.logits[:, -1], atol=1e-6)
+        changes = (kept - before.logits)[:, :-1]
+        assert np.allclose(changes, changes[:, :1], atol=1e-5) and (np.abs(changes) < 1).all()
     nlp.to_disk(tmp_path)
     assert spacy.load(tmp_path).get_pipe("luke_ner").labels == pipe.labels
     party = [("Ada Lovelace opened Worldcon in Kyoto .", [(0, 2, "PER"), (3, 4, "EVENT")])]
@@ -233,7 +241,7 @@ def test_a_published_span_classifier_brings_its_labels_and_head(make_checkpoint)
     directory = make_checkpoint(
         "luke", "LukeForEntitySpanClassification", id2label=names, num_labels=4
     )
-    nlp = make_ner(directory, mode="full")
+    nlp = make_ner(directory, mode="full", label_weight=None)
     nlp.initialize()
     pipe = nlp.get_pipe("luke_ner")
     assert pipe.labels == ("MISC", "ORG", "PER")
@@ -250,8 +258,10 @@ def test_a_published_classifier_is_not_silently_asked_otherwise(make_checkpoint,
     directory = make_checkpoint(
         "luke", "LukeForEntitySpanClassification", id2label={0: "NIL", 1: "PER"}, num_labels=2
     )
-    make_ner(directory, mode=mode).initialize()
+    make_ner(directory, mode=mode, label_weight=None).initialize()
     assert ("trained in mode full or markers" in caplog.text) == (mode != "full")
+    with pytest.raises(ConfigError, match="classifier of 3 states.* Set label_weight .* to null"):
+        make_ner(directory, mode=mode, label_weight=3.0).initialize()
 
 
 def test_a_small_window_needs_no_other_setting(ner):
@@ -268,6 +278,7 @@ def test_a_small_window_needs_no_other_setting(ner):
         ({"mode": "fast"}, "mode"),
         ({"layout": "page"}, "layout"),
         ({"candidates_per_word": 0.0}, "candidates_per_word"),
+        ({"label_weight": 0.0}, "label_weight"),
         ({"train_candidates_per_word": 0.0}, "train_candidates_per_word"),
         ({"filter_threshold": 1.0}, "filter_threshold"),
         ({"threshold": 2.0}, "threshold"),
@@ -372,3 +383,29 @@ def test_spans_that_a_prediction_by_sentence_cannot_contain_do_not_fit(ner):
         )
         spans = Ragged(np.asarray([[0, 1], [2, 4]], dtype="i"), np.asarray([2], dtype="i"))
         assert fits(nlp.get_pipe("luke_ner").model, SpanQuery([doc], spans)).tolist() == expected
+
+
+def test_whether_labels_are_a_question_of_their_own_is_fixed_by_training(ner, tmp_path):
+    """Probabilities of both sum to 1; a saved head is not read as one of the other kind."""
+    for label_weight, other in ((3.0, None), (None, 3.0)):
+        nlp = ner(label_weight=label_weight)
+        trained(nlp)
+        doc = Doc(nlp.vocab, words=ANNOTATED[0][0].split(" "))
+        assert entities(nlp(doc.copy()))
+        _, scores = nlp.get_pipe("luke_ner").predict([doc])
+        total = np.exp(scores.logits).sum(1)
+        assert np.allclose(total, 1.0, atol=1e-5) == (label_weight is not None)
+        nlp.to_disk(tmp_path)
+        again = spacy.load(tmp_path)
+        assert entities(again(doc.copy())) == entities(nlp(doc.copy()))
+        changed = {"components": {"luke_ner": {"model": {"label_weight": other}}}}
+        with pytest.raises(ConfigError, match="label_weight.*cannot be changed"):
+            spacy.load(tmp_path, config=changed)
+
+
+def test_labels_apart_need_the_class_no_entity(bert_dir):
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(bert_dir)}
+    scorer = {"@architectures": "spacy-luke.SpanScorer.v1", "encoder": encoder}
+    model = {**scorer, "activation": "logistic", "label_weight": 3.0}
+    with pytest.raises(ConfigError, match="label_weight needs the class"):
+        spacy.blank("en").add_pipe("spancat", config={"model": model})

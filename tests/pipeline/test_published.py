@@ -292,7 +292,7 @@ def test_nothing_beside_the_directory_is_touched(published, tmp_path):
 
 
 def test_masked_heads_are_left_behind_by_a_classifier_trained_from_them(published, tmp_path):
-    settings = {"model": {"mode": "full"}}
+    settings = {"model": {"mode": "full", "label_weight": None}}
     nlp = spacy.blank("en")
     encoder = {
         "@architectures": "spacy-luke.LukeEncoder.v1",
@@ -321,6 +321,7 @@ def test_heads_that_ask_about_no_entities_are_refused(published, architecture):
 def test_modes_of_our_own_are_not_exported(luke_dir, tmp_path, mode):
     encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(luke_dir)}
     model = {"@architectures": "spacy-luke.SpanScorer.v1", "mode": mode, "encoder": encoder}
+    model["label_weight"] = None
     nlp = spacy.blank("en")
     nlp.add_pipe("luke_ner", config={"model": model}).add_label("PER")
     nlp.initialize()
@@ -334,6 +335,16 @@ def test_modes_of_our_own_are_not_exported(luke_dir, tmp_path, mode):
     assert f"luke_ner: no published classifier has mode {mode}" in message
     assert "luke_ner trained in mode full" in message and "--component luke" in message
     assert not (tmp_path / "out").exists()
+
+
+def test_a_head_that_reads_more_than_published_ones_is_not_exported(luke_dir, tmp_path):
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(luke_dir)}
+    model = {"@architectures": "spacy-luke.SpanScorer.v1", "mode": "full", "encoder": encoder}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke_ner", config={"model": {**model, "label_weight": 3.0}}).add_label("PER")
+    nlp.initialize()
+    with pytest.raises(ConfigError, match="no published classifier was trained with label_weight"):
+        export_component(nlp, tmp_path / "out")
 
 
 def test_which_component_is_exported_must_be_clear(luke_dir, published, tmp_path):

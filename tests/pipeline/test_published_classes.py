@@ -82,7 +82,7 @@ def test_a_new_classifier_has_no_entity_first(luke_dir, tmp_path):
     encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(luke_dir)}
     model = {"@architectures": "spacy-luke.SpanScorer.v1", "mode": "full", "encoder": encoder}
     nlp = spacy.blank("en")
-    nlp.add_pipe("luke_ner", config={"model": model}).add_label("PER")
+    nlp.add_pipe("luke_ner", config={"model": {**model, "label_weight": None}}).add_label("PER")
     nlp.initialize()
     export_component(nlp, tmp_path / "out")
     config = json.loads((tmp_path / "out" / "config.json").read_text())
@@ -97,7 +97,8 @@ def test_two_components_may_take_the_same_published_classifier(published):
     listener = {"@architectures": "spacy-luke.LukeListener.v1"}
     for name in ("one", "two"):
         scorer = {"@architectures": "spacy-luke.SpanScorer.v1", "encoder": listener}
-        luke.add_pipe("luke_ner", name=name, config={"model": {**scorer, "mode": "full"}})
+        own = {**scorer, "mode": "full", "label_weight": None}
+        luke.add_pipe("luke_ner", name=name, config={"model": own})
     luke.initialize()
     weights = [head_of(luke.get_pipe(x).model).classifier.weight for x in ("one", "two")]
     assert torch.equal(*weights) and luke.get_pipe("two").labels == luke.get_pipe("one").labels

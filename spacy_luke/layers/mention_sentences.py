@@ -1,24 +1,14 @@
-"""The words of mentions and of their sentences: piece ranges, and means of states."""
+"""The sentences of mentions."""
 
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from spacy.tokens import Doc
 
 from ..model.packing import Array
-from .encoder_run import EncoderRun
 
 CONTEXT = 32
 """Tokens before and after a mention that are its sentence in a document without sentences."""
-
-
-def piece_means(run: EncoderRun, states: torch.Tensor, starts: Array, ends: Array) -> torch.Tensor:
-    """(n, H) means of the piece ranges [starts, ends), which are not empty."""
-    # In float64, so that rounding of a difference does not depend on the pieces before it.
-    sums = torch.cat([states.new_zeros((1, states.shape[1])), states]).double().cumsum(0)
-    totals = sums.index_select(0, run.index(ends)) - sums.index_select(0, run.index(starts))
-    return (totals / run.index(ends - starts)[:, None]).float()
 
 
 def sentence_table(docs: Sequence[Doc], spans: Array, of_doc: Array) -> Array:
