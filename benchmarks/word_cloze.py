@@ -10,10 +10,10 @@ from thinc.api import Model
 from spacy_luke.layers.cloze_scorer import ClozeQuery, ClozeScorer, Mode
 from spacy_luke.layers.encoder_run import EncoderRun
 from spacy_luke.layers.given_spans import ClassScores
-from spacy_luke.layers.mention_words import piece_means
 from spacy_luke.layers.shim import LearnRates
 from spacy_luke.layers.task_layer import task_layer
 from spacy_luke.model.packing import Entities, LukeInputs
+from spacy_luke.model.ranges import range_means
 
 
 @dataclass
@@ -25,7 +25,8 @@ class WordClozeScorer(ClozeScorer):
         none = Entities.none(words.n_sequences)
         states = run.encode(LukeInputs(words, none), "full").words
         base = np.repeat(words.offsets[:-1], np.diff(entities.offsets))
-        return piece_means(run, states, base + entities.starts, base + entities.ends)
+        starts, ends = run.index(base + entities.starts), run.index(base + entities.ends)
+        return range_means(states, starts, ends)
 
 
 @registry.architectures("benchmarks.WordClozeScorer.v1")
