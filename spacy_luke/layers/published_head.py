@@ -45,8 +45,7 @@ def class_names(config: LukeConfig, head: HeadKind) -> dict[str, str]:
 
 def published_labels(model: Model) -> list[str]:
     """Our names of the classes of the checkpoint's classifier, in its order; empty if it has no
-    classifier for this task. Raises CheckpointError if its shape is invalid, and ConfigError if
-    the head reads other states."""
+    classifier for this task. Raises CheckpointError if its shape is invalid."""
     encoder, head = encoder_of(model), scorer_of(model).kind
     if not head.architecture:
         return []
@@ -55,16 +54,11 @@ def published_labels(model: Model) -> list[str]:
     architecture = class_named(encoder.source.architecture or head.architecture).name
     if weight is None or head.architecture != architecture:
         return []
-    if row.n_states and row.n_states != head.width:
-        raise ConfigError(
-            f"{encoder.source.name} has a classifier of {row.n_states} states, and with "
-            f"label_weight {task_node(model).name} has one of {head.width}. Set label_weight of "
-            "the model to null to begin with the checkpoint's classifier."
-        )
-    if weight.shape[1:] != (head.width * encoder.hidden_size,):
+    n_states = row.n_states or head.width
+    if weight.shape[1:] != (n_states * encoder.hidden_size,):
         raise CheckpointError(
             f"{encoder.source.name}: {row.weight} has the shape {list(weight.shape)}; the "
-            f"classifier of {head.architecture} reads {head.width} states of {encoder.hidden_size}."
+            f"classifier of {head.architecture} reads {n_states} states of {encoder.hidden_size}."
         )
     if len(names) != len(weight):
         listed = encoder.network.config.extra.get("id2label") or ()
@@ -78,14 +72,25 @@ def published_labels(model: Model) -> list[str]:
 def load_published_head(model: Model, classes: Sequence[str]) -> list[str]:
     """Copy the rows of a published classifier into the head. classes: ours, in order.
 
-    Returns the classes that the checkpoint has; none if it has no classifier for this task. Raises
-    CheckpointError if the classifier does not match its own configuration.
+    Returns the classes that the checkpoint has; none if it has no classifier for this task, or
+    shares no label with it that the head can read. Raises CheckpointError if the classifier does
+    not match its own configuration, and ConfigError if it has labels that a head with
+    ``label_weight`` cannot take over.
     """
-    labels = published_labels(model)
+    labels, kind = published_labels(model), scorer_of(model).kind
     copied = [name for name in classes if name in labels]
     if not copied:
         return []
-    encoder, row = encoder_of(model), class_named(scorer_of(model).kind.architecture)
+    encoder, row = encoder_of(model), class_named(kind.architecture)
+    if row.n_states and row.n_states != kind.width:
+        shared = [name for name in copied if name != kind.negative]
+        if shared:
+            raise ConfigError(
+                f"The classifier of {encoder.source.name} knows the labels {shared}, and was "
+                "trained without label_weight. Set label_weight of the model to null to begin with "
+                "that classifier."
+            )
+        return []
     weight, bias = encoder.others[row.weight], encoder.others.get(row.bias)
     classifier = head_of(model).classifier
     has_bias = classifier.bias is not None

@@ -19,7 +19,6 @@ from thinc.types import Ragged
 from torch import nn
 
 from ..checkpoint.classes import ENTITY_SPANS
-from ..errors import ConfigError
 from ..inputs.alignment import ranges
 from ..inputs.placed_spans import Batch, PlacedSpans
 from ..inputs.windows import Layout
@@ -84,10 +83,11 @@ def _parts(
     n_classes: int,
     filter_size: int,
     known_labels: Sequence[str] = (),
-    n_states: int = ENTITY_SPANS.n_states,
+    label_weight: float | None = None,
 ) -> Mapping[str, nn.Module]:
     """The classifier; in two-stage mode, the filter (filter_size 0: none); and what the labels of
     known spans say, if there are any."""
+    n_states = (SPAN_HEAD if label_weight is None else APART_HEAD).width
     parts: dict[str, nn.Module] = {"head": LinearHead(hidden, n_states, n_classes)}
     if filter_size:
         parts["filter"] = SpanFilter(hidden, filter_size, _MAX_WIDTH)
@@ -129,7 +129,9 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         check_settings("SpanScorer", SpanScorer, vars(self))
 
     def head_config(self, encoder: Encoder) -> dict[str, Any]:
-        more = {} if self.label_weight is None else {"n_states": self.kind.width}
+        # The head has it, not this setting alone: in pipelines of earlier revisions spaCy sets the
+        # factory's default, and their heads know of none.
+        more = {} if self.label_weight is None else {"label_weight": self.label_weight}
         return {"filter_size": self.filter_size if self.mode == "two-stage" else 0, **more}
 
     def place(self, encoder: Model, query: SpanQuery, is_train: bool) -> PlacedSpans:
@@ -205,18 +207,15 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         rows, logits = known.added(kept.rows, logits, np.isin(asked, suggested[best]))
         return SpanScores(rows, logits, candidates.rows, filter_logits)
 
+    @staticmethod
     def _classify(
-        self, run: EncoderRun, head: Head, batch: Batch, words: torch.Tensor, entities: torch.Tensor
+        run: EncoderRun, head: Head, batch: Batch, words: torch.Tensor, entities: torch.Tensor
     ) -> torch.Tensor:
         """words: (n_pieces, H), entities: (n_rows, H) -> (n_rows, n_classes)."""
-        if ("n_states" in head.config) != (self.label_weight is not None):
-            raise ConfigError(
-                f"SpanScorer.label_weight is {self.label_weight}, and the head was trained "
-                f"{'with' if 'n_states' in head.config else 'without'} one: it cannot be changed."
-            )
         first, last = run.index(batch.first), run.index(batch.last)
         logits = head.part("head", LinearHead).on_pieces(words, first, last, entities).float()
-        return logits if self.label_weight is None else apart(logits, self.label_weight)
+        weight = head.config.get("label_weight")
+        return logits if weight is None else apart(logits, weight)
 
     def passing(self, placed: PlacedSpans, query: SpanQuery, scores: SpanScores) -> SpanScores:
         """The scores that a prediction with these settings would have, of those of a filter that

@@ -14,6 +14,7 @@ from .archive import Archive
 from .shim import Format
 
 INITIAL_STD = 0.02
+NEW_LABEL = 5.0
 Part = TypeVar("Part", bound=nn.Module)
 
 
@@ -84,7 +85,9 @@ class Head(nn.Module):
     @torch.inference_mode(False)
     def resize(self, rows: Sequence[int | None]) -> "Head":
         """A head whose class i is the present class rows[i], or a new one if that is None, which
-        has the lowest of the present biases, so that it is improbable until it is learned.
+        has the lowest of the present biases, so that it is improbable until it is learned. If
+        labels are apart from "no entity" (``label_weight``), they share what is probably an entity,
+        and a single one has had nothing to learn: then the bias is by ``NEW_LABEL`` lower.
 
         rows [0, None, 1] insert a new class between two.
         """
@@ -98,7 +101,8 @@ class Head(nn.Module):
                     fresh[name].copy_(parameter)
             for old, new in zip(self.classifiers, result.classifiers):
                 if old.bias is not None and kept:
-                    new.bias.fill_(old.bias.min())
+                    lowest = old.bias.min() - (NEW_LABEL if "label_weight" in self.config else 0.0)
+                    new.bias.fill_(lowest)
                 for i, row in kept:
                     new.weight[i] = old.weight[row]
                     if old.bias is not None:

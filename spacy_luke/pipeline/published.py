@@ -171,7 +171,7 @@ def _obstacle(pipe: Any) -> str:
     head = head_of(pipe.model)
     if not head.kind.architecture:
         return "no published class has this task"
-    if getattr(scorer_of(pipe.model), "label_weight", None) is not None:
+    if "label_weight" in head.config:
         return "no published classifier was trained with label_weight, or reads as much"
     mode = scorer_of(pipe.model).mode
     if mode not in PUBLISHED_MODES:

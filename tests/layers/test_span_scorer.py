@@ -18,12 +18,13 @@ from tests.pipeline.conftest import ANNOTATED, fit, make_examples, make_ner
 SUGGESTER = {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": 4}
 
 
-def stock(directory, factory: str, activation: str, mode: str, **config):
+def stock(directory, factory: str, activation: str, mode: str, label_weight=None, **config):
     nlp = spacy.blank("en")
     model = {
         "@architectures": "spacy-luke.SpanScorer.v1",
         "mode": mode,
         "activation": activation,
+        "label_weight": label_weight,
         "encoder": {"@architectures": "spacy-luke.LukeEncoder.v1", "name": str(directory)},
     }
     nlp.add_pipe(factory, config={"model": model, "suggester": SUGGESTER, **config})
@@ -37,10 +38,17 @@ def stock(directory, factory: str, activation: str, mode: str, **config):
 
 @pytest.mark.parametrize("mode", ["two-stage", "probe", "full"])
 @pytest.mark.parametrize(
-    "factory,activation", [("spancat", "logistic"), ("spancat_singlelabel", "softmax")]
+    "factory,activation,label_weight",
+    [
+        ("spancat", "logistic", None),
+        ("spancat_singlelabel", "softmax", None),
+        ("spancat_singlelabel", "softmax", 3.0),
+    ],
 )
-def test_it_trains_inside_stock_spancat(bert_dir, tmp_path, factory, activation, mode):
-    nlp, examples = stock(bert_dir, factory, activation, mode)
+def test_it_trains_inside_stock_spancat(
+    bert_dir, tmp_path, factory, activation, label_weight, mode
+):
+    nlp, examples = stock(bert_dir, factory, activation, mode, label_weight)
     nlp.initialize(lambda: examples)
     fit(nlp, examples, 60)
     assert nlp.evaluate(examples)["spans_sc_f"] > 0.9

@@ -184,7 +184,7 @@ def test_ids_of_rulers_and_titles_in_the_language_of_the_pipeline_have_rows(
 
 @pytest.mark.parametrize("mode", ["two-stage", "probe"])
 def test_ids_of_the_entity_table_enter_instead_of_the_mask(luke_dir, mode):
-    nlp, _ = make_known(luke_dir, mode=mode)
+    nlp, _ = make_known(luke_dir, mode=mode, label_weight=None)  # the logits of the classifier
     doc = words(nlp, "Ada Lovelace was born in London .")
 
     def logits(*ids):
@@ -259,7 +259,9 @@ def test_a_saved_pipeline_and_added_labels_keep_the_prior(trained_nlp, tmp_path)
     assert all(np.array_equal(before[x], after[x]) for x in before)
     assert loaded.get_pipe("luke_ner").add_label("EVENT") == 1
     more = asked(loaded, with_group(words(loaded, ANNOTATED[0][0])))
-    assert all(np.allclose(more[x][[0, 1, 2, 4]], before[x], atol=1e-6) for x in before)
+    for x in before:  # the probabilities of labels sum to that of an entity
+        change = more[x][[0, 1, 2, 4]] - before[x]
+        assert abs(change[3]) < 1e-6 and np.ptp(change[:3]) < 1e-5 and abs(change[0]) < 0.05
     prior = head_of(loaded.get_pipe("luke_ner").model).part("known", NamePrior)
     assert not prior.classifier.weight[3].any()  # of the new class
 
