@@ -2,7 +2,7 @@
 
 For every component, in the order of the pipeline: the NIL bias and that of known names, in
 two-stage mode the number of candidates and the filter's threshold (:mod:`.filter_tuning`),
-calibration, and thresholds. The network runs once over the data; the rest is decoding.
+calibration, and thresholds. Its network runs once over the data; the rest is decoding.
 """
 
 from collections import Counter
