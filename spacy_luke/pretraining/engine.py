@@ -179,8 +179,19 @@ def _client(client: Any, cluster: Any, engine: Engine) -> Iterator[Any]:
         dashboard_address="127.0.0.1:0",  # any free port
         scheduler_kwargs={"allowed_failures": ATTEMPTS},
     )
-    with local, client(local) as connected:
-        yield connected
+    failed: BaseException | None = None
+    try:
+        with local, client(local) as connected:
+            try:
+                yield connected
+            except BaseException as error:
+                failed = error
+                raise
+    except Exception:
+        # A cluster whose workers died may fail to close; why they died is what has to be said.
+        if failed is not None:
+            raise failed from None
+        raise
 
 
 def _died(names: Sequence[str]) -> str:

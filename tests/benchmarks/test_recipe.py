@@ -28,7 +28,9 @@ def arguments(data, bert_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(recipe, "MOST", 40)
     monkeypatch.setattr(recipe, "DEV", 10)
     given = ["--encoder", str(bert_dir), "--data", str(data), "--work", str(tmp_path / "work")]
-    return [*given, "--sizes", "30", "--seeds", "0", "--set", "initialize.after_init.words", "500"]
+    fast = ["--set", "training.optimizer.learn_rate.initial_rate", "0.005"]
+    few = ["--set", "initialize.after_init.words", "1500"]
+    return [*given, "--sizes", "30", "--seeds", "0", *fast, *few]
 
 
 @pytest.fixture
@@ -53,14 +55,13 @@ def test_rows_are_trained_and_tested_on_both_forms(arguments, read_records, tmp_
     assert recipe.main(arguments) == 0  # all done
     assert recipe.main([*arguments, "--table"]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 8 and "| few-nerd | 30 | sentences | shipped |" in shown[2]
+    assert len(shown) == 8 and "| few-nerd | 30 | sentences | shipped," in shown[2]
     assert len(read_records()) == 6
 
 
 @pytest.mark.parametrize("row", recipe.OTHERS)
 def test_another_component_learns_by_the_same_recipe(row, arguments, read_records):
-    more = ["--set", "training.optimizer.learn_rate.initial_rate", "0.005"]
-    more += ["--set", "initialize.after_init.words", "9000", "--given", "sentences"]
+    more = ["--set", "initialize.after_init.words", "9000", "--given", "sentences"]
     assert recipe.main([*arguments, *more, "--rows", row]) == 0
     (record,) = read_records()
     assert ("tuned" in record) == (row == "probe")

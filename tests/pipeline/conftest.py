@@ -1,5 +1,6 @@
 """Small annotated sentences and pipelines on tiny encoders."""
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,12 +71,15 @@ def make_ner(
 
 def undecided(nlp: Language) -> Language:
     """Make all classes about as probable. New ones of relations begin at their shares, and
-    mostly find nothing; tests that compare what is found without training need something."""
+    mostly find nothing; tests that compare what is found without training need something. With
+    ``label_weight``, "no entity" is as probable as all labels together."""
     with torch.no_grad():
         for _, pipe in nlp.pipeline:
             bias = head_of(pipe.model).classifier.bias if isinstance(pipe, ClassifierPipe) else None
             if bias is not None:
                 bias.zero_()
+                if "label_weight" in head_of(pipe.model).config:
+                    bias[-1] = -math.log(len(bias) - 1)
     return nlp
 
 
