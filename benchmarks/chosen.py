@@ -14,17 +14,20 @@ Rows = dict[str, list[Record]]
 HOW = "95 %, mean of the seeds"
 
 
-def chosen_runs(records: Iterable[Record], kind: str = "run") -> dict[str, Rows]:
+def chosen_runs(
+    records: Iterable[Record], kind: str = "run", beside: Iterable[Record] = ()
+) -> dict[str, Rows]:
     """data set -> row -> one run a seed, with the settings that won on dev.
 
-    A data set that was trained on in several sizes is one for each, named by its size. Of a row's
+    A data set that was trained on in several sizes, also in records that these are shown beside, is
+    one for each, named by its size. Of a row's
     settings those count that most seeds have; among equals those that were asked about most
     documents, then those with the best dev F1.
     """
     groups: dict[tuple[str, str], dict[str, dict[int, Record]]] = defaultdict(dict)
     records = [record for record in records if record["kind"] == kind]
     sizes: dict[str, set[int]] = defaultdict(set)
-    for record in records:
+    for record in [*records, *(x for x in beside if x["kind"] == kind)]:
         sizes[record["data"]].add(_size(record))
     for record in records:
         data, size = record["data"], _size(record)

@@ -24,12 +24,12 @@ Column = tuple[str, str, str]
 Runs = dict[Column, list[Record]]
 
 
-def runs_of(records: Sequence[Record]) -> Runs:
-    """The runs that count, one a seed, of every data set and row."""
+def runs_of(records: Sequence[Record], beside: Sequence[Record] = ()) -> Runs:
+    """The runs that count, one a seed, of every data set and row. beside: records of the others."""
     return {
         (task, data, row): runs
         for kind, task in TASKS.items()
-        for data, rows in chosen_runs(records, kind).items()
+        for data, rows in chosen_runs(records, kind, beside).items()
         for row, runs in rows.items()
     }
 
@@ -100,11 +100,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         missing = [x for x in files if not Path(x).is_file()]
         if missing or not files:
             p.error(f"--of {name}: no such file: {', '.join(missing) or 'none is named'}")
-        by_name[name] = runs_of(results.read(map(Path, files)))
+        by_name[name] = results.read(map(Path, files))
     against = args.against or args.of[0][0]
     if against not in by_name:
         p.error(f"--against {against}: name one of {', '.join(by_name)}")
-    print(render(by_name, args.row, against, args.samples))
+    everything = [record for records in by_name.values() for record in records]
+    runs = {name: runs_of(records, everything) for name, records in by_name.items()}
+    print(render(runs, args.row, against, args.samples))
 
 
 if __name__ == "__main__":

@@ -75,3 +75,12 @@ def test_what_is_compared_with_has_to_be_there(write, capsys):
     told = capsys.readouterr().err
     assert "name one of a" in told and "no such file: nowhere.jsonl" in told
     assert "none is named" in told
+
+
+def test_a_size_has_its_name_in_every_file_if_one_file_has_several(write, capsys):
+    first = [run("a", n, kind="run", train_limit=size) for n, size in ((4, 100), (8, 1000))]
+    a = write("a.jsonl", *first)
+    b = write("b.jsonl", run("b", 6, kind="run", train_limit=100))
+    shown = rendered(capsys, "--of", "a", a, "--of", "b", b, "--row", "probe")
+    assert "NER politics, 100 sentences probe" in shown
+    assert "politics, 1,000 sentences probe: not run with every encoder" in shown
