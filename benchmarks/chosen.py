@@ -20,9 +20,8 @@ def chosen_runs(
     """data set -> row -> one run a seed, with the settings that won on dev.
 
     A data set that was trained on in several sizes, also in records that these are shown beside, is
-    one for each, named by its size. Of a row's
-    settings those count that most seeds have; among equals those that were asked about most
-    documents, then those with the best dev F1.
+    one for each, named by its size. Of a row's settings those count that most seeds have; among
+    equals those that were asked about most documents, then those with the best dev F1.
     """
     groups: dict[tuple[str, str], dict[str, dict[int, Record]]] = defaultdict(dict)
     records = [record for record in records if record["kind"] == kind]

@@ -12,7 +12,8 @@ from .trial import Trial
 
 CANDIDATES_PER_WORD = (0.5, 1.0)
 MOST_CANDIDATES_PER_WORD = 2.0
-"""Tried where a recall is wanted: for the best F, one candidate a word has always been enough."""
+"""Tried where a recall is wanted: for the best F, two candidates a word were no better than one
+(docs/results.md)."""
 THRESHOLDS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2)
 _LOSS = 5e-4
 """What a cheaper setting may cost: the twentieth part of a point of F, or of recall."""
