@@ -158,7 +158,7 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
             for batch in placed.batches(run.max_rows, self.max_entities, all_windows=False):
                 entities, mean = known.entities(batch)
                 states = run.encode(LukeInputs(batch, entities), self.mode)
-                logits = self._classify(run, head, batch, states.words, mean(states.entities))
+                logits = _classify(run, head, batch, states.words, mean(states.entities))
                 rows, logits = known.added(batch.rows, logits, _suggested(query, batch.rows))
                 parts.append(no_scores._replace(rows=rows, logits=logits))
         return SpanScores(
@@ -203,19 +203,9 @@ class SpanScorer(Scorer[SpanQuery, SpanScores]):
         kept = batch.take(asked)
         entities, mean = known.entities(kept)
         states = mean(run.encode_entities(word_pass, entities))
-        logits = self._classify(run, head, kept, word_pass.states, states)
+        logits = _classify(run, head, kept, word_pass.states, states)
         rows, logits = known.added(kept.rows, logits, np.isin(asked, suggested[best]))
         return SpanScores(rows, logits, candidates.rows, filter_logits)
-
-    @staticmethod
-    def _classify(
-        run: EncoderRun, head: Head, batch: Batch, words: torch.Tensor, entities: torch.Tensor
-    ) -> torch.Tensor:
-        """words: (n_pieces, H), entities: (n_rows, H) -> (n_rows, n_classes)."""
-        first, last = run.index(batch.first), run.index(batch.last)
-        logits = head.part("head", LinearHead).on_pieces(words, first, last, entities).float()
-        weight = head.config.get("label_weight")
-        return logits if weight is None else apart(logits, weight)
 
     def passing(self, placed: PlacedSpans, query: SpanQuery, scores: SpanScores) -> SpanScores:
         """The scores that a prediction with these settings would have, of those of a filter that
@@ -345,6 +335,16 @@ _NO_ROWS: Array = np.zeros(0, dtype=np.int64)
 def _suggested(query: SpanQuery, rows: Array) -> Array:
     """(n,) whether candidates would be there without the known spans."""
     return np.ones(len(rows), bool) if query.suggested is None else query.suggested[rows]
+
+
+def _classify(
+    run: EncoderRun, head: Head, batch: Batch, words: torch.Tensor, entities: torch.Tensor
+) -> torch.Tensor:
+    """words: (n_pieces, H), entities: (n_rows, H) -> (n_rows, n_classes)."""
+    first, last = run.index(batch.first), run.index(batch.last)
+    logits = head.part("head", LinearHead).on_pieces(words, first, last, entities).float()
+    weight = head.config.get("label_weight")
+    return logits if weight is None else apart(logits, weight)
 
 
 def set_prior(model: Model, logits: Array) -> None:

@@ -15,6 +15,7 @@ from .shim import Format
 
 INITIAL_STD = 0.02
 NEW_LABEL = 5.0
+"""By how much the bias of a new label is below the others, if labels are apart."""
 Part = TypeVar("Part", bound=nn.Module)
 
 

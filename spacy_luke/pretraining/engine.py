@@ -190,7 +190,7 @@ def _client(client: Any, cluster: Any, engine: Engine) -> Iterator[Any]:
     except Exception:
         # A cluster whose workers died may fail to close; why they died is what has to be said.
         if failed is not None:
-            raise failed from None
+            raise failed from failed.__cause__
         raise
 
 

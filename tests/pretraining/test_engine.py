@@ -6,12 +6,13 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from spacy_luke.errors import ConfigError, WorkerError
-from spacy_luke.pretraining.engine import Engine
+from spacy_luke.pretraining.engine import Engine, _client
 from tests.pretraining import jobs
 
 LOCAL = Engine("local", workers=2)
@@ -113,7 +114,7 @@ def test_a_dask_cluster_leaves_the_configuration_of_the_process_as_it_is():
 
 
 SCRIPT = """
-from spacy_luke.pretraining.engine import Engine
+from spacy_luke.pretraining.engine import Engine, _client
 from tests.pretraining import jobs
 
 if __name__ == "__main__":
@@ -165,3 +166,27 @@ def test_settings_that_cannot_work_are_refused():
         Engine(workers=-1)
     with pytest.raises(ConfigError, match="needs --engine dask"):
         Engine("local", scheduler="tcp://127.0.0.1:8786")
+
+
+def test_a_cluster_that_fails_to_close_does_not_hide_why_its_workers_died():
+    @contextmanager
+    def cluster(**_):
+        try:
+            yield "cluster"
+        finally:
+            raise AssertionError("can only join a started process")
+
+    @contextmanager
+    def client(_):
+        yield "client"
+
+    cause = KeyError("why")
+    with (
+        pytest.raises(WorkerError, match="part-7") as caught,
+        _client(client, cluster, DASK) as connected,
+    ):
+        assert connected == "client"
+        raise WorkerError("part-7") from cause
+    assert caught.value.__cause__ is cause
+    with pytest.raises(AssertionError, match="started process"), _client(client, cluster, DASK):
+        pass
