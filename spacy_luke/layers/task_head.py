@@ -15,7 +15,7 @@ from .shim import Format
 
 INITIAL_STD = 0.02
 NEW_LABEL = 5.0
-"""By how much the bias of a new label is below the others, if labels are apart."""
+"""By how much the bias of a new label is below the highest, if labels are apart."""
 Part = TypeVar("Part", bound=nn.Module)
 
 
@@ -85,10 +85,8 @@ class Head(nn.Module):
 
     @torch.inference_mode(False)
     def resize(self, rows: Sequence[int | None]) -> "Head":
-        """A head whose class i is the present class rows[i], or a new one if that is None, which
-        has the lowest of the present biases, so that it is improbable until it is learned. If
-        labels are apart from "no entity" (``label_weight``), they share what is probably an entity,
-        and a single one has had nothing to learn: then the bias is by ``NEW_LABEL`` lower.
+        """A head whose class i is the present class rows[i], or a new one if that is None, which is
+        improbable until it is learned (:meth:`_new_bias`).
 
         rows [0, None, 1] insert a new class between two.
         """
@@ -102,13 +100,23 @@ class Head(nn.Module):
                     fresh[name].copy_(parameter)
             for old, new in zip(self.classifiers, result.classifiers):
                 if old.bias is not None and kept:
-                    lowest = old.bias.min() - (NEW_LABEL if "label_weight" in self.config else 0.0)
-                    new.bias.fill_(lowest)
+                    new.bias.fill_(self._new_bias(old.bias))
                 for i, row in kept:
                     new.weight[i] = old.weight[row]
                     if old.bias is not None:
                         new.bias[i] = old.bias[row]
         return result
+
+    def _new_bias(self, present: torch.Tensor) -> torch.Tensor:
+        """Of a new class: the lowest that is there. If labels are apart from "no entity"
+        (``label_weight``), they share what is probably an entity, and a single one has had nothing
+        to learn: then by ``NEW_LABEL`` less than the highest of a label. (Not than the lowest: each
+        label would begin lower than the one that was added before it.)
+        """
+        labels = present[:-1]  # the last is "no entity"
+        if "label_weight" in self.config and len(labels):
+            return labels.max() - NEW_LABEL
+        return present.min()
 
 
 def head_format(kind: HeadKind) -> Format:

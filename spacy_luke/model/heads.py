@@ -45,17 +45,23 @@ class LinearHead(nn.Module):
 
 
 def apart(logits: torch.Tensor, label_weight: float) -> torch.Tensor:
-    """Whether there is an entity, and which it is, as two questions. (n, C) -> (n, C) logarithms of
-    probabilities that sum to 1.
+    """Whether there is an entity, and which it is, as two questions. (n, C) -> (n, C) logits, whose
+    softmax has the probabilities of both; that of the likeliest label is its log odds. (Logarithms
+    of probabilities near 1 would be equal, and of two overlapping entities none would be better.)
 
     logits: the last is that of "no entity", and nothing but it says how probable that is; the
     others say which label an entity has. label_weight: the factor of their gradient.
 
-    logits [2, 2, 0] -> log [1/4, 1/4, 1/2]
+    logits [2, 2, 0] -> probabilities [1/4, 1/4, 1/2] -> log [1/3, 1/3, 2/3]
     """
     labels, nil = logits[:, :-1], logits[:, -1:]
+    if not labels.shape[1]:
+        return nil
     labels = labels + (label_weight - 1) * (labels - labels.detach())
-    return torch.cat([F.logsigmoid(-nil) + F.log_softmax(labels, dim=1), F.logsigmoid(nil)], dim=1)
+    logs = torch.cat([F.logsigmoid(-nil) + F.log_softmax(labels, dim=1), F.logsigmoid(nil)], dim=1)
+    likeliest = logs[:, :-1].argmax(dim=1, keepdim=True)
+    others = logs.detach().scatter(1, likeliest, -torch.inf).logsumexp(dim=1, keepdim=True)
+    return logs - others
 
 
 class SpanFilter(nn.Module):

@@ -31,17 +31,27 @@ def test_a_mean_does_not_depend_on_the_pieces_before():
 
 
 def test_labels_and_no_entity_are_two_questions():
-    log = apart(torch.tensor([[2.0, 2.0, 0.0]]), 3.0)
-    torch.testing.assert_close(log.exp(), torch.tensor([[0.25, 0.25, 0.5]]))
+    probabilities = apart(torch.tensor([[2.0, 2.0, 0.0]]), 3.0).softmax(1)
+    torch.testing.assert_close(probabilities, torch.tensor([[0.25, 0.25, 0.5]]))
     torch.manual_seed(0)
     logits = 4 * torch.randn(7, 5)
-    log = apart(logits, 3.0)
-    torch.testing.assert_close(log.exp().sum(1), torch.ones(7))
+    log = apart(logits, 3.0).log_softmax(1)
     torch.testing.assert_close(log[:, -1].exp(), logits[:, -1].sigmoid())
     given_entity = log[:, :-1] - torch.logsumexp(log[:, :-1], 1, keepdim=True)
     torch.testing.assert_close(given_entity, logits[:, :-1].log_softmax(1))
     far = apart(torch.tensor([[1e4, -1e4, 1e4], [-1e4, -1e4, -1e4]]), 3.0)
     assert far.isfinite().all()
+    assert apart(torch.zeros(2, 1), 3.0).shape == (2, 1)  # no label
+    assert apart(torch.zeros(0, 3), 3.0).shape == (0, 3)
+
+
+def test_of_two_entities_that_are_nearly_certain_one_is_better():
+    """Their probabilities are equal in single precision."""
+    scores = apart(torch.tensor([[9.0, -9.0, -17.0], [9.0, -9.0, -20.0], [0.5, 0.0, -0.2]]), 3.0)
+    certain, better, open_ = scores[:, 0]
+    assert better - certain > 0.05
+    p = scores.softmax(1)[2, 0]
+    torch.testing.assert_close(open_, torch.log(p / (1 - p)))
 
 
 @pytest.mark.parametrize("gold", [1, 4])

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import spacy
 import torch
@@ -90,6 +91,12 @@ def fit(nlp: Language, examples: list[Example], steps: int, rate: float = 5e-3) 
         losses = {}
         nlp.update(examples, sgd=optimizer, losses=losses, drop=0.0)
     return losses
+
+
+def probabilities(logits: np.ndarray) -> np.ndarray:
+    """(n, n_classes) -> the same shape."""
+    logits = logits.astype(np.float64)
+    return np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
 
 
 @pytest.fixture()

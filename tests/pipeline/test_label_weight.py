@@ -6,19 +6,31 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_luke.errors import ConfigError
-from tests.pipeline.conftest import ANNOTATED, entities, fit, make_examples, make_ner, trained
+from spacy_luke.layers.task_head import NEW_LABEL
+from spacy_luke.layers.task_layer import head_of
+from tests.pipeline.conftest import (
+    ANNOTATED,
+    entities,
+    fit,
+    make_examples,
+    make_ner,
+    probabilities,
+    trained,
+)
 
 
 def test_whether_labels_are_a_question_of_their_own_is_fixed_by_training(ner, tmp_path):
-    """Probabilities of both sum to 1; a saved head is not read as one of the other kind."""
+    """The likeliest label has its log odds; a saved head is not read as one of the other kind."""
     for label_weight, other in ((3.0, None), (None, 3.0)):
         nlp = ner(label_weight=label_weight)
         trained(nlp)
         doc = Doc(nlp.vocab, words=ANNOTATED[0][0].split(" "))
         assert entities(nlp(doc.copy()))
         _, scores = nlp.get_pipe("luke_ner").predict([doc])
-        total = np.exp(scores.logits).sum(1)
-        assert np.allclose(total, 1.0, atol=1e-5) == (label_weight is not None)
+        probability = probabilities(scores.logits)[:, :-1].max(1)
+        odds = np.log(probability / (1 - probability))
+        top = scores.logits[:, :-1].max(1)
+        assert np.allclose(odds, top, atol=1e-3) == (label_weight is not None)
         nlp.to_disk(tmp_path)
         again = spacy.load(tmp_path)
         assert entities(again(doc.copy())) == entities(nlp(doc.copy()))
@@ -54,3 +66,24 @@ def test_a_label_beside_a_single_one_begins_improbable(bert_dir):
     examples = make_examples(nlp, data("PER", "LOC"))
     fit(nlp, examples, 60)
     assert nlp.evaluate(examples)["ents_f"] == 1.0
+
+
+def test_labels_that_are_added_one_by_one_begin_alike(ner):
+    """If each began below the one before it, the last would not be learned."""
+    nlp = ner(label_weight=3.0)
+    trained(nlp)
+    pipe = nlp.get_pipe("luke_ner")
+    before = head_of(pipe.model).classifier.bias.detach().clone()
+    new = [f"NEW{i}" for i in range(6)]
+    for label in new:
+        pipe.add_label(label)
+    biases = dict(zip(pipe.labels, head_of(pipe.model).classifier.bias.tolist(), strict=False))
+    begun = before[:-1].max().item() - NEW_LABEL
+    assert [biases[label] for label in new] == pytest.approx([begun] * len(new))
+    data = [
+        (text, [(a, b, new[-1] if label == "PER" else label) for a, b, label in spans])
+        for text, spans in ANNOTATED
+    ]
+    examples = make_examples(nlp, data)
+    fit(nlp, examples, 60, rate=1e-3)
+    assert nlp.evaluate(examples)["ents_per_type"][new[-1]]["f"] == 1.0
