@@ -34,58 +34,57 @@ def runs_of(records: Sequence[Record], beside: Sequence[Record] = ()) -> Runs:
     }
 
 
-def comparable(by_name: dict[str, Runs], rows: Sequence[str]) -> tuple[list[Column], list[str]]:
-    """Columns that all encoders have under the same settings and seeds; and why others are not."""
+def comparable(by_name: dict[str, Runs], rows: Sequence[str]) -> tuple[dict[str, Runs], list[str]]:
+    """Of every encoder the runs that all have with the same settings and seed; and why others are
+    left out."""
     found = dict.fromkeys(column for runs in by_name.values() for column in runs)
-    columns, left_out = [], []
+    shared: dict[str, Runs] = {name: {} for name in by_name}
+    left_out = []
     for column in [x for x in found if x[2] in rows]:
-        name = " ".join(column)
-        known = [runs.get(column) for runs in by_name.values()]
-        if any(runs is None for runs in known):
-            left_out.append(f"{name}: not run with every encoder")
-        elif len({_terms(runs) for runs in known if runs}) > 1:
-            left_out.append(f"{name}: other settings or seeds")
-        else:
-            columns.append(column)
-    return columns, left_out
+        title = " ".join(column)
+        if any(column not in runs for runs in by_name.values()):
+            left_out.append(f"{title}: not run with every encoder")
+            continue
+        seeds = [{run["seed"] for run in runs[column]} for runs in by_name.values()]
+        common = set.intersection(*seeds)
+        if len({_terms(runs[column]) for runs in by_name.values()}) > 1 or not common:
+            left_out.append(f"{title}: other settings or seeds")
+            continue
+        for name, runs in by_name.items():
+            shared[name][column] = [run for run in runs[column] if run["seed"] in common]
+    return shared, left_out
 
 
 def _terms(runs: Sequence[Record]) -> str:
-    """What has to be the same: seeds, steps, and all settings but the encoder's."""
+    """What has to be the same: steps, and all settings but the encoder's."""
     settings = {k: v for k, v in runs[0]["settings"].items() if k not in FREE}
-    return repr((sorted(settings.items()), [x["seed"] for x in runs], runs[0]["steps"]))
+    return repr((sorted(settings.items()), runs[0]["steps"]))
 
 
 def render(by_name: dict[str, Runs], rows: Sequence[str], against: str, n_samples: int) -> str:
-    """Test F1 of every encoder, then each encoder's difference from one of them."""
-    columns, left_out = comparable(by_name, rows)
-    header = [" ".join(column) for column in columns]
-    scores = [
-        [name, *(spread(run["test"]["f"] for run in runs[x]) for x in columns)]
-        for name, runs in by_name.items()
+    """A line per data set and row: test F1 of every encoder, and how much others are better."""
+    shared, left_out = comparable(by_name, rows)
+    others = [name for name in by_name if name != against]
+    body = [
+        [
+            " ".join(column),
+            str(len(shared[against][column])),
+            *(spread(run["test"]["f"] for run in runs[column]) for runs in shared.values()),
+            *(_difference(shared[against], shared[x], column, n_samples) for x in others),
+        ]
+        for column in shared[against]
     ]
-    base = by_name[against]
-    differences = [
-        [name, *(_difference(base[x], runs[x], n_samples) for x in columns)]
-        for name, runs in by_name.items()
-        if name != against
-    ]
-    out = [
-        "Test F1, mean ± standard deviation over seeds:",
-        "",
-        table(["encoder", *header], scores),
-    ]
-    out += ["", f"Above “{against}”, paired bootstrap over documents, {HOW}:", ""]
-    out += [table(["encoder", *header], differences)]
+    header = ["test F1", "seeds", *by_name, *(f"{name} - {against}" for name in others)]
+    out = [table(header, body), "", f"Differences: paired bootstrap over documents, {HOW}."]
     if left_out:
         out += ["", f"Left out: {'; '.join(left_out)}."]
     return "\n".join(out)
 
 
-def _difference(base: Sequence[Record], runs: Sequence[Record], n_samples: int) -> str:
-    n_docs = base[0]["n_docs"]
-    found = paired_bootstrap(counts(base, n_docs), counts(runs, n_docs), n_samples)
-    return str(found)
+def _difference(base: Runs, other: Runs, column: Column, n_samples: int) -> str:
+    n_docs = base[column][0]["n_docs"]
+    a, b = (counts(runs[column], n_docs) for runs in (base, other))
+    return str(paired_bootstrap(a, b, n_samples))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,12 +1,13 @@
 """Do a row's errors come from spans or from their labels?
 
     python -m benchmarks.found_labels benchmarks/results/ner.jsonl --rows token two-stage
+    python -m benchmarks.found_labels benchmarks/results/ner.jsonl --gold-labels
 
 Reads what ``ner_modes`` found: F1 of spans without their labels; which of the right spans have the
 right label; and the same on the spans that the first row, too, found with the same seed, because
 a row that finds more spans finds the harder ones. But a row finds the spans of whose labels it is
-sure, so the first row is at an advantage there: ``ner_modes --gold-labels`` gives the labels of all
-gold spans, which are compared in the last columns.
+sure, so the first row is at an advantage there. ``--gold-labels`` compares the labels of all gold
+spans, in the runs of ``ner_modes --gold-labels``.
 """
 
 import argparse
@@ -32,6 +33,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p = argparse.ArgumentParser("python -m benchmarks.found_labels", description=__doc__)
     p.add_argument("results", nargs="+", type=Path)
     p.add_argument("--rows", nargs="+", choices=list(ROWS), default=["token", "two-stage"])
+    p.add_argument("--gold-labels", action="store_true", help="compare labels of all gold spans")
     return p.parse_args(argv)
 
 
@@ -68,25 +70,27 @@ def gain_over(first: Sequence[Record], runs: Sequence[Record]) -> str:
     return gain(ours, theirs, docs, scale=100.0) if any(map(len, docs)) else "-"
 
 
-def frame(data: str, rows: Rows, wanted: Sequence[str]) -> pd.DataFrame:
-    first = rows.get(wanted[0], [])
-    return pd.DataFrame(
-        {
-            "set": data,
-            "row": row,
-            "seeds": len(rows[row]),
-            "test F1": spread([run["test"]["f"] for run in rows[row]]),
-            "span F1": spread([span_f1(run) for run in rows[row]]),
-            "right labels": spread([_percent(run) for run in rows[row]]),
-            f"gain over {wanted[0]}": "-" if row == wanted[0] else gain_over(first, rows[row]),
-            "labels of gold spans": _percent_told(rows[row]),
-            f"their gain over {wanted[0]}": None
-            if row == wanted[0]
-            else _gain_told(first, rows[row]),
-        }
-        for row in wanted
-        if row in rows
-    )
+def of_found(rows: Rows, row: str, first: str) -> dict[str, str]:
+    """Spans that a row found, and their labels."""
+    runs = rows[row]
+    return {
+        "span F1": spread([span_f1(run) for run in runs]),
+        "right labels": spread([_percent(right_labels(run, found_right(run))) for run in runs]),
+        f"gain over {first}": "-" if row == first else gain_over(rows.get(first, []), runs),
+    }
+
+
+def of_gold(rows: Rows, row: str, first: str) -> dict[str, str]:
+    """Labels of all gold spans."""
+    theirs, ours = with_shared_seeds(rows.get(first, []), rows[row])
+    docs = [[doc for doc, *_ in run["gold"]] for run in ours]
+    told, others = ([right_told(run) for run in runs] for runs in (ours, theirs))
+    return {
+        "labels of gold spans": spread([_percent(right_told(run)) for run in rows[row]]),
+        f"gain over {first}": "-"
+        if row == first or not ours
+        else gain(told, others, docs, scale=100.0),
+    }
 
 
 def right_told(run: Record) -> list[bool]:
@@ -94,32 +98,29 @@ def right_told(run: Record) -> list[bool]:
     return [x == label for x, (*_, label) in zip(run["gold_labels"], run["gold"], strict=True)]
 
 
-def _percent_told(runs: Sequence[Record]) -> str | None:
-    told = [100 * statistics.fmean(x) for x in _told(runs)]
-    return spread(told) if told else None
-
-
-def _told(runs: Sequence[Record]) -> list[list[bool]]:
-    return [right_told(run) for run in runs if "gold_labels" in run]
-
-
-def _gain_told(first: Sequence[Record], runs: Sequence[Record]) -> str | None:
-    theirs, ours = with_shared_seeds(*([x for x in y if "gold_labels" in x] for y in (first, runs)))
-    docs = [[doc for doc, *_ in run["gold"]] for run in ours]
-    return gain(_told(ours), _told(theirs), docs, scale=100.0) if ours else None
-
-
-def _percent(run: Record) -> float:
-    right = right_labels(run, found_right(run))
+def _percent(right: Sequence[bool]) -> float:
     return 100 * statistics.fmean(right) if right else 0.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
+    first, compared = args.rows[0], of_gold if args.gold_labels else of_found
     records = results.read(args.results)
-    chosen = sorted(chosen_runs(records).items())
-    found = [frame(data, rows, args.rows) for data, rows in chosen]
-    print(markdown(pd.concat(found)))
+    if args.gold_labels:
+        records = [x for x in records if "gold_labels" in x]
+    table = [
+        {
+            "set": data,
+            "row": row,
+            "seeds": len(rows[row]),
+            "test F1": spread([run["test"]["f"] for run in rows[row]]),
+            **compared(rows, row, first),
+        }
+        for data, rows in sorted(chosen_runs(records).items())
+        for row in args.rows
+        if row in rows
+    ]
+    print(markdown(pd.DataFrame(table)))
     return 0
 
 

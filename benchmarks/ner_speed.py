@@ -30,16 +30,17 @@ from .rows import COMPONENT, ROWS, Settings, changed, make_config
 
 # Rows that are another row with other settings at prediction.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "two-stage, k = 0.5": ("two-stage", {"candidates_per_word": 0.5}),
-    "two-stage, k = 2": ("two-stage", {"candidates_per_word": 2.0}),
+    **{
+        f"two-stage, k = {k:g}": ("two-stage", {"candidates_per_word": k, "filter_threshold": 0.0})
+        for k in (0.5, 1.0, 2.0)
+    },
     "two-stage, threshold 0.003": ("two-stage", {"filter_threshold": 0.003}),
-    "two-stage, threshold 0.01": ("two-stage", {"filter_threshold": 0.01}),
     "full, sentences alone": ("full", {"layout": "sentence"}),
 }
 # Rows that are another row with other settings in training.
 TRAINING_VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     f"two-stage, k = {k:g} in training": ("two-stage", {"train_candidates_per_word": k})
-    for k in (0.33, 0.5)
+    for k in (0.5, 1.0)
 }
 LONG_WORDS = 400
 Words = tuple[list[str], list[bool | int | None]]

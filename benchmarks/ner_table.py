@@ -52,7 +52,6 @@ def lines(data: str, rows: Rows, wanted: Sequence[str], samples: int) -> Iterato
             "recall of candidates": (
                 "-" if row in ("token", "ner") else f"{flat['recall_test'].mean():.1f}"
             ),
-            "train CPU s": f"{flat['train_cpu_seconds'].mean():,.0f}",
             f"{OURS} is higher by": gain(rows, row, samples),
         }
 

@@ -75,12 +75,10 @@ def component_of(row: str, component: dict[str, Any], settings: Settings) -> dic
     model = component["model"]
     encoder = encoder_block(model["encoder"], settings)
     if row in MODES:
-        # Two-stage is k = words here; the threshold, ours by default, is one of its variants.
-        model.update(encoder=encoder, mode=row, filter_threshold=0.0, learn_rate_factor=HEAD_FACTOR)
+        model.update(encoder=encoder, mode=row, learn_rate_factor=HEAD_FACTOR)
         model["predict_layout"] = None  # full has its own; here, a document is a sentence
-        # As published; rows of the tables that have more say so among their settings.
-        model["label_weight"] = None
-        model["train_candidates_per_word"] = None
+        if row != "two-stage":
+            model["label_weight"] = None  # as published
         return component
     # The optimizer's rate is that of the Thinc head here, and the encoder's a fifth of it.
     encoder["learn_rate_factor"] = 1.0 / HEAD_FACTOR

@@ -40,12 +40,13 @@ def test_spans_and_labels(path, capsys):
 def test_labels_of_all_gold_spans_are_compared_where_they_were_told(path, capsys):
     token, ours = (json.loads(x) for x in path.read_text("utf8").splitlines())
     told = [{**token, "gold_labels": [0, 0, 1, -1]}, {**ours, "gold_labels": [0, 1, 1, 1]}]
+    told.append({**ours, "seed": 1})  # not told
     path.write_text("".join(json.dumps(x) + "\n" for x in told), "utf8")
-    assert found_labels.main([str(path)]) == 0
+    assert found_labels.main([str(path), "--gold-labels"]) == 0
     header, _, token, ours = capsys.readouterr().out.strip().splitlines()
-    assert header.endswith("| labels of gold spans | their gain over token |")
-    assert token.endswith("| - | 25.0 | - |")
-    assert ours.endswith("| +33.3 [+0.0, +50.0] | 75.0 | +50.0 [+50.0, +50.0] |")
+    assert header.endswith("| test F1 | labels of gold spans | gain over token |")
+    assert token == "| set | token | 1 | 50.0 | 25.0 | - |"
+    assert ours == "| set | two-stage | 1 | 50.0 | 75.0 | +50.0 [+50.0, +50.0] |"
 
 
 def test_runs_without_a_common_seed_or_right_span(path, capsys):

@@ -125,7 +125,7 @@ def test_speed_of_training_is_measured_on_the_same_examples(work, bert_dir):
     measured = results.read([speed])
     assert {(x["case"], x["input"]) for x in measured} == {("training", "examples")}
     assert list(measured[0]["seconds"])[2:] == list(ner_speed.TRAINING_VARIANTS)
-    assert "k = 0.33 in training" in tables.render(measured, n_samples=100)
+    assert "k = 0.5 in training" in tables.render(measured, n_samples=100)
 
 
 def test_pretrained_encoders_of_one_name_are_told_apart(tmp_path):
