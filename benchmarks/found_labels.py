@@ -120,6 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for row in args.rows
         if row in rows
     ]
+    if not table:
+        raise SystemExit("There are no such runs (--gold-labels needs those of ner_modes with it).")
     print(markdown(pd.DataFrame(table)))
     return 0
 

@@ -38,6 +38,8 @@ def test_spans_and_labels(path, capsys):
 
 
 def test_labels_of_all_gold_spans_are_compared_where_they_were_told(path, capsys):
+    with pytest.raises(SystemExit, match="no such runs"):
+        found_labels.main([str(path), "--gold-labels"])
     token, ours = (json.loads(x) for x in path.read_text("utf8").splitlines())
     told = [{**token, "gold_labels": [0, 0, 1, -1]}, {**ours, "gold_labels": [0, 1, 1, 1]}]
     told.append({**ours, "seed": 1})  # not told
