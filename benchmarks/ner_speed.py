@@ -2,11 +2,13 @@
 
     python -m benchmarks.ner_speed --encoder DIR --data-sets wnut17 --results speed.jsonl
     python -m benchmarks.ner_speed --encoder DIR --data-sets wnut17 --training 4 --variants
+    python -m benchmarks.ner_speed --encoder DIR --data-sets wnut17 --training 4 --rounds 99 --whole
 
 Every round runs every row once on the same documents, in turning order, after a warm-up; figures
 are medians of the ratios within a round. Pipelines saved by ``ner_modes --save`` in the same
 ``--work`` are used; where there is none, one is trained for a few steps (speed depends on the
-weights only through the number of entities written).
+weights only through the number of entities written). With ``--whole`` all rows begin untrained, and
+a round is the next updates of each: what two-stage scores gets less as its filter learns.
 """
 
 import argparse
@@ -56,22 +58,26 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--variants", action="store_true", help="other k; full without context")
     p.add_argument("--sentences", type=int, default=256)
     p.add_argument("--training", type=int, default=0, metavar="N", help="time N updates instead")
+    p.add_argument("--whole", action="store_true", help="trainings, from their first update")
     p.add_argument("--train-batch", type=int, default=16, help="documents of an update")
     p.add_argument("--long-docs", type=int, default=8, help=f"of about {LONG_WORDS} words")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--batch-size", type=int, default=128, help="documents of nlp.pipe")
     p.add_argument("--warm-docs", type=int, default=480, help="where no pipeline is saved")
     p.add_argument("--mixed-precision", action="store_true", help="bf16")
-    return runtime.parsed(p, argv)
+    args = runtime.parsed(p, argv)
+    if args.whole and (args.variants or not args.training):
+        p.error("--whole needs --training, and has no --variants: they share the weights of a row")
+    return args
 
 
 def pipeline(args: argparse.Namespace, data: str, row: str) -> Language:
-    """A saved pipeline, or a new one, trained for a few steps."""
+    """A saved pipeline, or a new one, trained for a few steps; with ``--whole`` untrained."""
     from spacy.training.initialize import init_nlp
     from spacy.training.loop import train
 
     saved = args.work / "models" / f"{data}.{row}"
-    if saved.exists():
+    if saved.exists() and not args.whole:
         nlp = spacy.load(saved)
         pipe: Any = nlp.get_pipe(COMPONENT)
         encoder = next(x for x in pipe.model.walk() if x.name == "luke-encoder")
@@ -84,7 +90,8 @@ def pipeline(args: argparse.Namespace, data: str, row: str) -> Language:
         nlp = init_nlp(
             make_config(row, corpora, settings, 0, args.gpu_id >= 0), use_gpu=args.gpu_id
         )
-        train(nlp, use_gpu=args.gpu_id, stdout=io.StringIO(), stderr=io.StringIO())
+        if not args.whole:
+            train(nlp, use_gpu=args.gpu_id, stdout=io.StringIO(), stderr=io.StringIO())
     nlp.add_pipe("sentencizer", first=True)  # for texts; made documents have sentence starts
     return nlp
 
@@ -156,21 +163,29 @@ class Bench:
             self._interleave(case, source, n_words, measure)
 
     def train(self, path: Path) -> None:
-        """Time updates of the network: the same batches for every row."""
-        size = self.args.train_batch
-        read = sentences_corpus(path, limit=self.args.training * size)
+        """Time updates of the network: the same batches for every row, and in every round, or in
+        each round of a whole training those that follow."""
+        size, rounds = self.args.train_batch, self.args.rounds
+        number = self.args.training * size
+        read = sentences_corpus(path, limit=0 if self.args.whole else number)
         optimizers = {row: Adam(2e-4) for row in self.pipelines}
+        examples = {row: list(read(nlp)) for row, nlp in self.pipelines.items()}
+        done = dict.fromkeys(self.pipelines, 0)
 
         def update(row: str, values: dict[str, Any]) -> runtime.Clock:
-            nlp = self.pipelines[row]
-            examples = list(read(nlp))
+            nlp, all_ = self.pipelines[row], examples[row]
+            chosen = [all_[(done[row] + i) % len(all_)] for i in range(min(number, len(all_)))]
+            done[row] += len(chosen) if self.args.whole else 0
             with variant(nlp, values), runtime.Clock() as clock:
-                for i in range(0, len(examples), size):
-                    nlp.update(examples[i : i + size], sgd=optimizers[row], drop=0.1)
+                for i in range(0, len(chosen), size):
+                    nlp.update(chosen[i : i + size], sgd=optimizers[row], drop=0.1)
             return clock
 
-        n_words = sum(len(eg.reference) for eg in read(self.pipelines[self.args.rows[0]]))
-        self._interleave("training", "examples", n_words, update)
+        words = [len(eg.reference) for eg in examples[self.args.rows[0]]]
+        seen = range(rounds * number if self.args.whole else len(words))
+        n_words = sum(words[i % len(words)] for i in seen) // (rounds if self.args.whole else 1)
+        case = "whole training" if self.args.whole else "training"
+        self._interleave(case, "examples", n_words, update)
 
     def _interleave(
         self,
@@ -192,7 +207,11 @@ class Bench:
             "device": runtime.device_name(args.gpu_id),
         }
         for found in runtime.interleave(
-            list(self.rows), args.rounds, lambda name: measure(*self.rows[name]), args.gpu_id
+            list(self.rows),
+            args.rounds,
+            lambda name: measure(*self.rows[name]),
+            args.gpu_id,
+            warm_up=case != "whole training",
         ):
             results.append(args.results, {**about, **found})
         print(f"{self.data} {case} from {source}: done", flush=True)

@@ -2,10 +2,11 @@
 
     python -m benchmarks.ner_table benchmarks/results/ner.jsonl --train-limit 1000
     python -m benchmarks.ner_table benchmarks/results/ner.jsonl --overview
+    python -m benchmarks.ner_table benchmarks/results/ner.jsonl --plot docs/ner.svg
 
 Runs with all training documents, or with the first so many; of a row's settings those that
 ``benchmarks.chosen`` chooses. The last column is the paired bootstrap over documents. The overview
-has a line per set and size, with the test F1 of all rows.
+has a line per set and size, with the test F1 of all rows. The plot shows the same.
 """
 
 import argparse
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from . import results
 from .bootstrap import paired_bootstrap
@@ -24,6 +27,15 @@ from .markdown import markdown, spread
 from .rows import ROWS
 
 OURS, BASELINE = "two-stage", "token"
+# Colour and marker of each row: those of other components are hollow.
+LOOKS = {
+    "token": ("tab:orange", "o"),
+    "ner": ("tab:green", "s"),
+    "spancat": ("tab:brown", "^"),
+    "full": ("tab:purple", "v"),
+    "probe": ("tab:cyan", "P"),
+    OURS: ("tab:blue", "D"),
+}
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -32,6 +44,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--train-limit", type=int, default=0, help="training documents; 0: all")
     p.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
     p.add_argument("--overview", action="store_true", help="all sizes, F1 alone")
+    p.add_argument("--plot", type=Path, help="draw all sizes, and end")
     p.add_argument("--samples", type=int, default=10_000, help="of the bootstrap")
     return p.parse_args(argv)
 
@@ -80,6 +93,43 @@ def overview(
             yield {**first, **scores, **last}
 
 
+def plot(found: dict[int, dict[str, Rows]], wanted: Sequence[str], path: Path) -> None:
+    """A panel per size; a set per line; mean and standard deviation over seeds of each row."""
+    sizes = sorted(found, key=lambda x: x or sys.maxsize)
+    names = [data for data in DATA_SETS if any(data in found[size] for size in sizes)]
+    figure = Figure(figsize=(3.4 * len(sizes), 1.6 + 0.4 * len(names)))
+    FigureCanvasAgg(figure)  # pyplot would choose a backend for the whole process
+    panels = figure.subplots(1, len(sizes), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, size in zip(panels, sizes, strict=True):
+        for i, row in enumerate(wanted):
+            runs = {y: found[size].get(data, {}).get(row) for y, data in enumerate(names)}
+            scores = {y: pd.Series([x["test"]["f"] for x in of]) for y, of in runs.items() if of}
+            colour, marker = LOOKS[row]
+            axes.errorbar(
+                [x.mean() for x in scores.values()],
+                # Rows above each other, so that equal ones are seen.
+                [y + 0.1 * (i - (len(wanted) - 1) / 2) for y in scores],
+                xerr=[x.std() if len(x) > 1 else 0.0 for x in scores.values()],
+                linestyle="none",
+                marker=marker,
+                markersize=5,
+                color=colour,
+                markerfacecolor=colour if row == OURS else "white",
+                elinewidth=1,
+                label=row,
+            )
+        axes.set(title=f"{size:,} sentences" if size else "all sentences", xlabel="test F1")
+        axes.set_yticks(range(len(names)), names)
+        axes.grid(axis="x", alpha=0.3)
+        for y in range(len(names) - 1):
+            axes.axhline(y + 0.5, color="0.85", linewidth=0.8)
+    panels[0].invert_yaxis()
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    figure.savefig(path, metadata={"Date": None})
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     by_size: dict[int, list[results.Record]] = {}
@@ -90,6 +140,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for size, records in by_size.items():
         runs = chosen_runs(records)
         found[size] = {data: runs[data] for data in DATA_SETS if data in runs}
+    if args.plot and any(found.values()):
+        plot(found, args.rows, args.plot)
+        return 0
     if args.overview:
         table = list(overview(found, args.rows, args.samples))
     else:

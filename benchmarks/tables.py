@@ -208,7 +208,13 @@ def speed_sections(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
     for x in records:
         if x["kind"] == "speed" and x["gates"]:
             title = f"{x['data']}: {x['case']} from {x['input']}, {timed(x)}"
-            yield title, markdown(seconds_frame(x, ["token"], "full"))
+            frame = seconds_frame(x, ["token"], "full")
+            if x["case"] == "whole training":
+                sums = pd.DataFrame(x["seconds"]).sum()
+                frame["all seconds"] = [f"{value:.1f}" for value in sums]
+                if "token" in sums:
+                    frame["all against token"] = [f"{x:.2f}" for x in sums / sums["token"]]
+            yield title, markdown(frame)
     for kind, title, against in (
         ("relation-speed", "Relations: time of prediction", "probe"),
         ("joint-speed", "One encoder for several tasks: speed", "joint"),

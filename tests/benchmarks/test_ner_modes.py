@@ -128,6 +128,32 @@ def test_speed_of_training_is_measured_on_the_same_examples(work, bert_dir):
     assert "k = 0.5 in training" in tables.render(measured, n_samples=100)
 
 
+def test_speed_of_a_whole_training_is_that_of_updates_that_follow_each_other(
+    work, bert_dir, monkeypatch
+):
+    seen = []
+    update = spacy.language.Language.update
+
+    def watched(nlp, examples, **options):
+        seen.append((id(nlp), [eg.reference.text for eg in examples]))
+        return update(nlp, examples, **options)
+
+    monkeypatch.setattr(spacy.language.Language, "update", watched)
+    speed = work / "work" / "whole.jsonl"
+    argv = [*arguments(work, bert_dir)[:6], "--rows", "token", "two-stage", "--results", str(speed)]
+    options = "--whole --training 2 --train-batch 3 --rounds 3 --warm-docs 16"
+    assert ner_speed.main([*argv, *options.split()]) == 0
+    texts = [[text for nlp, batch in seen if nlp == one for text in batch] for one, _ in seen[:4:2]]
+    assert len(texts[0]) == 18 and texts[0] == texts[1]
+    assert len(set(texts[0][:4])) == 4 and texts[0] == [texts[0][i % 4] for i in range(18)]
+    (measured,) = [x for x in results.read([speed]) if x["gates"]]
+    sums = {row: sum(times) for row, times in measured["seconds"].items()}
+    text = tables.render([measured], n_samples=100)
+    assert "whole training" in text and f"{sums['two-stage'] / sums['token']:.2f}" in text
+    with pytest.raises(SystemExit):
+        ner_speed.main([*argv, *options.split(), "--variants"])
+
+
 def test_pretrained_encoders_of_one_name_are_told_apart(tmp_path):
     names = []
     for folder, weights in (("one", b"a"), ("other", b"b")):

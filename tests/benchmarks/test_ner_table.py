@@ -61,3 +61,12 @@ def test_the_overview_has_a_line_per_set_and_size(path, capsys):
     ]  # fmt: skip
     assert [x[-2:] for x in cells[:2]] == [["", ""], ["", ""]]
     assert cells[2][-2:] == ["100.0 ± 0.0", "+33.3 [+0.0, +50.0]"]
+
+
+def test_the_plot_shows_every_size_set_and_row(path, tmp_path, capsys):
+    picture = tmp_path / "ner.svg"
+    assert ner_table.main([str(path), "--plot", str(picture)]) == 0
+    assert capsys.readouterr().out == ""
+    text = picture.read_text("utf8")
+    assert all(f"<!-- {x} -->" in text for x in ("100 sentences", "all sentences", "wnut17", "ai"))
+    assert all(f"<!-- {row} -->" in text for row in ("token", "ner", "two-stage"))
