@@ -1,1 +1,1 @@
-"""Experiments behind the figures in ``docs/results.md``; run as ``python -m benchmarks.NAME``."""
+"""Experiments behind the figures in ``docs/results``; run as ``python -m benchmarks.NAME``."""

@@ -207,7 +207,7 @@ def AnswerScorer_v1(
         sequence has as many pieces as its windows.
     entities: the entity inputs of question and document. ``known``: those with a row in the
         encoder's entity table, as published; ``all``: others enter as [MASK], which was no gain in
-        ``docs/results.md``; ``none``.
+        ``docs/results/questions.md``; ``none``.
     stride: pieces that consecutive windows of a long document share. Answers that are longer may
         not be found.
     max_question_pieces: a longer question is cut, as published; at most half of a window's.

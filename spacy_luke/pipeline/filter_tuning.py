@@ -13,7 +13,7 @@ from .trial import Trial
 CANDIDATES_PER_WORD = (0.5, 1.0)
 MOST_CANDIDATES_PER_WORD = 2.0
 """Tried where a recall is wanted: for the best F, two candidates a word were no better than one
-(docs/results.md)."""
+(docs/results/ner_training.md)."""
 THRESHOLDS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2)
 _LOSS = 5e-4
 """What a cheaper setting may cost: the twentieth part of a point of F, or of recall."""

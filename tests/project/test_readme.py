@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted((ROOT / "docs").glob("**/*.md"))
 SECTION = (ROOT / "README.md").read_text("utf8").partition("## Five lines")[2]
 CODE, SHOWN = re.findall(r"```(?:python|text)\n(.*?)```", SECTION, re.DOTALL)[:2]
 
@@ -42,7 +42,7 @@ def _headings(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{x.name}" for x in DOCS)])
+@pytest.mark.parametrize("page", ["README.md", *(x.relative_to(ROOT).as_posix() for x in DOCS)])
 def test_links_lead_somewhere(page: str) -> None:
     text = re.sub(r"```.*?```|`[^`]*`", "", (ROOT / page).read_text("utf8"), flags=re.DOTALL)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
