@@ -1,8 +1,8 @@
 """``Span._.score``: the score that a component gave to an entity or another span."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
 
+import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup
 
 from ..errors import InputError
@@ -25,7 +25,7 @@ def get_score(span: Span) -> float | None:
         if SCORES in group.attrs:
             i = _find(group, row)
             if i is not None:
-                return float(_scores_of(key, group)[i])
+                return _scores_of(key, group)[i]
     return None
 
 
@@ -43,13 +43,14 @@ def scores_of(doc: Doc) -> dict[Row, float]:
     found: dict[Row, float] = {}
     for key, group in doc.spans.items():
         if SCORES in group.attrs:
-            rows = zip(rows_of(group), map(float, _scores_of(key, group)))
+            rows = zip(rows_of(group), _scores_of(key, group))
             found.update(reversed(list(rows)))  # of equal spans in a group the first counts
     return found
 
 
-def _scores_of(key: str, group: SpanGroup) -> Sequence[float]:
-    scores = group.attrs[SCORES]
+def _scores_of(key: str, group: SpanGroup) -> list[float]:
+    # spaCy's spancat_singlelabel writes a column.
+    scores = np.ravel(group.attrs[SCORES]).tolist()
     if len(scores) != len(group):
         raise InputError(
             f"Doc.spans[{key!r}] has {len(group)} spans and {len(scores)} scores, so nobody knows "

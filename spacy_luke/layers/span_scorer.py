@@ -139,9 +139,17 @@ def _probabilities(
     def backprop(d_output: Floats2d) -> list:
         """d_output: the gradient of the logits, as in Thinc's Softmax and Logistic with a stock
         loss. The filter's target is 1 for a candidate with a negative gradient in any class,
-        because this class is gold."""
-        positive = d_output[:, :-1] if activation == "softmax" else d_output
-        gold = (positive < 0).any(axis=1)[scores.filtered]
+        because this class is gold; or with none where its probability is 1, which is right then.
+        """
+        if activation == "softmax" and len(d_output) and float(d_output.sum(axis=1).max()) > 0.5:
+            # A target of no class at all: those of spancat_singlelabel sum to 1 or more.
+            raise ConfigError(
+                "SpanScorer.activation is 'softmax', which has a class for no entity, and the "
+                "component has none. Set it to 'logistic', as spancat needs it."
+            )
+        is_gold = (d_output < 0) | ((d_output == 0) & (output == 1.0))
+        of_labels = is_gold[:, :-1] if activation == "softmax" else is_gold
+        gold = of_labels.any(axis=1)[scores.filtered]
         d_filter = xp.asarray(probability - gold, dtype="f")
         finish(SpanScores(scores.rows, d_output[scores.rows], scores.filtered, d_filter))
         return []

@@ -105,7 +105,8 @@ def _missing(eg: Example) -> Array | None:
     alignment = eg.alignment
     for i in np.flatnonzero(eg.reference.to_array(ENT_IOB) == 0).tolist():
         missing[alignment.y2x[i]] = True
-    has_reference = np.asarray(alignment.x2y.lengths) > 0
+    # White space at the end may have a length of its own, beyond the tokens.
+    has_reference = np.asarray(alignment.x2y.lengths)[: len(missing)] > 0
     before = np.maximum.accumulate(np.where(has_reference, np.arange(len(missing)), -1))
     return np.where(before < 0, True, missing[before])
 

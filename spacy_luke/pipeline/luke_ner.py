@@ -318,8 +318,15 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         self._check_score_weights(nlp)
         if self.known is not None:
             self._count_known(self._as_in_training(nlp, get_examples), self.known)
-        examples = self._as_in_training(nlp, get_examples)
+        examples = map(self._with_known_labels, self._as_in_training(nlp, get_examples))
         return report_limits(self.name, examples, self._gold_key, self._query, self.model)
+
+    def _with_known_labels(self, eg: Example) -> Example:
+        """Raises ConfigError if the reference has others: an update would, maybe much later."""
+        unknown = sorted(set(self._labels_of(eg.reference)) - set(self.labels))
+        if unknown:
+            raise self._unknown_labels(unknown)
+        return eg
 
     def _as_in_training(
         self, nlp: Language | None, get_examples: Callable[[], Iterable[Example]]

@@ -43,6 +43,12 @@ def test_scores_are_found_in_any_order_of_a_group(doc):
     assert [Span(doc, a, b, label=x)._.score for a, b, x in SPANS] == SCORES
 
 
+def test_scores_may_be_a_column_as_those_of_spancat_singlelabel(doc):
+    doc.spans["ner"].attrs["scores"] = np.asarray(SCORES, dtype="float32")[:, None]
+    assert [span._.score for span in doc.spans["ner"]] == SCORES
+    assert sorted(scores_of(doc).values()) == sorted(SCORES)
+
+
 def test_a_span_that_nobody_scored_has_none(doc):
     assert doc[4:5]._.score is None
     assert Span(doc, 3, 4, label="ORG")._.score is None  # another label

@@ -11,8 +11,10 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.types import Ragged
 
+from spacy_luke.errors import ConfigError
 from spacy_luke.layers.span_network import SpanQuery, best_per_sequence
 from spacy_luke.layers.task_layer import encoder_below, fits, head_of
+from spacy_luke.model.heads import LinearHead
 from tests.pipeline.conftest import ANNOTATED, fit, make_examples, make_ner
 
 SUGGESTER = {"@misc": "spacy-luke.sentence_spans_suggester.v1", "max_words": 4}
@@ -58,6 +60,40 @@ def test_it_trains_inside_stock_spancat(
         one, two = (n(Doc(n.vocab, words=text.split(" "))) for n in (nlp, loaded))
         spans = [[(s.start, s.end, s.label_) for s in doc.spans["sc"]] for doc in (one, two)]
         assert spans[0] == spans[1]
+
+
+@pytest.mark.parametrize(
+    ("factory", "activation"), [("spancat", "logistic"), ("spancat_singlelabel", "softmax")]
+)
+def test_the_filter_keeps_what_stock_components_are_quite_sure_of(bert_dir, factory, activation):
+    """The gradient of a gold span with a probability of 1 is 0."""
+    nlp, examples = stock(bert_dir, factory, activation, "two-stage", None)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
+    model = nlp.get_pipe(factory).model
+    head = head_of(model).part("head", LinearHead)
+    with torch.no_grad():
+        for weight in head.parameters():
+            weight *= 20.0
+    docs = [eg.reference.copy() for eg in examples]
+    table = Ragged(
+        np.asarray([(s.start, s.end) for doc in docs for s in doc.spans["sc"]]),
+        np.asarray([len(doc.spans["sc"]) for doc in docs]),
+    )
+
+    def passed():
+        return 1 / (1 + np.exp(-model.layers[0].predict(SpanQuery(docs, table)).filter_logits))
+
+    assert (model.predict((docs, table)) == 1.0).any() and passed().min() > 0.5
+    fit(nlp, examples, 60)
+    assert passed().min() > 0.5
+
+
+def test_an_activation_that_does_not_suit_the_component_is_an_error(bert_dir):
+    nlp, examples = stock(bert_dir, "spancat", "softmax", "two-stage", None)
+    nlp.initialize(lambda: examples)
+    with pytest.raises(ConfigError, match="Set it to 'logistic', as spancat needs it"):
+        fit(nlp, examples, 1)
 
 
 def test_probabilities_have_a_row_for_every_candidate_that_sums_to_one(bert_dir):

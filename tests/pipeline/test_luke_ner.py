@@ -54,6 +54,9 @@ def test_labels_are_needed_and_labels_of_the_data_must_be_known(ner):
     nlp.initialize(lambda: make_examples(nlp, ANNOTATED[1:2]))
     with pytest.raises(ConfigError, match=r"\['ORG'\]"):
         nlp.update(make_examples(nlp, ANNOTATED[2:3]), sgd=False)
+    given = ner().get_pipe("luke_ner")
+    with pytest.raises(ConfigError, match=r"\['ORG'\]"):  # at once, not when its turn comes
+        given.initialize(lambda: make_examples(nlp, ANNOTATED[:3]), nlp=nlp, labels=["LOC", "PER"])
 
 
 @pytest.mark.parametrize("label_weight", [None, 3.0])

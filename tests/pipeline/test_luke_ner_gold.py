@@ -235,6 +235,21 @@ def test_one_token_without_annotation_takes_no_other_entity_away():
     assert gold.missing[0].tolist() == [False, False, False, False, True]
 
 
+def test_white_space_in_the_last_token_has_no_annotation_of_its_own():
+    """spaCy's alignment then has one length more than there are tokens."""
+    vocab = spacy.blank("en").vocab
+    words, spaces = ["Ada", "in", "London", "\n"], [True, True, True, True]
+    reference = Doc(vocab, words=words, spaces=spaces)
+    ents = [Span(reference, 2, 3, label="LOC")]
+    reference.set_ents(ents, missing=[reference[1:2]], default="outside")
+    predicted = Doc(vocab, words=["Ada", "in", "London", "\n "], spaces=[True, True, True, False])
+    example = Example(predicted, reference)
+    assert len(example.alignment.x2y.lengths) == 5
+    gold = gold_spans([example], None)
+    assert (gold.starts.tolist(), gold.ends.tolist(), gold.labels) == ([2], [3], ["LOC"])
+    assert gold.missing[0].tolist() == [False, True, False, False]
+
+
 def test_white_space_before_all_tokens_is_unknown_if_some_annotation_is():
     vocab = spacy.blank("en").vocab
     reference = Doc(vocab, words=["Ada", "left"])
