@@ -170,12 +170,13 @@ def fit(config: Config, gpu_id: int) -> tuple[Language, dict[str, Any]]:
 
 
 def fit_best(config: Config, folder: Path, gpu_id: int) -> tuple[Language, int]:
-    """The pipeline that ``spacy train`` saves as model-best below ``folder``, and the steps at
-    most."""
+    """The pipeline that ``spacy train`` saves as model-best below ``folder``, but for what the
+    config tunes when it saves, and the steps at most."""
     import spacy
     from spacy.training.initialize import init_nlp
     from spacy.training.loop import train
 
+    override(config, {"training.before_to_disk": None})
     nlp = init_nlp(config, use_gpu=gpu_id)
     log = io.StringIO()
     folder.mkdir(parents=True, exist_ok=True)

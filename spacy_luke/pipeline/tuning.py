@@ -7,8 +7,10 @@ calibration, and thresholds. Its network runs once over the data; the rest is de
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from logging import LogRecord
 from typing import Any
 
 import numpy as np
@@ -97,7 +99,7 @@ class Tuned:
 
 @registry.callbacks("spacy-luke.tune.v1")
 def make_tune(
-    corpus: str = "corpora.dev",
+    corpus: str | None = None,
     components: list[str] | None = None,
     precision: float | None = None,
     recall: float | None = None,
@@ -105,31 +107,43 @@ def make_tune(
 ) -> Callable[[Language], Language]:
     """For ``[training.before_to_disk]``: tune every pipeline that training saves.
 
-    corpus: the section of the config with the reader of the development data.
+    corpus: the section of the config with the reader of the development data; None:
+        ``training.dev_corpus``.
     components: by default all that can be tuned and are not frozen. precision, recall, each_label:
         :class:`.Goal`. If it cannot be reached (yet), this is logged.
 
-    A copy is tuned and saved with its scores: training, and what it reports, stay as they are.
+    A component for which the data has fewer than LEAST_ANSWERS annotated answers stays as it is. A
+    copy is tuned and saved with its scores: training, and what it reports, stay as they are. What
+    is logged of several saved pipelines is logged once.
     """
     goal = Goal(precision, recall, each_label)
+    once = _Once()
 
     def callback(nlp: Language) -> Language:
-        # Without the optimizer, whose schedules cannot be copied.
-        tuned = deepcopy(nlp, {id(nlp._optimizer): None})
-        (reader,) = resolve_dot_names(nlp.config.interpolate(), [corpus])
-        frozen = nlp.config.interpolate()["training"]["frozen_components"]
-        names = components or [name for name in tunable(nlp) if name not in frozen]
-        examples = list(reader(tuned))
-        if not names:
-            LOGGER.warning("The saved pipeline is not tuned: all that could be is frozen.")
-        for name in tunable(tuned, names):
-            # One that cannot be tuned does not keep the others from it.
-            try:
-                (result,) = tune(tuned, examples, goal, [name])
-            except (ConfigError, CorpusError) as err:
-                LOGGER.warning("A component of the saved pipeline is not tuned. %s", err)
-            else:
-                LOGGER.info("%s: %s", name, result.settings)
+        config = nlp.config.interpolate()
+        (reader,) = resolve_dot_names(config, [corpus or config["training"]["dev_corpus"]])
+        frozen = config["training"]["frozen_components"]
+        with once.logged():
+            names = components or [name for name in _can_be_tuned(nlp) if name not in frozen]
+            if not names:
+                LOGGER.warning(
+                    "The saved pipeline is not tuned: %s.",
+                    "all that could be is frozen" if _can_be_tuned(nlp) else "nothing can be",
+                )
+                return nlp
+            # Without the optimizer, whose schedules cannot be copied; the vocabulary may have
+            # large vectors.
+            shared = {id(nlp.vocab): nlp.vocab}
+            tuned = deepcopy(nlp, {id(nlp._optimizer): None, **shared})
+            examples = list(reader(tuned))
+            for name in tunable(tuned, names):
+                # One that cannot be tuned does not keep the others from it.
+                try:
+                    (result,) = tune(tuned, examples, goal, [name], LEAST_ANSWERS)
+                except (ConfigError, CorpusError) as err:
+                    LOGGER.warning("A component of the saved pipeline is not tuned. %s", err)
+                else:
+                    LOGGER.info("%s: %s", name, result.settings)
         record_scores(tuned, examples)
         refresh(tuned)
         return tuned
@@ -137,14 +151,33 @@ def make_tune(
     return callback
 
 
+class _Once:
+    """A filter of log messages that lets each pass once."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    @contextmanager
+    def logged(self) -> Iterator[None]:
+        """Filter what the package logs in this context."""
+        LOGGER.addFilter(self.filter)
+        try:
+            yield
+        finally:
+            LOGGER.removeFilter(self.filter)
+
+    def filter(self, record: LogRecord) -> bool:
+        message = record.getMessage()
+        if message in self._seen:
+            return False
+        self._seen.add(message)
+        return True
+
+
 def tunable(nlp: Language, names: Sequence[str] | None = None) -> list[str]:
     """The components that can be tuned, in the pipeline's order. Raises ConfigError if there is
     none, and for a name that is not one of them."""
-    can = [
-        name
-        for name, pipe in nlp.pipeline
-        if isinstance(pipe, ClassifierPipe) and pipe.answers([]) is not None
-    ]
+    can = _can_be_tuned(nlp)
     for name in names or ():
         if name not in can:
             known = ", ".join(can) or "none"
@@ -154,16 +187,29 @@ def tunable(nlp: Language, names: Sequence[str] | None = None) -> list[str]:
     return [name for name in can if names is None or name in names]
 
 
+def _can_be_tuned(nlp: Language) -> list[str]:
+    return [
+        name
+        for name, pipe in nlp.pipeline
+        if isinstance(pipe, ClassifierPipe) and pipe.answers([]) is not None
+    ]
+
+
 def tune(
-    nlp: Language, examples: Iterable[Example], goal: Goal, names: Sequence[str] | None = None
+    nlp: Language,
+    examples: Iterable[Example],
+    goal: Goal,
+    names: Sequence[str] | None = None,
+    least_gold: int = 1,
 ) -> Iterator[Tuned]:
     """Tune components one after the other, in the pipeline and in its config.
 
-    The components before each annotate the documents, as in the pipeline. A component without gold
-    annotation, or without any right answer, is skipped with a warning, unless it is named. Raises
-    CorpusError if there is no other component, ConfigError if the goal cannot be reached; the
-    component keeps its settings then. Settings that are chosen on fewer than LEAST_ANSWERS
-    annotated answers are warned of, and annotations with labels that no component has.
+    The components before each annotate the documents, as in the pipeline. A component with fewer
+    than ``least_gold`` annotated answers, or without any right answer, is skipped with a warning,
+    unless it is named. Raises CorpusError if there is no other component, ConfigError if the goal
+    cannot be reached; the component keeps its settings then. Settings that are chosen on fewer than
+    LEAST_ANSWERS annotated answers are warned of, and annotations with labels that no component
+    has.
     """
     examples, n_tuned = list(examples), 0
     for name in tunable(nlp, names):
@@ -174,8 +220,13 @@ def tune(
         lost = _shown_lost(trial.unknown_gold())
         if n_gold and lost:
             LOGGER.warning("%s: it is tuned without %s", name, lost)
-        if not n_gold:
+        if n_gold < least_gold:
             message = f"{name}: the development data has no annotation to tune on"
+            if n_gold:
+                message = (
+                    f"{name}: the development data has only {n_gold} annotated answers to tune on, "
+                    f"of {least_gold} that are needed"
+                )
             message += f", but for {lost}" if lost else "."
             if names is not None:
                 raise CorpusError(message)
@@ -286,13 +337,14 @@ def _calibrate(trial: Trial, least: float) -> Answers:
     table = fit_calibration(*found, least)
     trial.set(calibration=table)
     if table is None:
-        LOGGER.warning(
-            "%s: %d answers on the development data are too few for calibration (%d are needed); "
-            "scores stay as they are.",
-            trial.name,
-            len(answers.found),
-            LEAST_ANSWERS,
-        )
+        if answers.found:
+            LOGGER.warning(
+                "%s: %d answers on the development data are too few for calibration (%d are "
+                "needed); scores stay as they are.",
+                trial.name,
+                len(answers.found),
+                LEAST_ANSWERS,
+            )
         return Answers()
     scores = held_out_scores(*found, least)
     if scores is None:

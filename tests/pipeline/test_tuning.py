@@ -320,7 +320,7 @@ def test_the_callback_tunes_a_copy_that_training_saves(nlp, tmp_path):
     before, scorer = dict(nlp.get_pipe("luke_ner").cfg), scorer_of(nlp.get_pipe("luke_ner").model)
     settings = dict(vars(scorer))
     saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
-    assert saved is not nlp
+    assert saved is not nlp and saved.vocab is nlp.vocab
     assert saved.evaluate(make_examples(saved))["ents_f"] == 1.0
     assert saved.get_pipe("luke_ner").calibration is not None
     assert saved.meta["performance"]["ents_f"] == 1.0  # the tuned pipeline's
@@ -413,6 +413,46 @@ def test_a_callback_that_may_tune_nothing_says_so(nlp, tmp_path, caplog):
     saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
     assert "is not tuned: all that could be is frozen" in caplog.text
     assert saved.get_pipe("luke_ner").calibration is None
+
+
+def test_what_is_said_of_several_saved_pipelines_is_said_once(nlp, tmp_path, caplog):
+    with_dev(nlp, tmp_path)
+    callback = registry.callbacks.get("spacy-luke.tune.v1")(precision=0.99)
+    for zero in (True, True, False):
+        if zero:
+            head_of(nlp.get_pipe("luke_ner").model).head.classifier.weight.data.zero_()
+            head_of(nlp.get_pipe("luke_ner").model).head.classifier.bias.data.zero_()
+        callback(nlp)
+    assert caplog.text.count("precision 0.99 cannot be reached") == 1
+    with pytest.raises(ConfigError, match="cannot be reached"):  # said anew elsewhere
+        list(tune(nlp, many(nlp), Goal(precision=0.99), ["luke_ner"]))
+    registry.callbacks.get("spacy-luke.tune.v1")(precision=0.99)(nlp)
+    assert caplog.text.count("precision 0.99 cannot be reached") == 2
+
+
+def test_the_callback_does_not_choose_on_a_few_answers(nlp, tmp_path, caplog):
+    with_dev(nlp, tmp_path)
+    nlp.config["corpora"]["dev"]["limit"] = 10
+    nlp.get_pipe("luke_ner").nil_bias = 0.125
+    saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
+    assert "only 16 annotated answers to tune on, of 50 that are needed." in caplog.text
+    cfg = saved.get_pipe("luke_ner").cfg
+    assert cfg["nil_bias"] == 0.125 and cfg["threshold"] == 0.0 and cfg["calibration"] is None
+
+
+def test_the_callback_reads_the_development_data_of_the_training(nlp, tmp_path):
+    with_dev(nlp, tmp_path)
+    nlp.config["corpora"] = {"held_out": nlp.config["corpora"]["dev"]}
+    nlp.config["training"]["dev_corpus"] = "corpora.held_out"
+    saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
+    assert saved.get_pipe("luke_ner").calibration is not None
+
+
+def test_a_pipeline_without_anything_to_tune_is_saved_as_it_is(nlp, tmp_path, caplog):
+    with_dev(nlp, tmp_path)
+    nlp.replace_pipe("luke_ner", "ner")
+    assert registry.callbacks.get("spacy-luke.tune.v1")()(nlp) is nlp
+    assert "The saved pipeline is not tuned: nothing can be." in caplog.text
 
 
 def test_one_that_cannot_be_tuned_does_not_keep_the_callback_from_the_next(

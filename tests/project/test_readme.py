@@ -14,7 +14,7 @@ CODE, SHOWN = re.findall(r"```(?:python|text)\n(.*?)```", SECTION, re.DOTALL)[:2
 
 
 def test_the_five_lines_print_what_stands_beside_them(monkeypatch):
-    if not (ROOT / "project/training/ner/model-tuned/meta.json").is_file():
+    if not (ROOT / "project/training/ner/model-best/meta.json").is_file():
         pytest.skip("project/training/ner is not trained: run 'spacy project run ner .'")
     monkeypatch.chdir(ROOT)
     out = io.StringIO()
