@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from spacy.language import Language
+from spacy.scorer import Scorer
 from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Model
@@ -53,10 +54,12 @@ def make_fill_card() -> Callable[[Language], Language]:
     return fill
 
 
-def record_scores(nlp: Language, examples: Iterable[Example]) -> None:
+def record_scores(
+    nlp: Language, examples: Iterable[Example], *, are_annotated: bool = False
+) -> None:
     """Replace the scores in ``nlp.meta["performance"]``, after settings were changed, by those on
-    these documents: the metrics that training reports."""
-    scores = nlp.evaluate(examples)
+    these documents: the metrics that training reports. are_annotated: the pipeline has run."""
+    scores = Scorer(nlp=nlp).score(examples) if are_annotated else nlp.evaluate(examples)
     weights = nlp.config.interpolate()["training"]["score_weights"]
     nlp.meta["performance"] = {x: scores[x] for x in weights if scores.get(x) is not None}
 

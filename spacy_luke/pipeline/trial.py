@@ -85,6 +85,13 @@ class Trial:
             Counter({x: n for x, n in answers.n_gold.items() if x in labels}),
         )
 
+    def annotated(self) -> list[Example]:
+        """The examples as the pipeline annotates them up to this component, with the present
+        settings. This is the end of the trial."""
+        for batch, prediction in zip(self.batches, self.predictions):
+            self.pipe.set_annotations(batch, prediction)
+        return self.examples
+
     def filter_settings(self) -> tuple[float, float]:
         """Candidates per word and threshold of a two-stage filter; zeros without one."""
         scorer = scorer_of(self.pipe.model)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from logging import LogRecord
 from typing import Any
 
@@ -84,10 +84,11 @@ class Tuned:
     before, after: figures with the old and the new settings. held_out_error: the calibration error
     of answers that were not used to fit it and would be written; None without calibration, or if
     there are none. error_by_chance: the error to expect from exact scores. thresholds: None if the
-    component has none (exactly one type per span).
+    component has none (exactly one type per span). filter: None if none was chosen.
     """
 
-    component: str
+    component: str = field(init=False)
+    trial: InitVar[Trial]
     before: Figures
     after: Figures
     settings: dict[str, Any] = field(default_factory=dict)
@@ -95,6 +96,10 @@ class Tuned:
     error_by_chance: float | None = None
     thresholds: Thresholds | None = None
     filter: FilterChoice | None = None
+
+    def __post_init__(self, trial: Trial) -> None:
+        self.component = trial.name
+        self.annotated = trial.annotated
 
 
 @registry.callbacks("spacy-luke.tune.v1")
@@ -112,9 +117,10 @@ def make_tune(
     components: by default all that can be tuned and are not frozen. precision, recall, each_label:
         :class:`.Goal`. If it cannot be reached (yet), this is logged.
 
-    A component for which the data has fewer than LEAST_ANSWERS annotated answers stays as it is. A
-    copy is tuned and saved with its scores: training, and what it reports, stay as they are. What
-    is logged of several saved pipelines is logged once.
+    A component for which the data has fewer than LEAST_ANSWERS annotated answers stays as it is,
+    and so does the filter of two-stage mode, with which only the speed changes. A copy is tuned and
+    saved with its scores: training, and what it reports, stay as they are. What is logged of
+    several saved pipelines is logged once.
     """
     goal = Goal(precision, recall, each_label)
     once = _Once()
@@ -136,15 +142,22 @@ def make_tune(
             shared = {id(nlp.vocab): nlp.vocab}
             tuned = deepcopy(nlp, {id(nlp._optimizer): None, **shared})
             examples = list(reader(tuned))
+            last = None
             for name in tunable(tuned, names):
                 # One that cannot be tuned does not keep the others from it.
                 try:
-                    (result,) = tune(tuned, examples, goal, [name], LEAST_ANSWERS)
+                    (result,) = tune(
+                        tuned, examples, goal, [name], least_gold=LEAST_ANSWERS, of_filter=False
+                    )
                 except (ConfigError, CorpusError) as err:
                     LOGGER.warning("A component of the saved pipeline is not tuned. %s", err)
                 else:
                     LOGGER.info("%s: %s", name, result.settings)
-        record_scores(tuned, examples)
+                    last = result
+        if last is not None and last.component == tuned.pipe_names[-1]:
+            record_scores(tuned, last.annotated(), are_annotated=True)
+        else:
+            record_scores(tuned, examples)
         refresh(tuned)
         return tuned
 
@@ -200,7 +213,9 @@ def tune(
     examples: Iterable[Example],
     goal: Goal,
     names: Sequence[str] | None = None,
+    *,
     least_gold: int = 1,
+    of_filter: bool = True,
 ) -> Iterator[Tuned]:
     """Tune components one after the other, in the pipeline and in its config.
 
@@ -209,12 +224,12 @@ def tune(
     unless it is named. Raises CorpusError if there is no other component, ConfigError if the goal
     cannot be reached; the component keeps its settings then. Settings that are chosen on fewer than
     LEAST_ANSWERS annotated answers are warned of, and annotations with labels that no component
-    has.
+    has. of_filter: also choose the number of candidates and the filter's threshold.
     """
     examples, n_tuned = list(examples), 0
     for name in tunable(nlp, names):
         trial = Trial(nlp, name, examples)
-        opened = open_filter(trial, goal)
+        opened = open_filter(trial, goal) if of_filter else None
         gold = trial.answers().n_gold
         n_gold = gold.total()
         lost = _shown_lost(trial.unknown_gold())
@@ -232,7 +247,7 @@ def tune(
                 raise CorpusError(message)
             LOGGER.warning(message)
             continue
-        before, of_filter = dict(trial.pipe.cfg), trial.filter_settings()
+        before, filter_before = dict(trial.pipe.cfg), trial.filter_settings()
         try:
             with trial.kept_if_it_fails():
                 tuned = _tune(trial, goal, opened)
@@ -242,7 +257,7 @@ def tune(
             LOGGER.warning("%s Its settings are as they were.", err)
             continue
         n_tuned += 1
-        changed = of_filter != trial.filter_settings() or any(
+        changed = filter_before != trial.filter_settings() or any(
             before.get(key) != value for key, value in tuned.settings.items()
         )
         if n_gold < LEAST_ANSWERS and changed:
@@ -269,7 +284,7 @@ def tune(
 def _tune(trial: Trial, goal: Goal, opened: OpenFilter | None) -> Tuned:
     cfg = trial.pipe.cfg
     figures = Figures.of(trial.answers())
-    tuned = Tuned(trial.name, figures, figures)
+    tuned = Tuned(trial, figures, figures)
     # Exactly one type per span, or an answer to every question, is written whatever its score.
     one_type = trial.pipe.layer == "types" and not cfg["multi_label"]
     has_threshold = not one_type and cfg.get("no_answer", True)

@@ -3,6 +3,8 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import spacy
@@ -140,12 +142,13 @@ def test_each_label_has_a_threshold_and_the_default_stays(run, tmp_path):
 
 def test_an_error_that_cannot_be_estimated_is_said_to_be_unknown(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
+    trial: Any = SimpleNamespace(name="x", annotated=list)
     figures = Figures(0.5, 0.5, 0.5, 0.1, [])
     for held_out, shown in ((0.02, "documents of this kind: 2.0"), (None, "documents: unknown")):
         settings = {"calibration": {"slope": 1.0}}
-        print_tuned(Tuned("x", figures, figures, settings, held_out_error=held_out), Printer())
+        print_tuned(Tuned(trial, figures, figures, settings, held_out_error=held_out), Printer())
         assert shown in capsys.readouterr().out
-    print_tuned(Tuned("x", figures, figures), Printer())
+    print_tuned(Tuned(trial, figures, figures), Printer())
     assert "to expect" not in capsys.readouterr().out
 
 

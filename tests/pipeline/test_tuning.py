@@ -331,6 +331,24 @@ def test_the_callback_tunes_a_copy_that_training_saves(nlp, tmp_path):
     assert loaded.evaluate(make_examples(loaded))["ents_f"] == 1.0
 
 
+@pytest.mark.parametrize("is_last", [True, False])
+def test_the_callback_saves_the_scores_of_the_tuned_pipeline(nlp, tmp_path, is_last):
+    """The component's own answers give them if no other runs after it; the filter is not chosen."""
+    with_dev(nlp, tmp_path)
+    if not is_last:
+        nlp.add_pipe("sentencizer")
+    nlp.config["training"]["score_weights"] = {"ents_f": 1.0, "ents_per_type": 0.0}
+    nlp.get_pipe("luke_ner").nil_bias = -20.0  # finds nothing
+    saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
+    scores = saved.evaluate(many(saved))
+    shown = saved.meta["performance"]
+    assert shown == {x: scores[x] for x in shown} and shown["ents_f"] == 1.0
+    assert set(shown["ents_per_type"]) == {"LOC", "ORG", "PER"}
+    names = ("candidates_per_word", "filter_threshold", "train_candidates_per_word")
+    one, other = (scorer_of(x.get_pipe("luke_ner").model) for x in (nlp, saved))
+    assert all(getattr(one, x) == getattr(other, x) for x in names)
+
+
 def test_spacy_train_saves_what_the_callback_tuned(bert_dir, tmp_path):
     """With the config's optimizer, whose schedule cannot be copied."""
     docs = [eg.reference for eg in make_examples(spacy.blank("en"))]
