@@ -32,12 +32,16 @@ def labels_of(nlp: Language, layer: str) -> set[str]:
 class Trial:
     """A component, and predictions on development data that are decoded with other settings."""
 
-    def __init__(self, nlp: Language, name: str, examples: Sequence[Example]) -> None:
+    def __init__(
+        self, nlp: Language, name: str, examples: Sequence[Example], since: str | None = None
+    ) -> None:
+        """since: the component up to which the examples are annotated, of :meth:`annotated`."""
         self.nlp, self.name = nlp, name
         self.pipe: Any = nlp.get_pipe(name)
-        earlier = nlp.pipe_names[: nlp.pipe_names.index(name)]
-        with nlp.select_pipes(enable=earlier):
-            docs = list(nlp.pipe([eg.predicted.copy() for eg in examples]))
+        first = 0 if since is None else nlp.pipe_names.index(since) + 1
+        docs = [eg.predicted if since else eg.predicted.copy() for eg in examples]
+        with nlp.select_pipes(enable=nlp.pipe_names[first : nlp.pipe_names.index(name)]):
+            docs = list(nlp.pipe(docs))
         # Made once, because they keep their alignment.
         self.examples = [Example(doc, eg.reference) for doc, eg in zip(docs, examples)]
         size = nlp.batch_size

@@ -142,22 +142,25 @@ def make_tune(
             shared = {id(nlp.vocab): nlp.vocab}
             tuned = deepcopy(nlp, {id(nlp._optimizer): None, **shared})
             examples = list(reader(tuned))
-            last = None
+            since = None
             for name in tunable(tuned, names):
                 # One that cannot be tuned does not keep the others from it.
                 try:
                     (result,) = tune(
-                        tuned, examples, goal, [name], least_gold=LEAST_ANSWERS, of_filter=False
+                        *(tuned, examples, goal, [name]),
+                        least_gold=LEAST_ANSWERS,
+                        of_filter=False,
+                        since=since,
                     )
                 except (ConfigError, CorpusError) as err:
                     LOGGER.warning("A component of the saved pipeline is not tuned. %s", err)
                 else:
                     LOGGER.info("%s: %s", name, result.settings)
-                    last = result
-        if last is not None and last.component == tuned.pipe_names[-1]:
-            record_scores(tuned, last.annotated(), are_annotated=True)
+                    examples, since = result.annotated(), name
+        if since == tuned.pipe_names[-1]:
+            record_scores(tuned, examples, are_annotated=True)
         else:
-            record_scores(tuned, examples)
+            record_scores(tuned, list(reader(tuned)))
         refresh(tuned)
         return tuned
 
@@ -216,6 +219,7 @@ def tune(
     *,
     least_gold: int = 1,
     of_filter: bool = True,
+    since: str | None = None,
 ) -> Iterator[Tuned]:
     """Tune components one after the other, in the pipeline and in its config.
 
@@ -224,11 +228,13 @@ def tune(
     unless it is named. Raises CorpusError if there is no other component, ConfigError if the goal
     cannot be reached; the component keeps its settings then. Settings that are chosen on fewer than
     LEAST_ANSWERS annotated answers are warned of, and annotations with labels that no component
-    has. of_filter: also choose the number of candidates and the filter's threshold.
+    has. of_filter: also choose the number of candidates and the filter's threshold. since: the
+    component up to which the examples are annotated.
     """
     examples, n_tuned = list(examples), 0
-    for name in tunable(nlp, names):
-        trial = Trial(nlp, name, examples)
+    chosen = tunable(nlp, names)
+    for name in chosen:
+        trial = Trial(nlp, name, examples, since)
         opened = open_filter(trial, goal) if of_filter else None
         gold = trial.answers().n_gold
         n_gold = gold.total()
@@ -277,6 +283,8 @@ def tune(
                 ", ".join(f"{x} ({n})" for x, n in sorted(few.items(), key=lambda x: x[1])),
             )
         yield tuned
+        if name != chosen[-1]:
+            examples, since = trial.annotated(), name
     if not n_tuned:
         raise CorpusError("The development data has no annotation to tune on, or no right answer.")
 
