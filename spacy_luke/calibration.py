@@ -33,19 +33,24 @@ _LARGEST_LOGIT = 16.0
 _DIGITS = 6
 
 
-class CalibrationTable(TypedDict):
-    """The logit of a score is slope x logit of the probability + shift.
-
-    slope, shift: of labels that have none of their own. slopes, shifts: label -> its own.
-    least: less probable answers were left out of the fit. Their scores are not above their
-    probabilities.
-    """
-
+class _Lines(TypedDict):
     slope: Positive
     shift: float
     slopes: dict[Name, Positive]
     shifts: dict[Name, float]
     least: Probability
+
+
+class CalibrationTable(_Lines, total=False):
+    """The logit of a score is slope x logit of the probability + shift.
+
+    slope, shift: of labels that have none of their own. slopes, shifts: label -> its own.
+    least: less probable answers were left out of the fit. Their scores are not above their
+    probabilities. before: the least score of probabilities that are not calibrated, which the
+    component had.
+    """
+
+    before: Probability | None
 
 
 class Bin(NamedTuple):

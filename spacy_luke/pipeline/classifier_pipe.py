@@ -168,10 +168,15 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         """Remove calibration and thresholds, which are those of weights that are now changed."""
         if self.calibration is None and not self.thresholds:
             return
-        self.cfg.update(thresholds={}, calibration=None)
+        # The least score that was chosen is one of calibrated scores.
+        before = getattr(self, self.least_score)
+        if self.calibration is not None:
+            before = self.calibration.get("before", before)
+        self.cfg.update(thresholds={}, calibration=None, **{self.least_score: before})
         LOGGER.warning(
             "%s: calibration and thresholds of labels are removed, because the weights that they "
-            "were chosen for are changed. %s is still %s: tune again after training.",
+            "were chosen for are changed. %s is %s, as before tuning. Tune again after training, "
+            "unless that tunes what it saves.",
             self.name,
             self.least_score,
             getattr(self, self.least_score),

@@ -59,6 +59,10 @@ def choose_bias(trial: Trial, goal: Goal, setting: str = "nil_bias") -> None:
         )
         if (found.f and abs(found.bias) < width and not may_rise) or width >= _MOST:
             break
+        if not found.f and width == _WIDTH:
+            trial.set(**{setting: _MOST})
+            if not trial.answers().prf()[2]:
+                break  # not even with the most answers is one right
         width *= 2
     trial.set(**{setting: found.bias})
 

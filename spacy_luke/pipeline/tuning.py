@@ -5,6 +5,7 @@ two-stage mode the number of candidates and the filter's threshold (:mod:`.filte
 calibration, and thresholds. Its network runs once over the data; the rest is decoding.
 """
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from logging import LogRecord
 from typing import Any
 
 import numpy as np
+import torch
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry, resolve_dot_names
@@ -124,54 +126,95 @@ def make_tune(
     """
     goal = Goal(precision, recall, each_label)
     once = _Once()
+    readers: list[Callable[[Language], Iterable[Example]]] = []
 
     def callback(nlp: Language) -> Language:
-        config = nlp.config.interpolate()
-        (reader,) = resolve_dot_names(config, [corpus or config["training"]["dev_corpus"]])
-        frozen = config["training"]["frozen_components"]
-        with once.logged():
-            names = components or [name for name in _can_be_tuned(nlp) if name not in frozen]
+        config = nlp.config.interpolate()["training"]
+        names = tunable(nlp, components) if components else _can_be_tuned(nlp)
+        names = [name for name in names if components or name not in config["frozen_components"]]
+        with once.logged(), _same_random_numbers():
             if not names:
                 LOGGER.warning(
                     "The saved pipeline is not tuned: %s.",
                     "all that could be is frozen" if _can_be_tuned(nlp) else "nothing can be",
                 )
                 return nlp
-            # Without the optimizer, whose schedules cannot be copied; the vocabulary may have
-            # large vectors.
-            shared = {id(nlp.vocab): nlp.vocab}
-            tuned = deepcopy(nlp, {id(nlp._optimizer): None, **shared})
-            examples = list(reader(tuned))
-            since = None
-            for name in tunable(tuned, names):
-                # One that cannot be tuned does not keep the others from it.
-                try:
-                    (result,) = tune(
-                        *(tuned, examples, goal, [name]),
-                        least_gold=LEAST_ANSWERS,
-                        of_filter=False,
-                        since=since,
-                    )
-                except (ConfigError, CorpusError) as err:
-                    LOGGER.warning("A component of the saved pipeline is not tuned. %s", err)
-                else:
-                    LOGGER.info("%s: %s", name, result.settings)
-                    examples, since = result.annotated(), name
-        if since == tuned.pipe_names[-1]:
-            record_scores(tuned, examples, are_annotated=True)
-        else:
-            record_scores(tuned, list(reader(tuned)))
-        refresh(tuned)
-        return tuned
+            if not readers:
+                name = corpus or config["dev_corpus"]
+                readers.extend(resolve_dot_names(nlp.config.interpolate(), [name]))
+            try:
+                return _tuned_copy(nlp, readers[0], goal, names)
+            except Exception as err:  # not a reason to lose what was trained
+                LOGGER.warning("The saved pipeline is not tuned. %s: %s", type(err).__name__, err)
+                return nlp
 
     return callback
 
 
+def _tuned_copy(
+    nlp: Language,
+    reader: Callable[[Language], Iterable[Example]],
+    goal: Goal,
+    names: Sequence[str],
+) -> Language:
+    tuned = _copy(nlp)
+    examples, since = list(reader(tuned)), None
+    for name in names:
+        # One that cannot be tuned does not keep the others from it.
+        try:
+            (result,) = tune(
+                *(tuned, examples, goal, [name]),
+                least_gold=LEAST_ANSWERS,
+                of_filter=False,
+                since=since,
+            )
+        except (ConfigError, CorpusError) as err:
+            LOGGER.warning("%s of the saved pipeline is not tuned. %s", name, err)
+        else:
+            LOGGER.info("%s: %s", name, result.settings)
+            examples, since = result.annotated(), name
+    if since == tuned.pipe_names[-1]:
+        record_scores(tuned, examples, are_annotated=True)
+    else:
+        record_scores(tuned, list(reader(tuned)))
+    refresh(tuned)
+    return tuned
+
+
+def _copy(nlp: Language) -> Language:
+    """A copy without the optimizer, whose schedules cannot be copied. The vocabulary, which may
+    have large vectors, is shared, and so are components of others that cannot be copied."""
+    shared: dict[int, Any] = {id(nlp._optimizer): None, id(nlp.vocab): nlp.vocab}
+    try:
+        return deepcopy(nlp, dict(shared))
+    except Exception:
+        for _, pipe in nlp.components:
+            if not isinstance(pipe, ClassifierPipe):
+                try:
+                    deepcopy(pipe, dict(shared))
+                except Exception:
+                    shared[id(pipe)] = pipe
+        return deepcopy(nlp, dict(shared))
+
+
+@contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    """A context after which random numbers are drawn as if it had not been: a reader may augment
+    the data."""
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        torch.set_rng_state(states[2])
+
+
 class _Once:
-    """A filter of log messages that lets each pass once."""
+    """A filter of log messages that lets each pass once for a component."""
 
     def __init__(self) -> None:
-        self._seen: set[str] = set()
+        self._seen: set[tuple[str, str]] = set()
 
     @contextmanager
     def logged(self) -> Iterator[None]:
@@ -183,7 +226,11 @@ class _Once:
             LOGGER.removeFilter(self.filter)
 
     def filter(self, record: LogRecord) -> bool:
-        message = record.getMessage()
+        # The first argument is a component's name; numbers differ from save to save.
+        message = (
+            record.msg,
+            str(record.args[0]) if isinstance(record.args, tuple) and record.args else "",
+        )
         if message in self._seen:
             return False
         self._seen.add(message)
@@ -236,12 +283,16 @@ def tune(
     for name in chosen:
         trial = Trial(nlp, name, examples, since)
         opened = open_filter(trial, goal) if of_filter else None
-        gold = trial.answers().n_gold
+        answers = trial.answers()
+        gold = answers.n_gold
         n_gold = gold.total()
         lost = _shown_lost(trial.unknown_gold())
         if n_gold and lost:
             LOGGER.warning("%s: it is tuned without %s", name, lost)
-        if n_gold < least_gold:
+        # A question without an answer says as much about scores as one with.
+        of_questions = "no_answer" in trial.pipe.cfg
+        n_asked = max(n_gold, len(answers.found)) if of_questions else n_gold
+        if n_asked < least_gold or not n_gold:
             message = f"{name}: the development data has no annotation to tune on"
             if n_gold:
                 message = (
@@ -303,6 +354,7 @@ def _tune(trial: Trial, goal: Goal, opened: OpenFilter | None) -> Tuned:
             "components with --component."
         )
     least_before = cfg[trial.pipe.least_score]
+    untuned = (cfg["calibration"] or {}).get("before", least_before)
     trial.set(calibration=None, thresholds={})
     least = _LEAST_SCORE if cfg.get("multi_label") else 0.0
     if has_threshold:
@@ -337,6 +389,8 @@ def _tune(trial: Trial, goal: Goal, opened: OpenFilter | None) -> Tuned:
         common = least_before if goal.each_label else chosen.threshold
         trial.set(**{trial.pipe.least_score: common, "thresholds": chosen.by_label})
         tuned.thresholds = chosen
+    if cfg["calibration"] is not None:
+        trial.set(calibration={**cfg["calibration"], "before": untuned})
     tuned.held_out_error = _error_of_written(trial, held_out, has_threshold)
     answers = trial.answers()
     tuned.after = Figures.of(answers)

@@ -57,6 +57,10 @@ def nlp(name):
     return load_model_from_config(config_of(name), auto_fill=False, validate=True)
 
 
+def test_every_config_tunes_what_it_saves(name):
+    assert config_of(name)["training"]["before_to_disk"] == {"@callbacks": "spacy-luke.tune.v1"}
+
+
 def test_every_config_is_tested():
     assert {path.stem for path in FOLDER.glob("*.cfg")} == set(PIPELINES)
 

@@ -141,7 +141,7 @@ def test_what_is_tuned_is_forgotten_also_if_the_threshold_is_a_default(bert_dir,
     pipe = nlp.get_pipe("luke_relation")
     pipe.thresholds = {pipe.labels[0]: 0.9}
     nlp.initialize(lambda: make_examples(nlp))
-    assert "threshold is still None: tune again after training" in caplog.text
+    assert "threshold is None, as before tuning. Tune again after training" in caplog.text
     assert pipe.thresholds == {}
 
 

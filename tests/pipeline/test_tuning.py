@@ -1,6 +1,8 @@
 """Tuning of trained components: what is chosen, what it does, and what it leaves alone."""
 
+import random
 import re
+import threading
 from copy import deepcopy
 from itertools import product
 from pathlib import Path
@@ -8,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
-from spacy.training import Example
+from spacy.training import Corpus, Example
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config, registry
@@ -350,25 +353,77 @@ def test_the_callback_saves_the_scores_of_the_tuned_pipeline(nlp, tmp_path, is_l
 
 
 def test_spacy_train_saves_what_the_callback_tuned(bert_dir, tmp_path):
-    """With the config's optimizer, whose schedule cannot be copied."""
-    docs = [eg.reference for eg in make_examples(spacy.blank("en"))]
+    """By a shipped config, with its optimizer, whose schedule cannot be copied."""
+    docs = [eg.reference for eg in many(spacy.blank("en"))]
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "docs.spacy")
     overrides = {f"paths.{name}": str(tmp_path / "docs.spacy") for name in ("train", "dev")}
-    overrides |= {"paths.encoder": str(bert_dir), "training.max_steps": 2}
-    overrides |= {"training.eval_frequency": 1, "training.logger.progress_bar": False}
-    config = load_config(CONFIGS / "ner.cfg", overrides=overrides)
-    config["training"]["before_to_disk"] = {"@callbacks": "spacy-luke.tune.v1"}
-    nlp = init_nlp(config)
-    assert nlp._optimizer is not None
-    (tmp_path / "out").mkdir()
-    train(nlp, tmp_path / "out")
-    for name in ("model-best", "model-last"):
-        loaded = spacy.load(tmp_path / "out" / name)
-        assert loaded.get_pipe("luke_ner").cfg["nil_bias"] == pytest.approx(
-            loaded.config["components"]["luke_ner"]["nil_bias"]
-        )
-        assert "performance" in loaded.meta
-    assert nlp._optimizer is not None
+    overrides |= {"paths.encoder": str(bert_dir), "training.max_steps": 40}
+    overrides |= {"training.eval_frequency": 20, "training.logger.progress_bar": False}
+    overrides["training.optimizer.learn_rate"] = 5e-3
+    found = {}
+    for tuned in (True, False):
+        if not tuned:
+            overrides["training.before_to_disk"] = None
+        nlp = init_nlp(load_config(CONFIGS / "ner.cfg", overrides=overrides))
+        assert nlp._optimizer is not None
+        out = tmp_path / str(tuned)
+        out.mkdir()
+        train(nlp, out)
+        assert nlp._optimizer is not None
+        found[tuned] = spacy.load(out / "model-last")
+        assert (found[tuned].get_pipe("luke_ner").calibration is not None) == tuned
+    trained, saved = found[False], found[True]
+    examples = list(Corpus(tmp_path / "docs.spacy")(trained))
+    list(tune(trained, examples, Goal(), of_filter=False))
+    one, other = (x.get_pipe("luke_ner").cfg for x in (trained, saved))
+    assert [one[x] for x in ("nil_bias", "threshold")] == [
+        pytest.approx(other[x]) for x in ("nil_bias", "threshold")
+    ]
+    for name in ("slopes", "shifts"):
+        assert one["calibration"][name] == pytest.approx(other["calibration"][name])
+    assert spacy.load(tmp_path / "True" / "model-best").get_pipe("luke_ner").calibration is not None
+    assert saved.meta["performance"]["ents_f"] == pytest.approx(saved.evaluate(examples)["ents_f"])
+
+
+class Locked:
+    """A component that cannot be copied."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __call__(self, doc):
+        with self.lock:
+            return doc
+
+
+def test_a_component_that_cannot_be_copied_is_saved_with_what_is_tuned(nlp, tmp_path, caplog):
+    Language.component("locked", func=Locked())
+    with_dev(nlp, tmp_path)
+    nlp.add_pipe("locked")
+    saved = registry.callbacks.get("spacy-luke.tune.v1")()(nlp)
+    assert saved.get_pipe("luke_ner").calibration is not None and not caplog.text
+    assert nlp.get_pipe("luke_ner").calibration is None
+    assert saved.get_pipe("locked") is nlp.get_pipe("locked")
+
+
+def test_an_error_while_tuning_is_no_reason_to_lose_what_was_trained(nlp, tmp_path, caplog):
+    with_dev(nlp, tmp_path)
+    weights = head_of(nlp.get_pipe("luke_ner").model).head.classifier.weight
+    weights.data.fill_(float("nan"))
+    assert registry.callbacks.get("spacy-luke.tune.v1")()(nlp) is nlp
+    assert "The saved pipeline is not tuned. ModelError: " in caplog.text
+
+
+def test_the_callback_draws_no_random_numbers_of_the_training(nlp, tmp_path):
+    with_dev(nlp, tmp_path)
+    augmenter = {"@augmenters": "spacy.lower_case.v1", "level": 0.5}
+    nlp.config["corpora"]["dev"]["augmenter"] = augmenter
+    callback = registry.callbacks.get("spacy-luke.tune.v1")()
+    random.seed(0)
+    expected = random.random()
+    random.seed(0)
+    callback(nlp)
+    assert random.random() == expected
 
 
 PLACES = {"Ada": "/per", "Babbage": "/per", "Tokyo": "/loc", "London": "/loc", "Meiji": "/org"}
@@ -436,14 +491,20 @@ def test_a_callback_that_may_tune_nothing_says_so(nlp, tmp_path, caplog):
 def test_what_is_said_of_several_saved_pipelines_is_said_once(nlp, tmp_path, caplog):
     with_dev(nlp, tmp_path)
     callback = registry.callbacks.get("spacy-luke.tune.v1")(precision=0.99)
-    for zero in (True, True, False):
-        if zero:
-            head_of(nlp.get_pipe("luke_ner").model).head.classifier.weight.data.zero_()
-            head_of(nlp.get_pipe("luke_ner").model).head.classifier.bias.data.zero_()
+    said = []
+    for n_wrong in (40, 50):
+        examples = many(nlp)
+        for eg in examples[:n_wrong]:
+            eg.reference.set_ents(
+                [Span(eg.reference, x.start, x.end, "PER") for x in eg.reference.ents]
+            )
+        DocBin(docs=[eg.reference for eg in examples]).to_disk(tmp_path / "dev.spacy")
+        with pytest.raises(ConfigError, match="cannot be reached") as error:
+            list(tune(nlp, examples, Goal(precision=0.99), ["luke_ner"]))
+        said.append(str(error.value))
         callback(nlp)
+    assert said[0] != said[1]  # other numbers
     assert caplog.text.count("precision 0.99 cannot be reached") == 1
-    with pytest.raises(ConfigError, match="cannot be reached"):  # said anew elsewhere
-        list(tune(nlp, many(nlp), Goal(precision=0.99), ["luke_ner"]))
     registry.callbacks.get("spacy-luke.tune.v1")(precision=0.99)(nlp)
     assert caplog.text.count("precision 0.99 cannot be reached") == 2
 
@@ -586,9 +647,11 @@ def test_training_again_forgets_what_was_tuned_and_thresholds_name_labels(nlp):
 
 
 def test_other_weights_have_no_old_calibration(nlp, saved, caplog):
+    nlp.get_pipe("luke_ner").threshold = 0.25
     list(tune(nlp, many(nlp), Goal()))
     cfg = nlp.get_pipe("luke_ner").cfg
-    assert cfg["calibration"] is not None
+    list(tune(nlp, many(nlp), Goal(precision=0.5)))  # again: the first is what was trained with
+    assert cfg["calibration"]["before"] == 0.25 and cfg["threshold"] != 0.25
     nlp.update(make_examples(nlp), sgd=False)  # no step
     wrong = make_examples(nlp)[:1]
     wrong[0].reference.ents = [Span(wrong[0].reference, 0, 1, "UNHEARD")]
@@ -596,7 +659,8 @@ def test_other_weights_have_no_old_calibration(nlp, saved, caplog):
         nlp.update(wrong, sgd=nlp.create_optimizer())
     assert cfg["calibration"] is not None
     nlp.update(make_examples(nlp), sgd=nlp.create_optimizer())
-    assert cfg["calibration"] is None and "tune again after training" in caplog.text
+    assert cfg["calibration"] is None and "Tune again after training" in caplog.text
+    assert cfg["threshold"] == 0.25  # the other was one of calibrated scores
     list(tune(nlp, many(nlp), Goal()))
     nlp.from_disk(saved)  # was saved before tuning
     assert nlp.get_pipe("luke_ner").calibration is None
