@@ -59,12 +59,19 @@ def choose_bias(trial: Trial, goal: Goal, setting: str = "nil_bias") -> None:
         )
         if (found.f and abs(found.bias) < width and not may_rise) or width >= _MOST:
             break
-        if not found.f and width == _WIDTH:
-            trial.set(**{setting: _MOST})
-            if not trial.answers().prf()[2]:
-                break  # not even with the most answers is one right
+        if not found.f and width == _WIDTH and not _is_right_at_ends(trial, setting):
+            break
         width *= 2
     trial.set(**{setting: found.bias})
+
+
+def _is_right_at_ends(trial: Trial, setting: str) -> bool:
+    """Whether an answer is right with the largest or the smallest bias."""
+    for bias in (_MOST, -_MOST):
+        trial.set(**{setting: bias})
+        if trial.answers().prf()[2]:
+            return True
+    return False
 
 
 def choose(scores: Sequence[Score]) -> Score:
