@@ -49,7 +49,7 @@ _REGISTERING = (
     "spacy_luke.corpora.case",
     "spacy_luke.corpora.joined",
     "spacy_luke.pipeline.training_plan",
-    "spacy_luke.pipeline.tuning",
+    "spacy_luke.pipeline.tuned_saving",
     "spacy_luke.metrics.ner",
     "benchmarks.baselines",
     "benchmarks.marker_baseline",

@@ -5,20 +5,14 @@ two-stage mode the number of candidates and the filter's threshold (:mod:`.filte
 calibration, and thresholds. Its network runs once over the data; the rest is decoding.
 """
 
-import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field, replace
-from logging import LogRecord
 from typing import Any
 
 import numpy as np
-import torch
 from spacy.language import Language
 from spacy.training import Example
-from spacy.util import registry, resolve_dot_names
 
 from ..calibration import (
     LEAST_ANSWERS,
@@ -35,7 +29,6 @@ from ..report import LOGGER
 from .classifier_pipe import ClassifierPipe
 from .confidence import Confidence
 from .filter_tuning import FilterChoice, OpenFilter, choose_filter, open_filter
-from .model_card import record_scores, refresh
 from .nil_bias import choose_bias
 from .thresholds import Goal, Thresholds, choose_thresholds, highest
 from .trial import Trial
@@ -104,143 +97,10 @@ class Tuned:
         self.annotated = trial.annotated
 
 
-@registry.callbacks("spacy-luke.tune.v1")
-def make_tune(
-    corpus: str | None = None,
-    components: list[str] | None = None,
-    precision: float | None = None,
-    recall: float | None = None,
-    each_label: bool = False,
-) -> Callable[[Language], Language]:
-    """For ``[training.before_to_disk]``: tune every pipeline that training saves.
-
-    corpus: the section of the config with the reader of the development data; None:
-        ``training.dev_corpus``.
-    components: by default all that can be tuned and are not frozen. precision, recall, each_label:
-        :class:`.Goal`. If it cannot be reached (yet), this is logged.
-
-    A component for which the data has fewer than LEAST_ANSWERS annotated answers stays as it is,
-    and so does the filter of two-stage mode, with which only the speed changes. A copy is tuned and
-    saved with its scores: training, and what it reports, stay as they are. What is logged of
-    several saved pipelines is logged once.
-    """
-    goal = Goal(precision, recall, each_label)
-    once = _Once()
-    readers: list[Callable[[Language], Iterable[Example]]] = []
-
-    def callback(nlp: Language) -> Language:
-        config = nlp.config.interpolate()["training"]
-        names = tunable(nlp, components) if components else _can_be_tuned(nlp)
-        names = [name for name in names if components or name not in config["frozen_components"]]
-        with once.logged(), _same_random_numbers():
-            if not names:
-                LOGGER.warning(
-                    "The saved pipeline is not tuned: %s.",
-                    "all that could be is frozen" if _can_be_tuned(nlp) else "nothing can be",
-                )
-                return nlp
-            if not readers:
-                name = corpus or config["dev_corpus"]
-                readers.extend(resolve_dot_names(nlp.config.interpolate(), [name]))
-            try:
-                return _tuned_copy(nlp, readers[0], goal, names)
-            except Exception as err:  # not a reason to lose what was trained
-                LOGGER.warning("The saved pipeline is not tuned. %s: %s", type(err).__name__, err)
-                return nlp
-
-    return callback
-
-
-def _tuned_copy(
-    nlp: Language,
-    reader: Callable[[Language], Iterable[Example]],
-    goal: Goal,
-    names: Sequence[str],
-) -> Language:
-    tuned = _copy(nlp)
-    examples, since = list(reader(tuned)), None
-    for name in names:
-        # One that cannot be tuned does not keep the others from it.
-        try:
-            (result,) = tune(
-                *(tuned, examples, goal, [name]),
-                least_gold=LEAST_ANSWERS,
-                of_filter=False,
-                since=since,
-            )
-        except (ConfigError, CorpusError) as err:
-            LOGGER.warning("%s of the saved pipeline is not tuned. %s", name, err)
-        else:
-            LOGGER.info("%s: %s", name, result.settings)
-            examples, since = result.annotated(), name
-    if since == tuned.pipe_names[-1]:
-        record_scores(tuned, examples, are_annotated=True)
-    else:
-        record_scores(tuned, list(reader(tuned)))
-    refresh(tuned)
-    return tuned
-
-
-def _copy(nlp: Language) -> Language:
-    """A copy without the optimizer, whose schedules cannot be copied. The vocabulary, which may
-    have large vectors, is shared, and so are components of others that cannot be copied."""
-    shared: dict[int, Any] = {id(nlp._optimizer): None, id(nlp.vocab): nlp.vocab}
-    try:
-        return deepcopy(nlp, dict(shared))
-    except Exception:
-        for _, pipe in nlp.components:
-            if not isinstance(pipe, ClassifierPipe):
-                try:
-                    deepcopy(pipe, dict(shared))
-                except Exception:
-                    shared[id(pipe)] = pipe
-        return deepcopy(nlp, dict(shared))
-
-
-@contextmanager
-def _same_random_numbers() -> Iterator[None]:
-    """A context after which random numbers are drawn as if it had not been: a reader may augment
-    the data."""
-    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    try:
-        yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        torch.set_rng_state(states[2])
-
-
-class _Once:
-    """A filter of log messages that lets each pass once for a component."""
-
-    def __init__(self) -> None:
-        self._seen: set[tuple[str, str]] = set()
-
-    @contextmanager
-    def logged(self) -> Iterator[None]:
-        """Filter what the package logs in this context."""
-        LOGGER.addFilter(self.filter)
-        try:
-            yield
-        finally:
-            LOGGER.removeFilter(self.filter)
-
-    def filter(self, record: LogRecord) -> bool:
-        # The first argument is a component's name; numbers differ from save to save.
-        message = (
-            record.msg,
-            str(record.args[0]) if isinstance(record.args, tuple) and record.args else "",
-        )
-        if message in self._seen:
-            return False
-        self._seen.add(message)
-        return True
-
-
 def tunable(nlp: Language, names: Sequence[str] | None = None) -> list[str]:
     """The components that can be tuned, in the pipeline's order. Raises ConfigError if there is
     none, and for a name that is not one of them."""
-    can = _can_be_tuned(nlp)
+    can = can_be_tuned(nlp)
     for name in names or ():
         if name not in can:
             known = ", ".join(can) or "none"
@@ -250,7 +110,8 @@ def tunable(nlp: Language, names: Sequence[str] | None = None) -> list[str]:
     return [name for name in can if names is None or name in names]
 
 
-def _can_be_tuned(nlp: Language) -> list[str]:
+def can_be_tuned(nlp: Language) -> list[str]:
+    """The components that can be tuned, in the pipeline's order."""
     return [
         name
         for name, pipe in nlp.pipeline
