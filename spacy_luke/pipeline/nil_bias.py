@@ -41,9 +41,7 @@ def choose_bias(trial: Trial, goal: Goal, setting: str = "nil_bias") -> None:
         most = round(width / _STEP)
         new = [bias for i in range(-most, most + 1) if (bias := i * _STEP) not in tried]
         for bias in tqdm(new, f"{trial.name}: {setting}", leave=False, disable=None):
-            trial.set(**{setting: bias})
-            _, r, f = trial.answers().prf()
-            scores.append(Score(bias, r, f))
+            scores.append(_tried(trial, setting, bias))
         scores.sort()
         reaching = [score for score in scores if worth(score)[0]]
         best = choose(reaching) if reaching else max(scores, key=lambda x: (x.r, x.f, -abs(x.bias)))
@@ -51,27 +49,28 @@ def choose_bias(trial: Trial, goal: Goal, setting: str = "nil_bias") -> None:
         # at an end.
         if found is None or worth(best) > worth(found) or abs(found.bias) == width / 2:
             found = best
-        # An end that is as good as the best may lead to better ones, if answers still change there.
-        at = {score.bias: score for score in scores}
-        may_rise = not reaching or any(
-            best.f < 1.0 and worth(at[end]) == worth(best) and at[end][1:] != at[end / 2][1:]
-            for end in (-width, width)
-        )
-        if (found.f and abs(found.bias) < width and not may_rise) or width >= _MOST:
+        if width >= _MOST:
             break
-        if not found.f and width == _WIDTH and not _is_right_at_ends(trial, setting):
+        at = {score.bias: score for score in scores}
+        changing = [end for end in (-width, width) if at[end][1:] != at[end / 2][1:]]
+        if not reaching or not found.f:
+            # Answers that are far away may be right, and reach it.
+            far = (_tried(trial, setting, end) for end in (_MOST, -_MOST))
+            if not changing and all(worth(score) <= worth(found) for score in far):
+                break
+        # An end that is as good as the best may lead to better ones, if answers still change there.
+        elif abs(found.bias) < width and (
+            best.f == 1.0 or all(worth(at[end]) != worth(best) for end in changing)
+        ):
             break
         width *= 2
     trial.set(**{setting: found.bias})
 
 
-def _is_right_at_ends(trial: Trial, setting: str) -> bool:
-    """Whether an answer is right with the largest or the smallest bias."""
-    for bias in (_MOST, -_MOST):
-        trial.set(**{setting: bias})
-        if trial.answers().prf()[2]:
-            return True
-    return False
+def _tried(trial: Trial, setting: str, bias: float) -> Score:
+    trial.set(**{setting: bias})
+    _, r, f = trial.answers().prf()
+    return Score(bias, r, f)
 
 
 def choose(scores: Sequence[Score]) -> Score:

@@ -1,10 +1,11 @@
 """Training tunes the pipelines that it saves, and is otherwise the same as without."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from logging import LogRecord
+from logging import WARNING, LogRecord
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from ..report import LOGGER
 from .classifier_pipe import ClassifierPipe
 from .model_card import record_scores, refresh
 from .thresholds import Goal
-from .tuning import can_be_tuned, tunable, tune
+from .tuning import can_be_tuned, possible_goal, tunable, tune
+
+_NUMBER = re.compile(r"\d+(\.\d+)?(e[-+]\d+)?")
 
 
 @registry.callbacks("spacy-luke.tune.v1")
@@ -39,18 +42,18 @@ def make_tune(
 
     A component for which the data has fewer than LEAST_ANSWERS annotated answers stays as it is,
     and so does the filter of two-stage mode, with which only the speed changes. A copy is tuned and
-    saved with its scores: training, and what it reports, stay as they are. What is logged of
-    several saved pipelines is logged once.
+    saved with its scores: training, and what it reports, stay as they are. What is logged of a
+    saved pipeline is what was not said of the one before.
     """
     goal = Goal(precision, recall, each_label)
-    once = _Once()
+    changes, untuned = _Changes(), set[str]()
     readers: list[Callable[[Language], Iterable[Example]]] = []
 
     def callback(nlp: Language) -> Language:
         config = nlp.config.interpolate()["training"]
         names = tunable(nlp, components) if components else can_be_tuned(nlp)
         names = [name for name in names if components or name not in config["frozen_components"]]
-        with once.logged(), _same_random_numbers():
+        with changes.logged(), _same_random_numbers():
             if not names:
                 LOGGER.warning(
                     "The saved pipeline is not tuned: %s.",
@@ -60,9 +63,15 @@ def make_tune(
             if not readers:
                 name = corpus or config["dev_corpus"]
                 readers.extend(resolve_dot_names(nlp.config.interpolate(), [name]))
+            goals = {
+                name: goal if components else possible_goal(pipe, goal)
+                for name, pipe in nlp.pipeline
+                if name in names and isinstance(pipe, ClassifierPipe)
+            }
             try:
-                return _tuned_copy(nlp, readers[0], goal, names)
+                return _tuned_copy(nlp, readers[0], goals, untuned)
             except Exception as err:  # not a reason to lose what was trained
+                untuned.update(names)
                 LOGGER.warning("The saved pipeline is not tuned. %s: %s", type(err).__name__, err)
                 return nlp
 
@@ -72,12 +81,14 @@ def make_tune(
 def _tuned_copy(
     nlp: Language,
     reader: Callable[[Language], Iterable[Example]],
-    goal: Goal,
-    names: Sequence[str],
+    goals: dict[str, Goal],
+    untuned: set[str],
 ) -> Language:
+    """goals: of each component that is to be tuned. untuned: those that were saved as trained
+    before, and it was said; updated."""
     tuned = _copy(nlp)
     examples, since = list(reader(tuned)), None
-    for name in names:
+    for name, goal in goals.items():
         # One that cannot be tuned does not keep the others from it.
         try:
             (result,) = tune(
@@ -87,8 +98,12 @@ def _tuned_copy(
                 since=since,
             )
         except (ConfigError, CorpusError) as err:
+            untuned.add(name)
             LOGGER.warning("%s of the saved pipeline is not tuned. %s", name, err)
         else:
+            if name in untuned:
+                untuned.remove(name)
+                LOGGER.warning("%s of the saved pipeline is tuned now.", name)
             LOGGER.info("%s: %s", name, result.settings)
             examples, since = result.annotated(), name
     if since == tuned.pipe_names[-1]:
@@ -128,28 +143,28 @@ def _same_random_numbers() -> Iterator[None]:
         torch.set_rng_state(states[2])
 
 
-class _Once:
-    """A filter of log messages that lets each pass once for a component."""
+class _Changes:
+    """A filter of log messages that keeps back those of the time before."""
 
     def __init__(self) -> None:
-        self._seen: set[tuple[str, str]] = set()
+        self._before: set[str] = set()
+        self._now: set[str] = set()
 
     @contextmanager
     def logged(self) -> Iterator[None]:
-        """Filter what the package logs in this context."""
+        """Filter what the package logs in this context; the contexts are the times."""
+        self._now = set()
         LOGGER.addFilter(self.filter)
         try:
             yield
         finally:
             LOGGER.removeFilter(self.filter)
+            self._before = self._now
 
     def filter(self, record: LogRecord) -> bool:
-        # The first argument is a component's name; numbers differ from save to save.
-        message = (
-            record.msg,
-            str(record.args[0]) if isinstance(record.args, tuple) and record.args else "",
-        )
-        if message in self._seen:
-            return False
-        self._seen.add(message)
-        return True
+        message = record.getMessage()
+        if record.levelno >= WARNING:
+            # Its numbers differ from save to save.
+            message = _NUMBER.sub("0", message)
+        self._now.add(message)
+        return message not in self._before

@@ -133,17 +133,21 @@ def tune(
 
     The components before each annotate the documents, as in the pipeline. A component with fewer
     than ``least_gold`` annotated answers, or without any right answer, is skipped with a warning,
-    unless it is named. Raises CorpusError if there is no other component, ConfigError if the goal
-    cannot be reached; the component keeps its settings then. Settings that are chosen on fewer than
-    LEAST_ANSWERS annotated answers are warned of, and annotations with labels that no component
-    has. of_filter: also choose the number of candidates and the filter's threshold. since: the
-    component up to which the examples are annotated.
+    unless it is named. One that always gives an answer is only calibrated; if it is named, or all
+    are such, a precision or recall is an error. Raises CorpusError if no component is left,
+    ConfigError if the goal cannot be reached; the component keeps its settings then. Settings that
+    are chosen on fewer than LEAST_ANSWERS annotated answers are warned of, and annotations with
+    labels that no component has. of_filter: also choose the number of candidates and the filter's
+    threshold. since: the component up to which the examples are annotated.
     """
     examples, n_tuned = list(examples), 0
     chosen = tunable(nlp, names)
+    pipes: list[Any] = [nlp.get_pipe(name) for name in chosen]
+    is_for_all = names is not None or all(map(_written_always, pipes))
     for name in chosen:
         trial = Trial(nlp, name, examples, since)
-        opened = open_filter(trial, goal) if of_filter else None
+        own_goal = goal if is_for_all else possible_goal(trial.pipe, goal)
+        opened = open_filter(trial, own_goal) if of_filter else None
         answers = trial.answers()
         gold = answers.n_gold
         n_gold = gold.total()
@@ -168,7 +172,7 @@ def tune(
         before, filter_before = dict(trial.pipe.cfg), trial.filter_settings()
         try:
             with trial.kept_if_it_fails():
-                tuned = _tune(trial, goal, opened)
+                tuned = _tune(trial, own_goal, opened)
         except CorpusError as err:
             if names is not None:
                 raise
@@ -186,7 +190,9 @@ def tune(
                 n_gold,
                 LEAST_ANSWERS,
             )
-        elif goal.each_label and (few := {x: n for x, n in gold.items() if 0 < n < LEAST_ANSWERS}):
+        elif own_goal.each_label and (
+            few := {x: n for x, n in gold.items() if 0 < n < LEAST_ANSWERS}
+        ):
             LOGGER.warning(
                 "%s: thresholds of labels that are chosen on fewer than %d annotated answers may "
                 "not keep what is wanted on other data: %s.",
@@ -201,18 +207,38 @@ def tune(
         raise CorpusError("The development data has no annotation to tune on, or no right answer.")
 
 
+def possible_goal(pipe: ClassifierPipe, goal: Goal) -> Goal:
+    """The goal of a component that is not named: one that always gives an answer is only
+    calibrated, which is logged."""
+    always = _written_always(pipe)
+    if not always or goal == Goal():
+        return goal
+    LOGGER.warning(
+        "%s writes %s: it is only calibrated, and %s is not looked for.",
+        pipe.name,
+        always,
+        _shown(goal),
+    )
+    return Goal()
+
+
+def _written_always(pipe: ClassifierPipe) -> str:
+    """What a component writes whatever its score; empty if its scores have a threshold."""
+    if pipe.layer == "types" and not pipe.cfg["multi_label"]:
+        return "exactly one type per span"
+    return "" if pipe.cfg.get("no_answer", True) else "an answer to every question"
+
+
 def _tune(trial: Trial, goal: Goal, opened: OpenFilter | None) -> Tuned:
     cfg = trial.pipe.cfg
     figures = Figures.of(trial.answers())
     tuned = Tuned(trial, figures, figures)
-    # Exactly one type per span, or an answer to every question, is written whatever its score.
-    one_type = trial.pipe.layer == "types" and not cfg["multi_label"]
-    has_threshold = not one_type and cfg.get("no_answer", True)
-    if not has_threshold and goal != Goal():
-        what = "exactly one type per span" if one_type else "an answer to every question"
+    always = _written_always(trial.pipe)
+    has_threshold = not always
+    if always and goal != Goal():
         raise ConfigError(
-            f"{trial.name} writes {what}, so no precision or recall can be chosen. Tune the other "
-            "components with --component."
+            f"{trial.name} writes {always}, so no precision or recall can be chosen: it can only "
+            "be calibrated."
         )
     least_before = cfg[trial.pipe.least_score]
     untuned = (cfg["calibration"] or {}).get("before", least_before)
