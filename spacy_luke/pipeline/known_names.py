@@ -26,7 +26,7 @@ from ..names.read import SKIPPED, names_of_record, read_names
 from ..report import LOGGER, log_lost
 from ..validation import Count, HasSettings, Name, setting
 from .ents import entity_tokens, set_doc_ents
-from .saving import overridden_settings, save_settings
+from .saving import overridden_settings, save_settings, saved_settings
 
 MATCH = "match"
 """The attribute of the spans group that tells how each of its spans matched."""
@@ -223,10 +223,15 @@ class KnownNames(HasSettings, Pipe):
         save_settings(path, self.cfg)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "KnownNames":
-        """Read the component from a folder. Settings that were overridden at loading count more
-        than the saved ones. If it was saved without its list, the list is empty, with a warning."""
+        """Read the component from a folder. If it has no names yet, settings that were overridden
+        at loading count more than the saved ones; else it goes back to what was saved. If it was
+        saved without its list, the list is empty, with a warning."""
         path, exclude = Path(path), tuple(exclude)
-        overridden = overridden_settings(path, self.cfg)
+        overridden: dict[str, Any] = {}
+        if self.names:
+            self.cfg.update(saved_settings(path, self.cfg))
+        else:
+            overridden = overridden_settings(path, self.cfg)
         self.cfg.update(srsly.read_json(path / "cfg"))
         self.cfg.update(overridden)
         if FOLDER in exclude:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import fields, replace
 from math import isclose
 from pathlib import Path
 from typing import Any, ClassVar
@@ -60,10 +61,15 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
             save_settings(path, self.cfg, self.learned_settings)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SavesEncoderApart":
-        """Read the component from a directory. Settings that were overridden at loading, that is
-        those that differ from the config beside it, count more than the saved ones."""
+        """Read the component from a directory. Of a new component, settings that were overridden at
+        loading, that is those that differ from the config beside it, count more than the saved
+        ones. One that has weights already goes back to what was saved."""
         path, exclude = Path(path), tuple(exclude)
-        overridden = overridden_settings(path, self.cfg)
+        overridden: dict[str, Any] = {}
+        if not has_weights(self.model):
+            overridden = overridden_settings(path, self.cfg)
+        elif "cfg" not in exclude:
+            self.cfg.update(saved_settings(path, self.cfg))
         for node in filter(is_listener, self.model.walk()):
             check_loaded_upstream(path, node.attrs["link"])
         with apart(path / FOLDER):
@@ -217,6 +223,28 @@ def overridden_settings(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
             own.get(name, block[name]),
         )
     return overridden
+
+
+def saved_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
+    """Settings of a component in the config beside it, as :func:`save_settings` wrote them."""
+    config = _config_beside(path)
+    block = config["components"][path.name] if config is not None else {}
+    return {name: block[name] for name in names if name in block}
+
+
+def has_weights(model: Model) -> bool:
+    """Whether a component was initialised, or loaded."""
+    shims = [shim for node in model.walk() for shim in node.shims]
+    return any(getattr(shim, "module", None) is not None for shim in shims)
+
+
+def load_model_settings(path: Path, scorer: Any) -> None:
+    """Set the settings of a loaded component's model to those of the config beside it, but for
+    those that are fixed."""
+    block = saved_settings(path, ["model"]).get("model", {})
+    names = {x.name for x in fields(scorer)} - set(scorer.fixed)
+    saved = replace(scorer, **{name: block[name] for name in names & block.keys()})
+    vars(scorer).update(vars(saved))
 
 
 def check_fixed_settings(path: Path, scorer: Any) -> None:

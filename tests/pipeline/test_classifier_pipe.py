@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_luke.errors import ConfigError, ModelError
-from spacy_luke.layers.task_layer import encoder_of, head_of
+from spacy_luke.layers.task_layer import encoder_of, head_of, scorer_of
 from tests.pipeline.relation_data import make_examples, make_pipeline
 from tests.saved.make import WITHOUT, documents, load
 from tests.saved.test_saved import FOLDER
@@ -178,14 +178,42 @@ def test_bytes_keep_settings_in_a_pipeline_made_with_others(saved):
     assert other.get_pipe(name).threshold == pytest.approx(0.3)
 
 
-def test_settings_that_a_pipeline_was_made_with_count_more_than_those_in_a_folder(saved, caplog):
+def test_a_new_pipeline_keeps_settings_that_it_was_made_with(saved, caplog):
     """As an override does; the log names both."""
     name, path = saved
-    nlp = spacy.load(path, exclude=WITHOUT, config={f"components.{name}.threshold": 0.4})
+    config = spacy.util.load_config(
+        path / "config.cfg", overrides={f"components.{name}.threshold": 0.4}
+    )
+    nlp = spacy.util.load_model_from_config(config)
     caplog.clear()
     nlp.from_disk(path, exclude=WITHOUT)
     assert nlp.get_pipe(name).threshold == pytest.approx(0.4)
     assert f"{name}.threshold is 0.4" in caplog.text and "was saved with" in caplog.text
+
+
+def test_a_pipeline_that_goes_back_to_what_was_saved_has_its_settings(saved, tmp_path, caplog):
+    """As in a loop that trains and tunes, and takes the best in the end."""
+    name, path = saved
+    nlp = spacy.load(path, exclude=WITHOUT, config={f"components.{name}.threshold": 0.4})
+    pipe = nlp.get_pipe(name)
+    scorer = scorer_of(pipe.model)
+
+    def choose(threshold, filter_threshold):
+        pipe.threshold = threshold
+        if name == "luke_ner":
+            scorer.filter_threshold = filter_threshold
+            nlp.get_pipe_config(name)["model"]["filter_threshold"] = filter_threshold
+
+    choose(0.3, 0.5)
+    before = dict(pipe.cfg), dict(vars(scorer))
+    nlp.to_disk(tmp_path / "best", exclude=WITHOUT)
+    choose(0.9, 0.0)
+    caplog.clear()
+    nlp.from_disk(tmp_path / "best", exclude=WITHOUT)
+    assert pipe.cfg == {**before[0], "threshold": pytest.approx(0.3)}
+    assert vars(scorer) == before[1]
+    assert getattr(scorer, "filter_threshold", 0.5) == 0.5
+    assert not caplog.text
 
 
 def test_settings_are_validated_from_everywhere(saved):

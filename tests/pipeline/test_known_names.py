@@ -277,6 +277,17 @@ def test_a_saved_pipeline_has_its_names(tmp_path):
     assert len(spans(spacy.load(tmp_path / "b", config=override)(TEXT))) == 5
 
 
+def test_one_with_a_list_goes_back_to_what_was_saved(tmp_path, caplog):
+    nlp = make()
+    pipe = nlp.get_pipe("known_names")
+    nlp.to_disk(tmp_path)
+    before, found = dict(pipe.cfg), spans(nlp(TEXT))
+    pipe.match = {"exact": "normalised"}.get(pipe.match, "exact")
+    pipe.remove(["Tokyo"])
+    nlp.from_disk(tmp_path)
+    assert pipe.cfg == before and spans(nlp(TEXT)) == found and not caplog.text
+
+
 def test_a_pipeline_saved_without_its_list(tmp_path, caplog):
     nlp = make()
     pipe = nlp.get_pipe("known_names")
