@@ -97,6 +97,12 @@ class ComponentSettings(dict[str, Any]):
     def __reduce__(self) -> tuple:
         return ComponentSettings, (self.owner, self.schema, dict(self))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ComponentSettings":
+        """Shares the values: none can change, and there may be millions of titles in one."""
+        copied = ComponentSettings(self.owner, self.schema, {})
+        dict.update(copied, self)
+        return copied
+
 
 def _refuse(self: object, *args: object, **kwargs: object) -> Any:
     raise ConfigError(
@@ -123,8 +129,8 @@ class _FrozenDict(dict):
 
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
-        return _FrozenDict(value)
-    return _FrozenList(value) if isinstance(value, list) else value
+        return _FrozenDict({name: _frozen(x) for name, x in value.items()})
+    return _FrozenList(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def setting(name: str | None = None) -> Any:

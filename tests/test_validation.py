@@ -15,6 +15,7 @@ class Schema(TypedDict):
     order: Literal["both", "text"]
     size: Count | None
     nested: bool
+    tables: dict[str, dict[str, float]]
 
 
 def make(**configured) -> ComponentSettings:
@@ -68,6 +69,15 @@ def test_copies_validate_too(copied):
     with pytest.raises(ConfigError):
         copied["threshold"] = 2.0
     assert settings["threshold"] == 0.2
+
+
+def test_nothing_in_a_value_changes_in_place_so_copies_share_it():
+    settings = make()
+    settings["tables"] = {"slopes": {"A": 1.0}}
+    with pytest.raises(ConfigError, match="cannot be changed in place"):
+        settings["tables"]["slopes"]["A"] = 2.0
+    assert copy.deepcopy(settings)["tables"] is settings["tables"]
+    assert pickle.loads(pickle.dumps(settings)) == settings
 
 
 def test_functions_name_the_argument():

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from spacy.language import Language
@@ -220,7 +220,14 @@ class EntityVectors:
         self.tokenizer, self.settings = tokenizer, settings
         self._names_state: tuple[Tables | None, tuple] = (None, ())
         # Replaced as a whole: other threads may use it.
-        self._cache = _Cache(None, self.text, (), False, {})
+        self._cache = self._no_cache()
+
+    def _no_cache(self) -> _Cache:
+        return _Cache(None, self.text, (), False, {})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what was made for the knowledge base's tables: a copy has others."""
+        return {**vars(self), "_names_state": (None, ()), "_cache": self._no_cache()}
 
     @property
     def text(self) -> Text:

@@ -1,7 +1,7 @@
 """Candidates of mentions from the encoder's entity vocabulary, whatever their names."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -44,6 +44,10 @@ class VocabCandidates:
 
     def __init__(self) -> None:
         self._shared: _Shared | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the tables of the knowledge base: a copy has others."""
+        return {"_shared": None}
 
     def find(self, kb: MappedKB, model: Model, mentions: Sequence[Span], k: int) -> list[list[int]]:
         """For each mention the rows in ``kb`` of the k entities with the largest logits, the best

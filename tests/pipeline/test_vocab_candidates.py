@@ -1,12 +1,17 @@
 """Candidates of luke_linker from the encoder's entity vocabulary."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import spacy
 
 from spacy_luke.errors import ConfigError
+from spacy_luke.kb.tables import Tables
 from spacy_luke.layers.task_layer import encoder_below
 from spacy_luke.pipeline import vocab_candidates
+from spacy_luke.pipeline.entity_vectors import make_name_vectors, make_vectors
 from spacy_luke.pipeline.masked_entities import rank_entities
 from tests.pipeline.conftest import LISTENER, fit
 from tests.pipeline.linker_data import TEXTS, links, make_docs, make_examples, make_linker
@@ -53,6 +58,21 @@ def test_a_mention_whose_name_nobody_knows_has_candidates(masked_dir, tmp_path):
     (doc,) = list(nlp.pipe(make_docs(nlp, texts)))
     scores = dict(doc.ents[0]._.candidates)
     assert set(scores) >= set(SHARED.values()) and all(0 < x < 1 for x in scores.values())
+
+
+def test_copies_have_the_tables_of_the_knowledge_base_once(masked_dir, tmp_path, monkeypatch):
+    """Also after predictions, for which something was computed that has them in it."""
+    nlp = make_linker(masked_dir, tmp_path, from_vocabulary=3, nearest=2)
+    make_vectors(nlp, pipe_of(nlp).kb, component="luke_linker")
+    make_name_vectors(nlp, pipe_of(nlp).kb, component="luke_linker")
+    expected = candidates(nlp)
+
+    def refuse(self, protocol):
+        raise AssertionError("the tables are copied beside those of the knowledge base")
+
+    monkeypatch.setattr(Tables, "__reduce_ex__", refuse)
+    for copied in (copy.deepcopy(nlp), pickle.loads(pickle.dumps(nlp))):
+        assert candidates(copied) == expected
 
 
 def test_an_entity_that_its_name_finds_keeps_its_prior(masked_dir, tmp_path):
