@@ -63,6 +63,7 @@ _GERMEVAL = "germeval2014/NER-de-dev.tsv"
 _HIPE = "hipe2022-ccby/HIPE-2022-v2.1-ajmc-{}-de.tsv"
 _BIORED = "biored/Train.PubTator"
 _REDOCRED = "redocred/dev_revised.json"
+_NCBI = "disease-linking/NCBItrainset_corpus.txt"
 
 # Of sets with fewer than three parts at hand one part is divided.
 DATA_SETS = {
@@ -104,6 +105,13 @@ DATA_SETS = {
         Part(_BIORED, kept=(0, 1, 2), of=4),
         Part(_BIORED, kept=(3,), of=4),
         Part("biored/Dev.PubTator"),
+        epochs=4,
+        format="pubtator",
+    ),
+    "ncbi": DataSet(
+        Part(_NCBI, kept=(0,), of=5),
+        Part(_NCBI, kept=(1, 2), of=5),
+        Part(_NCBI, kept=(3, 4), of=5),
         epochs=4,
         format="pubtator",
     ),
