@@ -35,12 +35,7 @@ from ..validation import Name, Probability, check_dropout, check_numbers, settin
 from .class_loss import Targets
 from .confidence import Confidence
 from .model_card import record
-from .saving import (
-    SavesEncoderApart,
-    check_fixed_settings,
-    has_weights,
-    load_model_settings,
-)
+from .saving import SavesEncoderApart, check_fixed_settings
 from .score_names import warn_of_equal_score_names
 
 PUBLISHED_MODES = ("full", "markers")
@@ -460,12 +455,9 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         other settings of the model that are fixed.
         """
         self._before_loading(exclude)
-        is_new = not has_weights(self.model)
         super().from_disk(path, exclude=exclude)
         self._check_loaded(exclude)
         check_fixed_settings(Path(path), scorer_of(self.model))
-        if not is_new:
-            load_model_settings(Path(path), scorer_of(self.model))
         return self
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":

@@ -100,7 +100,7 @@ class KnownNames(HasSettings, Pipe):
     def __init__(self, vocab: Vocab, name: str = "known_names", **cfg: object) -> None:
         self.vocab, self.name = vocab, name
         self.cfg = {**DEFAULT_CONFIG["known_names"], **cfg}
-        self.names = NameList.build((), vocab.lang)
+        self.names = self._first = NameList.build((), vocab.lang)
         self._others: tuple[NameList, dict[str, NameList]] = self.names, {}
         self._warned = False
 
@@ -223,12 +223,12 @@ class KnownNames(HasSettings, Pipe):
         save_settings(path, self.cfg)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "KnownNames":
-        """Read the component from a folder. If it has no names yet, settings that were overridden
-        at loading count more than the saved ones; else it goes back to what was saved. If it was
-        saved without its list, the list is empty, with a warning."""
+        """Read the component from a folder. Of a new one, settings that were overridden at loading
+        count more than the saved ones; one that has had a list goes back to what was saved. If it
+        was saved without its list, the list is empty, with a warning."""
         path, exclude = Path(path), tuple(exclude)
         overridden: dict[str, Any] = {}
-        if self.names:
+        if self.names is not self._first:
             self.cfg.update(saved_settings(path, self.cfg))
         else:
             overridden = overridden_settings(path, self.cfg)

@@ -453,7 +453,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "LukeLinker":
         path, exclude = Path(path), tuple(exclude)
         if "cfg" not in exclude:
-            self._learned.forget()  # the settings at loading count more than those of the file
+            self._learned.forget()  # it was learned of other data
         super().from_disk(path, exclude=exclude)
         if "kb" not in exclude:
             self.kb = self._checked(self._empty_kb().from_disk(path / "kb"))

@@ -34,6 +34,7 @@ def choose_bias(trial: Trial, goal: Goal, setting: str = "nil_bias") -> None:
         return reaches, score.f if reaches else score.r
 
     scores: list[Score] = []
+    far: list[Score] = []
     found: Score | None = None
     width = _WIDTH
     while True:
@@ -55,9 +56,10 @@ def choose_bias(trial: Trial, goal: Goal, setting: str = "nil_bias") -> None:
         changing = [end for end in (-width, width) if at[end][1:] != at[end / 2][1:]]
         if not reaching or not found.f:
             # Answers that are far away may be right, and reach it.
-            far = (_tried(trial, setting, end) for end in (_MOST, -_MOST))
-            if not changing and all(worth(score) <= worth(found) for score in far):
-                break
+            if not changing:
+                far = far or [_tried(trial, setting, end) for end in (_MOST, -_MOST)]
+                if all(worth(score) <= worth(found) for score in far):
+                    break
         # An end that is as good as the best may lead to better ones, if answers still change there.
         elif abs(found.bias) < width and (
             best.f == 1.0 or all(worth(at[end]) != worth(best) for end in changing)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields, replace
 from math import isclose
 from pathlib import Path
 from typing import Any, ClassVar
@@ -63,7 +62,8 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SavesEncoderApart":
         """Read the component from a directory. Of a new component, settings that were overridden at
         loading, that is those that differ from the config beside it, count more than the saved
-        ones. One that has weights already goes back to what was saved."""
+        ones. One that has weights already takes the saved ones, but for those of its model, which
+        are those of the pipeline's config."""
         path, exclude = Path(path), tuple(exclude)
         overridden: dict[str, Any] = {}
         if not has_weights(self.model):
@@ -236,15 +236,6 @@ def has_weights(model: Model) -> bool:
     """Whether a component was initialised, or loaded."""
     shims = [shim for node in model.walk() for shim in node.shims]
     return any(getattr(shim, "module", None) is not None for shim in shims)
-
-
-def load_model_settings(path: Path, scorer: Any) -> None:
-    """Set the settings of a loaded component's model to those of the config beside it, but for
-    those that are fixed."""
-    block = saved_settings(path, ["model"]).get("model", {})
-    names = {x.name for x in fields(scorer)} - set(scorer.fixed)
-    saved = replace(scorer, **{name: block[name] for name in names & block.keys()})
-    vars(scorer).update(vars(saved))
 
 
 def check_fixed_settings(path: Path, scorer: Any) -> None:

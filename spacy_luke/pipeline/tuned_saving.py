@@ -22,7 +22,8 @@ from .model_card import record_scores, refresh
 from .thresholds import Goal
 from .tuning import can_be_tuned, possible_goal, tunable, tune
 
-_NUMBER = re.compile(r"\d+(\.\d+)?(e[-+]\d+)?")
+_NUMBER = re.compile(r"(?<!\w)\d+(\.\d+)?(e[-+]?\d+)?(?!\w)")
+"""Not in a name, such as P17."""
 
 
 @registry.callbacks("spacy-luke.tune.v1")
@@ -42,11 +43,11 @@ def make_tune(
 
     A component for which the data has fewer than LEAST_ANSWERS annotated answers stays as it is,
     and so does the filter of two-stage mode, with which only the speed changes. A copy is tuned and
-    saved with its scores: training, and what it reports, stay as they are. What is logged of a
-    saved pipeline is what was not said of the one before.
+    saved with its scores: training, and what it reports, stay as they are. What is warned of is
+    logged where it is not what was warned of when the pipeline was saved before.
     """
     goal = Goal(precision, recall, each_label)
-    changes, untuned = _Changes(), set[str]()
+    changes = _Changes()
     readers: list[Callable[[Language], Iterable[Example]]] = []
 
     def callback(nlp: Language) -> Language:
@@ -64,14 +65,13 @@ def make_tune(
                 name = corpus or config["dev_corpus"]
                 readers.extend(resolve_dot_names(nlp.config.interpolate(), [name]))
             goals = {
-                name: goal if components else possible_goal(pipe, goal)
+                name: goal if components else possible_goal(name, pipe, goal)
                 for name, pipe in nlp.pipeline
                 if name in names and isinstance(pipe, ClassifierPipe)
             }
             try:
-                return _tuned_copy(nlp, readers[0], goals, untuned)
+                return _tuned_copy(nlp, readers[0], goals)
             except Exception as err:  # not a reason to lose what was trained
-                untuned.update(names)
                 LOGGER.warning("The saved pipeline is not tuned. %s: %s", type(err).__name__, err)
                 return nlp
 
@@ -82,10 +82,8 @@ def _tuned_copy(
     nlp: Language,
     reader: Callable[[Language], Iterable[Example]],
     goals: dict[str, Goal],
-    untuned: set[str],
 ) -> Language:
-    """goals: of each component that is to be tuned. untuned: those that were saved as trained
-    before, and it was said; updated."""
+    """goals: of each component that is to be tuned."""
     tuned = _copy(nlp)
     examples, since = list(reader(tuned)), None
     for name, goal in goals.items():
@@ -98,12 +96,8 @@ def _tuned_copy(
                 since=since,
             )
         except (ConfigError, CorpusError) as err:
-            untuned.add(name)
             LOGGER.warning("%s of the saved pipeline is not tuned. %s", name, err)
         else:
-            if name in untuned:
-                untuned.remove(name)
-                LOGGER.warning("%s of the saved pipeline is tuned now.", name)
             LOGGER.info("%s: %s", name, result.settings)
             examples, since = result.annotated(), name
     if since == tuned.pipe_names[-1]:
@@ -144,27 +138,41 @@ def _same_random_numbers() -> Iterator[None]:
 
 
 class _Changes:
-    """A filter of log messages that keeps back those of the time before."""
+    """Keeps back warnings as long as they are those of the time before."""
 
     def __init__(self) -> None:
         self._before: set[str] = set()
-        self._now: set[str] = set()
 
     @contextmanager
     def logged(self) -> Iterator[None]:
-        """Filter what the package logs in this context; the contexts are the times."""
-        self._now = set()
-        LOGGER.addFilter(self.filter)
+        """A time: what the package logs in this context is logged in the end."""
+        records: list[LogRecord] = []
+
+        def keep(record: LogRecord) -> bool:
+            records.append(record)
+            return False
+
+        LOGGER.addFilter(keep)
         try:
             yield
         finally:
-            LOGGER.removeFilter(self.filter)
-            self._before = self._now
+            LOGGER.removeFilter(keep)
+            warnings = {_without_numbers(x) for x in records if x.levelno >= WARNING}
+            is_new = warnings != self._before
+            if is_new and self._before:
+                LOGGER.warning(
+                    "For the pipeline that is saved now, this holds instead of what was warned of "
+                    "before:"
+                    if warnings
+                    else "What was warned of before does not hold for the pipeline that is saved "
+                    "now."
+                )
+            for record in records:
+                if is_new or record.levelno < WARNING:
+                    LOGGER.handle(record)
+            self._before = warnings
 
-    def filter(self, record: LogRecord) -> bool:
-        message = record.getMessage()
-        if record.levelno >= WARNING:
-            # Its numbers differ from save to save.
-            message = _NUMBER.sub("0", message)
-        self._now.add(message)
-        return message not in self._before
+
+def _without_numbers(record: LogRecord) -> str:
+    """Numbers differ from save to save."""
+    return _NUMBER.sub("0", record.getMessage())

@@ -146,7 +146,7 @@ def tune(
     is_for_all = names is not None or all(map(_written_always, pipes))
     for name in chosen:
         trial = Trial(nlp, name, examples, since)
-        own_goal = goal if is_for_all else possible_goal(trial.pipe, goal)
+        own_goal = goal if is_for_all else possible_goal(name, trial.pipe, goal)
         opened = open_filter(trial, own_goal) if of_filter else None
         answers = trial.answers()
         gold = answers.n_gold
@@ -207,7 +207,7 @@ def tune(
         raise CorpusError("The development data has no annotation to tune on, or no right answer.")
 
 
-def possible_goal(pipe: ClassifierPipe, goal: Goal) -> Goal:
+def possible_goal(name: str, pipe: ClassifierPipe, goal: Goal) -> Goal:
     """The goal of a component that is not named: one that always gives an answer is only
     calibrated, which is logged."""
     always = _written_always(pipe)
@@ -215,7 +215,7 @@ def possible_goal(pipe: ClassifierPipe, goal: Goal) -> Goal:
         return goal
     LOGGER.warning(
         "%s writes %s: it is only calibrated, and %s is not looked for.",
-        pipe.name,
+        name,
         always,
         _shown(goal),
     )

@@ -286,6 +286,11 @@ def test_one_with_a_list_goes_back_to_what_was_saved(tmp_path, caplog):
     pipe.remove(["Tokyo"])
     nlp.from_disk(tmp_path)
     assert pipe.cfg == before and spans(nlp(TEXT)) == found and not caplog.text
+    pipe.match = {"exact": "normalised"}.get(pipe.match, "exact")
+    pipe.remove(labels=pipe.labels)
+    assert not pipe.names
+    nlp.from_disk(tmp_path)
+    assert pipe.cfg == before and spans(nlp(TEXT)) == found and not caplog.text
 
 
 def test_a_pipeline_saved_without_its_list(tmp_path, caplog):

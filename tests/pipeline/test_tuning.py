@@ -21,13 +21,13 @@ from thinc.api import Adam, fix_random_seed
 from spacy_luke.calibration import LEAST_ANSWERS
 from spacy_luke.errors import ConfigError, CorpusError
 from spacy_luke.layers.task_layer import encoder_below, head_of, scorer_of
-from spacy_luke.pipeline import tuning
+from spacy_luke.pipeline import tuned_saving, tuning
 from spacy_luke.pipeline.filter_tuning import open_filter
 from spacy_luke.pipeline.nil_bias import Score, choose, choose_bias
 from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.trial import Trial
 from spacy_luke.pipeline.tuning import tunable, tune
-from tests.pipeline.conftest import fit, make_examples, make_ner
+from tests.pipeline.conftest import ANNOTATED, fit, make_examples, make_ner
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -510,27 +510,62 @@ def test_of_several_saved_pipelines_it_is_said_what_is_not_as_before(nlp, tmp_pa
     def wrong(label, i):
         return ["PER", "ORG", "LOC"][i % 3]
 
-    assert "is not tuned. luke_ner: precision 0.8 cannot be reached" in said(wrong)
-    assert not said(lambda label, i: wrong(label, i) if i > 9 else label)
-    assert "luke_ner of the saved pipeline is tuned now" in said(lambda label, i: label)
+    unreached = "is not tuned. luke_ner: precision 0.8 cannot be reached"
+    assert unreached in said(wrong)
+    assert not said(lambda label, i: wrong(label, i) if i > 9 else label)  # other numbers
+    gone = "What was warned of before does not hold for the pipeline that is saved now."
+    text = said(lambda label, i: label)
+    assert gone in text and unreached not in text
     assert not said(lambda label, i: label)
-    assert "is not tuned. luke_ner: precision 0.8 cannot be reached" in said(wrong)
-    assert "labels that no component has" in said(lambda label, i: "OTHER")
+    assert unreached in said(wrong)
+    text = said(lambda label, i: "OTHER")
+    assert "this holds instead of what was warned of before:" in text
+    assert "labels that no component has" in text and unreached not in text
 
 
-def test_labels_that_are_never_written_are_named_while_training(nlp, tmp_path, caplog):
-    """Those that cannot reach the precision, and those without annotation."""
+def test_what_cannot_be_saved_as_tuned_is_not_said_to_be(nlp, tmp_path, caplog, monkeypatch):
+    with_dev(nlp, tmp_path)
+    callback = registry.callbacks.get("spacy-luke.tune.v1")()
+
+    def fail(*args, **kwargs):
+        raise RuntimeError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tuned_saving, "refresh", fail)
+        assert callback(nlp) is nlp
+        assert "The saved pipeline is not tuned. RuntimeError: no room" in caplog.text
+        caplog.clear()
+        assert callback(nlp) is nlp and not caplog.text
+    assert callback(nlp).get_pipe("luke_ner").calibration is not None
+    assert "What was warned of before does not hold" in caplog.text
+
+
+def test_labels_that_are_never_written_are_named_while_training(bert_dir, tmp_path, caplog):
+    """Those that cannot reach the precision, and those without annotation; also labels that only
+    differ by a number."""
+    names = {"PER": "P17", "LOC": "P131", "ORG": "P27"}
+    data = [(text, [(a, b, names[x]) for a, b, x in spans]) for text, spans in ANNOTATED]
+    nlp = make_ner(bert_dir)
+    examples = make_examples(nlp, data)
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
     with_dev(nlp, tmp_path)
     callback = registry.callbacks.get("spacy-luke.tune.v1")(precision=0.8, each_label=True)
-    write_dev(
-        nlp,
-        tmp_path / "dev.spacy",
-        lambda label, i: label if label == "PER" or (label == "LOC" and i % 2) else "PER",
-    )
-    thresholds = callback(nlp).get_pipe("luke_ner").thresholds
-    assert [x for x, y in thresholds.items() if y is None] == ["LOC", "ORG"]
-    assert "cannot be reached for the labels LOC (" in caplog.text
-    assert "no annotation with the labels ORG." in caplog.text
+
+    def never(half, absent):
+        def label(gold, i):
+            name = names[gold]
+            return "P17" if name == absent or (name == half and i % 2) else name
+
+        write_dev(nlp, tmp_path / "dev.spacy", label)
+        caplog.clear()
+        thresholds = callback(nlp).get_pipe("luke_ner").thresholds
+        return {x for x, y in thresholds.items() if y is None}
+
+    for half, absent in (("P131", "P27"), ("P27", "P131")):
+        assert never(half, absent) == {half, absent}
+        assert f"cannot be reached for the labels {half} (" in caplog.text
+        assert f"no annotation with the labels {absent}." in caplog.text
 
 
 def test_one_that_always_answers_is_calibrated_whatever_is_wanted(bert_dir, tmp_path, caplog):
