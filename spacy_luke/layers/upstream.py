@@ -61,6 +61,22 @@ class Upstream:
         if nO is not None:
             listener.set_dim("nO", nO, force=True)
 
+    def reset(self, connected: dict[str, list[Model]], disabled: Sequence[Any], name: str) -> None:
+        """Forget the connections, but for those of disabled components: spaCy connects all others
+        again, and these never, also not when they are enabled.
+
+        connected: instead of those that were. name: the upstream's present name.
+        """
+        before, self._name, self.listener_map = self.listeners, name, connected
+        for component in disabled:
+            if isinstance(getattr(component, "model", None), Model):
+                for node in component.model.walk():
+                    is_elsewhere = (
+                        is_listener(node) and node.attrs["link"].encoder is not self.model
+                    )
+                    if any(node is x for x in before) and not is_elsewhere:
+                        self.add(node, component.name)
+
     def remove(self, listener: Model, component: str) -> bool:
         nodes = self.listener_map.get(component, [])
         if listener not in nodes:

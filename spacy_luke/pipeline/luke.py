@@ -248,7 +248,8 @@ class Luke(SavesEncoderApart):
 
     @listener_map.setter
     def listener_map(self, value: dict[str, list[Model]]) -> None:
-        self.upstream.listener_map = value
+        disabled = [pipe for pipe, is_disabled in self.home.components() if is_disabled]
+        self.upstream.reset(value, disabled, self.name)
 
     @property
     def listeners(self) -> list[Model]:

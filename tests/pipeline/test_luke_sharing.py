@@ -419,6 +419,46 @@ def test_a_listener_stays_with_its_encoder_while_that_is_disabled(bert_dir, tmp_
     assert "luke_ner" not in spacy.load(tmp_path, exclude=["second", "luke_ner"]).pipe_names
 
 
+def while_loading(nlp, path):
+    nlp.to_disk(path)
+    nlp = spacy.load(path, disable=["ner0"])
+    nlp.enable_pipe("ner0")
+    return nlp
+
+
+def while_another_is_added(nlp, path):
+    with nlp.select_pipes(disable=["ner0", "tagger"]):
+        nlp.add_pipe("merge_entities")
+    return nlp
+
+
+def while_its_encoder_is_renamed(nlp, path):
+    with nlp.select_pipes(disable=["ner0", "tagger"]):
+        nlp.rename_pipe("luke", "encoder")
+    return nlp
+
+
+@pytest.mark.parametrize(
+    "while_disabled", [while_loading, while_another_is_added, while_its_encoder_is_renamed]
+)
+def test_a_listener_that_was_disabled_is_one_again(bert_dir, tmp_path, while_disabled):
+    """It is trained, saved and replaced as if it had not been. So is a stock one."""
+    nlp, _ = shared(bert_dir, tagger=True)
+    nlp = while_disabled(nlp, tmp_path / "a")
+    upstream = nlp.pipeline[0][1]
+    assert set(upstream.listening_components) == {"tagger", "ner0"}
+    before = [x.detach().clone() for x in upstream.model.shims[0].module.parameters()]
+    with nlp.select_pipes(disable=["tagger"]):
+        fit(nlp, make_examples(nlp), 2)
+    after = upstream.model.shims[0].module.parameters()
+    assert any((x != y).any() for x, y in zip(before, after))
+    nlp.to_disk(tmp_path / "b")
+    found = [ent.text for ent in spacy.load(tmp_path / "b")(Doc(nlp.vocab, words=WORDS)).ents]
+    assert found == [ent.text for ent in nlp(Doc(nlp.vocab, words=WORDS)).ents]
+    nlp.replace_listeners(nlp.pipe_names[0], "ner0", ["model.encoder"])
+    assert encoder_of(nlp.get_pipe("ner0").model) is not upstream.model.shims[0].module
+
+
 def test_a_copied_pipeline_keeps_its_listeners_and_another_one_has_its_own(bert_dir):
     nlp = with_two_encoders(bert_dir)
     nlp.initialize(lambda: make_examples(nlp))
