@@ -188,7 +188,7 @@ def writes_groups(nlp: Language) -> list[str]:
         for name in nlp.pipe_names
         if "doc.spans" in nlp.get_pipe_meta(name).assigns
         and name not in predicting
-        and getattr(nlp.get_pipe(name), "scorer", nlp) is not None  # None: it has no scores
+        and getattr(nlp.get_pipe(name), "scorer", None) is not None
     ]
 
 

@@ -157,6 +157,10 @@ def _decode(path: Path, encoding: str, report: Report) -> str:
             "--encoding latin-1."
         ) from err
     text = text.removeprefix(_MARK)
+    if n_doubled := text.count("\r\r\n"):
+        # As where csv.writer wrote to a text file of Windows.
+        text = text.replace("\r\r\n", "\r\n")
+        report.count("line ends of CR CR LF, read as one", str(path), n_doubled)
     if not name.startswith("utf") and not raw.isascii() and _is_utf8(raw):
         report.count(f"files read as {encoding}, although they are UTF-8", str(path))
     return text

@@ -26,15 +26,16 @@ def read_known(docs: Sequence[Doc], key: str, labels: Sequence[str]) -> Known:
     """The known spans of documents: those of a spans group. A document without it has none. Ids are
     ``kb_id_``, or ``id_``, where ``span_ruler`` writes them.
 
-    labels: those that the head has learned. Spans without tokens are left out, and those that are
-    not on token boundaries any more, after tokens were merged.
+    labels: those that the head has learned. Spans without tokens are left out, those that begin or
+    end with white space, and those that are not on token boundaries any more, after tokens were
+    merged.
     """
     numbers = {label: i for i, label in enumerate(labels)}
     rows = [
         (i, span.start, span.end, numbers.get(span.label_, -1), span.kb_id_ or span.id_)
         for i, doc in enumerate(docs)
         for span in all_spans(doc, key)
-        if span.end > span.start
+        if span.end > span.start and not (span[0].is_space or span[-1].is_space)
     ]
     table = np.asarray([row[:4] for row in rows], dtype=np.int64).reshape(-1, 4)
     return Known(table[:, 0], table[:, 1], table[:, 2], table[:, 3], [row[4] for row in rows])
@@ -85,25 +86,27 @@ def labels_of(docs: Iterable[Doc], key: str) -> list[str]:
 
 
 class KnownWarnings:
-    """What is logged once of the group of known spans of a component."""
+    """What is logged once of the groups of known spans of a component. Its name, and that of the
+    group, may change."""
 
-    def __init__(self, name: str, key: str):
-        self.name, self.key = name, key
+    def __init__(self) -> None:
         self._is_told = False
         self._n_unlearned: int | None = 0
         """Known spans until one had a label that was learned; None: told, or there was one."""
 
-    def of_groups(self, docs: Sequence[Doc]) -> None:
+    def of_groups(self, name: str, key: str, docs: Sequence[Doc]) -> None:
         """Warn if no document has the group, which is not an empty one."""
-        if docs and not self._is_told and all(self.key not in doc.spans for doc in docs):
+        if docs and not self._is_told and all(key not in doc.spans for doc in docs):
             self._is_told = True
             LOGGER.warning(
                 "%s.known is %r, and a document has no such spans group: nothing is known of it. "
                 "A component before %s must write it. This warning is logged once.",
-                *(self.name, self.key, self.name),
+                *(name, key, name),
             )
 
-    def of_labels(self, docs: Sequence[Doc], known: Known, learned: Sequence[str]) -> None:
+    def of_labels(
+        self, name: str, key: str, docs: Sequence[Doc], known: Known, learned: Sequence[str]
+    ) -> None:
         """Warn if none of many known spans has a label that the head has learned."""
         n_before = self._n_unlearned
         if n_before is None:
@@ -117,8 +120,8 @@ class KnownWarnings:
                 "(learned: %s; found: %s): they count as known, and what their labels say is "
                 "lost. Labels are learned by a training that begins anew, without a source. This "
                 "warning is logged once.",
-                *(n_unlearned, self.key, self.name, _some(learned)),
-                _some(labels_of(docs, self.key)),
+                *(n_unlearned, key, name, _some(learned)),
+                _some(labels_of(docs, key)),
             )
 
 

@@ -1,6 +1,7 @@
 """``luke_ner``: finds entities by scoring candidate spans as entity inputs."""
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -146,17 +147,27 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     ) -> None:
         super().__init__(vocab, model, name, scorer, **{"known": None, "known_bias": 0.0, **cfg})
         self.suggester = suggester
-        if self.known == self.key:
-            raise ConfigError(
-                f"{name}.known is {self.known!r}, the spans group that {name} itself writes. Give "
-                "the list another spans_key."
-            )
-        self._known_warnings = KnownWarnings(name, self.known or "")
+        self._known_warnings = KnownWarnings()
+        self._known_group()
 
     @property
     def key(self) -> str:
         """The name of its spans group, as of ``span_ruler``."""
         return self.spans_key or self.name
+
+    def _known_group(self) -> str | None:
+        """``known``. Raises ConfigError if it is the component's own group, as after one of both
+        was set, or the component renamed."""
+        if self.known == self.key:
+            raise ConfigError(
+                f"{self.name}.known is {self.known!r}, the spans group that {self.name} itself "
+                "writes. Give the list another spans_key."
+            )
+        return self.known
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        self._known_group()  # such a pipeline could not be loaded
+        super().to_disk(path, exclude=exclude)
 
     # Classes and candidates
 
@@ -180,11 +191,12 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     def _query(self, docs: Sequence[Doc], hide: bool = False) -> SpanQuery:
         # Candidates are read on the host alone, so they are not made on the device.
         query = SpanQuery(docs, self.suggester(docs, ops=NumpyOps()))
-        if self.known is None:
+        key = self._known_group()
+        if key is None:
             return query
         labels = self._known_labels
-        known = read_known(docs, self.known, labels)
-        self._known_warnings.of_labels(docs, known, labels)
+        known = read_known(docs, key, labels)
+        self._known_warnings.of_labels(self.name, key, docs, known, labels)
         return with_known(query, hide_ids(known) if hide else known, len(labels))
 
     @property
@@ -198,7 +210,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         """Write the spans group with ``attrs["scores"]`` and, in flat mode, ``Doc.ents``."""
         docs = list(docs)
         if self.known is not None:
-            self._known_warnings.of_groups(docs)
+            self._known_warnings.of_groups(self.name, self.known, docs)
         query, values = scores
         table, of_doc = query.table[values.rows], query.of_doc[values.rows]
         offsets = np.concatenate([[0], np.cumsum([len(doc) for doc in docs])])

@@ -127,13 +127,19 @@ def check_upstream(path: Path, link: UpstreamLink) -> None:
 
 
 def check_loaded_upstream(path: Path, link: UpstreamLink) -> None:
-    """Raise ConfigError if a listener to any upstream (``*``) is loaded with another one than it
-    was saved with, because that is left out.
+    """Raise ConfigError if a listener is loaded without the upstream that it was saved with, or one
+    to any upstream (``*``) with another one.
 
     path: the listener's component, beside the config of the saved pipeline.
     """
     config = _config_beside(path)
     last = "" if config is None else _last_upstream(config, path.name)
+    saved_with = last if link.wanted == "*" else link.wanted
+    if config is not None and link.encoder is None and saved_with in config["nlp"]["pipeline"]:
+        raise ConfigError(
+            f"{path.name} listens to {saved_with!r}, which is not loaded. Load it, too (it may be "
+            f"disabled), or exclude {path.name}."
+        )
     if link.wanted == "*" and link.component and last not in ("", link.component):
         raise ConfigError(
             f"{path.name} listens to {last!r}, the last encoder before it, which is not loaded; "

@@ -112,6 +112,14 @@ def test_a_pipeline_without_entities_is_refused():
         evaluate(nlp, [])
 
 
+def test_a_list_of_names_alone_has_no_scores():
+    nlp = spacy.blank("en")
+    names = nlp.add_pipe("known_names", config={"annotate_ents": False})
+    names.set_names([{"name": "Tokyo", "label": "LOC"}])
+    with pytest.raises(ConfigError, match="No component of this pipeline"):
+        evaluate(nlp, [])
+
+
 def test_the_command_prints_and_writes(relation, tmp_path):
     relation.to_disk(tmp_path / "model")
     docs = [eg.reference for eg in make_examples(relation)]

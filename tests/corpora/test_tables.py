@@ -109,6 +109,13 @@ def test_a_row_per_word(convert, spans):
     assert [sent.text for sent in doc.sents][1].startswith("Köln ,")
 
 
+def test_line_ends_that_windows_wrote_twice_are_one(convert, spans):
+    """By csv.writer and a file that was not opened with newline="": no row between is empty."""
+    docs, report = convert(FORMAT, KAGGLE.replace("\n", "\r\r\n"))
+    assert [spans(doc.ents) for doc in docs] == [[("Ada Lovelace", "per")], [("Köln", "geo")]]
+    assert report.events["line ends of CR CR LF, read as one"].count == KAGGLE.count("\n")
+
+
 def test_a_sentence_may_be_named_in_every_row_or_end_with_an_empty_row(convert):
     named = "sentence_id,token,ner\n1,Ada,B-PER\n1,ran,O\n2,Bob,B-PER\n"
     blank = "token,ner\nAda,B-PER\nran,O\n\nBob,B-PER\n,\nEve,B-PER\n"

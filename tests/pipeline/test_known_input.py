@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 from thinc.api import fix_random_seed
 
 from spacy_luke.calibration import sigmoid
@@ -53,6 +53,30 @@ def test_where_no_name_matches_answers_are_those_without_the_setting(bert_dir, m
         found.append(pipe.predict(docs)[1])
     for other in found[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(found[0], other))
+
+
+def test_a_name_with_white_space_at_an_end_is_not_asked_about(luke_dir):
+    """Also by an encoder that has pieces for it."""
+    nlp = make_ner(luke_dir, known="known", suggester=TWO_WORDS)
+    nlp.initialize(lambda: listed_examples(nlp))
+    doc = Doc(nlp.vocab, words=["in", "the", "old", "London", "\n\n", "there"])
+    spans = [(3, 5, "place", ""), (4, 5, "place", ""), (1, 4, "place", "")]
+    found = asked(nlp, with_group(doc, spans))
+    assert (1, 4) in found and not {(3, 5), (4, 5)} & found.keys()
+
+
+def test_a_group_that_is_set_later_is_checked_too(bert_dir, tmp_path, caplog):
+    nlp = make_ner(bert_dir)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_ner")
+    pipe.known = "names"
+    nlp("Ada was there .")
+    assert "luke_ner.known is 'names', and a document has no such spans group" in caplog.text
+    pipe.known = "luke_ner"
+    for use in (lambda: nlp("Ada was there ."), lambda: nlp.to_disk(tmp_path)):
+        with pytest.raises(ConfigError, match="the spans group that luke_ner itself writes"):
+            use()
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -228,6 +228,19 @@ def test_a_listener_whose_upstream_was_removed_is_not_saved(bert_dir, tmp_path):
     assert (tmp_path / "alone" / "model").exists()
 
 
+@pytest.mark.parametrize("upstream", ["*", "luke"])
+def test_a_listener_is_not_loaded_without_its_upstream(bert_dir, tmp_path, upstream):
+    nlp = spacy.blank(LANGUAGE)
+    nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
+    nlp.add_pipe("luke_ner", config={"model": {"encoder": {**LISTENER, "upstream": upstream}}})
+    nlp.initialize(lambda: make_examples(nlp))
+    nlp.to_disk(tmp_path)
+    with pytest.raises(ConfigError, match="luke_ner listens to 'luke', which is not loaded"):
+        spacy.load(tmp_path, exclude=["luke"])
+    assert spacy.load(tmp_path, exclude=["luke", "luke_ner"]).pipe_names == []
+    assert spacy.load(tmp_path, disable=["luke"])(" ".join(WORDS)).text
+
+
 def test_a_listener_that_was_sourced_without_its_upstream_is_not_saved(bert_dir, tmp_path):
     nlp, _ = shared(bert_dir)
     other = spacy.blank(LANGUAGE)
