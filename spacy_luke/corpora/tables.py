@@ -1,6 +1,6 @@
 """Tables of users: CSV or TSV with a header, and one span, or one word and its tag, per row."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spacy.language import Language
@@ -39,6 +39,7 @@ ROLES = {
     TAG: ("tag", "ner", "ner_tag", "bio", "iob", "label", "labels", "tags"),
 }
 """Role of a column -> the names that it has, in any case, unless ``fields`` gives another one."""
+CRLF = "\r\n"
 _SPANS, _WORDS = (TEXT, START, END, LABEL), (WORD, TAG)
 
 
@@ -100,12 +101,52 @@ def _read_spans(table: Table, options: ConvertOptions, report: Report) -> Iterat
     rows = [row for row in table.rows() if not row.is_blank]
     key = TEXT if ID not in table.columns or _ids_of_spans(rows, report) else ID
     texts: dict[str, list[Row]] = {}
+    if options.offsets in (AUTO, CHARACTERS):
+        _count_line_ends_once(rows, key, report)
     for row in rows:
         if not row.cells[TEXT] and key == TEXT:
             raise CorpusError(f"{at_line(table.path, row.line)}: the text is empty.")
         texts.setdefault(row.cells[key] or row.cells[TEXT], []).append(row)
     for of_text in texts.values():
         yield _read_text(table.path, of_text, options, report)
+
+
+def _count_line_ends_once(rows: Sequence[Row], key: str, report: Report) -> None:
+    """Make CR LF in texts one character if more spans fit then: an editor or writer of Windows has
+    made them of the line ends that offsets count."""
+    texts = {row.cells[key]: row.cells[TEXT] for row in rows if CRLF in row.cells[TEXT]}
+    fits = [0, 0]
+    for row in rows:
+        text, place = texts.get(row.cells[key], ""), _place(row)
+        forms = text, text.replace(CRLF, "\n")
+        if place is not None and forms[0][slice(*place)] != forms[1][slice(*place)]:
+            for i, form in enumerate(forms):
+                fits[i] += _fits(form, *place, row.cells.get(MENTION, ""))
+    if any(fits) and fits[1] >= fits[0]:
+        what = "texts in whose offsets CR LF is one character, read so"
+        if fits[1] == fits[0]:
+            what = "texts with CR LF, which offsets may count once or twice: read as twice"
+        first = next(row for row in rows if row.cells[key] in texts)
+        report.count(what, f"line {first.line}", len(texts))
+    if fits[1] > fits[0]:
+        for row in rows:
+            for role in {TEXT, MENTION, key} & row.cells.keys():
+                row.cells[role] = row.cells[role].replace(CRLF, "\n")
+
+
+def _place(row: Row) -> tuple[int, int] | None:
+    """Start and end; None if they are missing or no numbers."""
+    cells = [row.cells[role].strip().removesuffix(".0") for role in (START, END)]
+    return (int(cells[0]), int(cells[1])) if all(x.isdecimal() for x in cells) else None
+
+
+def _fits(text: str, start: int, end: int, mention: str) -> bool:
+    """Whether a span is its mention or, if none is given, begins and ends with words."""
+    found = text[start:end]
+    if mention:
+        return found.replace(CRLF, "\n") == mention.replace(CRLF, "\n")
+    cut = any(text[max(i - 1, 0) : i + 1].isalnum() for i in (start, end) if 0 < i < len(text))
+    return bool(found) and found == found.strip() and not cut
 
 
 def _ids_of_spans(rows: Iterable[Row], report: Report) -> bool:

@@ -51,6 +51,38 @@ def test_delimiters_line_ends_and_byte_order_marks(convert, spans, delimiter, en
     assert spans(doc.ents) == [("Ada", "PER")]
 
 
+@pytest.mark.parametrize("mention", [False, True])
+def test_offsets_that_count_line_ends_once_are_read_so_in_a_file_of_windows(
+    convert, spans, mention
+):
+    text = "x\ny\nz\nw\nthere Ada ran to Bob"
+    names = [("Ada", "PER"), ("Bob", "PER")]
+    rows = [
+        f'"{text}",{text.index(name)},{text.index(name) + 3},{label}' + f",{name}" * mention
+        for name, label in names
+    ]
+    content = "\n".join(["text,start,end,label" + ",mention" * mention, *rows])
+    for written in (content, content.replace("\n", "\r\n")):
+        (doc,), report = convert(FORMAT, written)
+        assert spans(doc.ents) == names and doc.text == text
+    assert report.events["texts in whose offsets CR LF is one character, read so"].count == 1
+    counted = content.replace("\n", "\r\n")
+    for name, _ in names:  # and files in which they are two
+        i = text.index(name)
+        counted = counted.replace(f",{i},{i + 3},", f",{i + 4},{i + 7},")
+    (doc,), report = convert(FORMAT, counted)
+    assert spans(doc.ents) == names and "\r\n" in doc.text and not report.events
+
+
+def test_line_ends_that_may_count_once_or_twice_are_told(convert, spans):
+    content = 'text,start,end,label\r\n"x\r\ny\r\nz\r\nw\r\nthe Ada and Bob",12,15,PER\r\n'
+    (doc,), report = convert(FORMAT, content)
+    assert spans(doc.ents) == [("the", "PER")]  # or Ada
+    assert [x for x in report.events if "once or twice" in x]
+    before = content.replace(",12,15,", ",0,1,").replace("x\r\ny", "x y\r\n")
+    assert not convert(FORMAT, before).report.events
+
+
 def test_ids_join_rows_and_ids_of_a_knowledge_base_are_read(convert, spans):
     content = (
         "id,text,start,end,label,kb_id\n"
