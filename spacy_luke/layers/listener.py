@@ -12,7 +12,7 @@ from typing import Any
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Model
+from thinc.api import Model, serialize_attr
 from torch.nn import Module
 
 from ..errors import ConfigError
@@ -37,6 +37,7 @@ class UpstreamLink:
     on_failure: call it if they cannot be computed because of an error.
     n_listeners: returns the number of listeners to this encoder.
     passes: the word passes that they share at prediction.
+    is_left: returns whether the upstream was removed from its pipeline.
     """
 
     def __init__(self, wanted: str = "*", pooling: Pooling = "mean") -> None:
@@ -53,12 +54,14 @@ class UpstreamLink:
         self.on_failure: Callable[[], None] | None = None
         self.n_listeners: Callable[[], int] = _alone
         self.passes = WordPasses()
+        self.is_left: Callable[[], bool] = never
         self._warned = False
 
     def clear(self) -> None:
         """Remove the connection to the upstream."""
         self.encoder = self.vocab = self.batch = self.own_examples = self.head = None
         self.on_gradients = self.on_failure = None
+        self.is_left = never
 
     def take_batch(self, docs: Sequence[Doc]) -> bool:
         """Whether gradients of this batch may reach the upstream. Closes the open batch.
@@ -108,6 +111,23 @@ class UpstreamLink:
 
 def _alone() -> int:
     return 1
+
+
+def never() -> bool:
+    return False
+
+
+@serialize_attr.register(UpstreamLink)
+def _not_saved(_: UpstreamLink, value: UpstreamLink, name: str, node: Model) -> bytes:
+    """Raises TypeError, by which Thinc leaves the attribute out. Stock components save their model
+    without asking us, so a lost encoder is noticed here."""
+    if value.is_left():
+        LOGGER.warning(
+            "A component is saved that listens to %r, which was removed from its pipeline: loaded, "
+            "it will have no encoder. Call nlp.replace_listeners before the upstream is removed.",
+            value.component,
+        )
+    raise TypeError
 
 
 def build_listener(upstream: str, pooling: Pooling, forward: Callable) -> Model:

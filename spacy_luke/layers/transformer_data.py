@@ -16,6 +16,7 @@ from thinc.util import torch2xp
 from ..inputs.alignment import ranges
 from .arrays import to_torch
 from .encoder_run import EncoderRun
+from .listener import UpstreamLink, is_listener
 from .token_vectors import encode_pieces
 
 STOCK_LISTENER = "transformer-listener"
@@ -23,6 +24,53 @@ STOCK_LISTENER = "transformer-listener"
 
 def is_stock_listener(node: Model) -> bool:
     return node.name == STOCK_LISTENER
+
+
+def link_of(node: Any) -> UpstreamLink:
+    """The link of a listener, ours or a stock one, to its encoder.
+
+    That of a stock one is made when it is asked for first. With it, the listener computes the word
+    states that a document does not have, as where its upstream is disabled or frozen: by itself it
+    would read zeros.
+    """
+    if is_listener(node):
+        ours: UpstreamLink = node.attrs["link"]
+        return ours
+    if not hasattr(node, "luke_link"):
+        node.luke_link = UpstreamLink(getattr(node, "upstream_name", "*"))
+        node._func = _forward
+    link: UpstreamLink = node.luke_link
+    return link
+
+
+def is_of_transformer(data: Any) -> bool:
+    """Whether a document's ``TransformerData`` is of a spacy-transformers component: ours names no
+    pieces."""
+    return data is not None and any(map(any, data.wordpieces.strings))
+
+
+def _forward(model: Any, docs: Sequence[Doc], is_train: bool) -> Any:
+    """The stock layer, with word states for documents that have none of this encoder. A listener to
+    any upstream (``*``) takes those of a spacy-transformers component where there are some."""
+    from spacy_transformers.layers.listener import forward
+
+    link = link_of(model)
+    if link.encoder is None or (is_train and model._batch_id is not None):
+        return forward(model, docs, is_train)
+    given = {i: doc._.trf_data for i, doc in enumerate(docs) if _has_states(doc, link)}
+    missing = [doc for i, doc in enumerate(docs) if i not in given]
+    computed = iter(WordStates(link.encoder, missing, is_train=False).doc_data if missing else ())
+    return [given[i] if i in given else next(computed) for i in range(len(docs))], _no_gradient
+
+
+def _has_states(doc: Doc, link: UpstreamLink) -> bool:
+    data, encoder = doc._.trf_data, link.encoder
+    is_ours = encoder is not None and getattr(data, "luke_encoder", None) == encoder.id
+    return is_ours or (link.wanted == "*" and is_of_transformer(data))
+
+
+def _no_gradient(d_doc_data: Any) -> list:
+    return []
 
 
 class WordStates:
@@ -44,6 +92,8 @@ class WordStates:
             self._doc_data(i, len(doc), states, run.encoder.hidden_size)
             for i, doc in enumerate(docs)
         ]
+        for data in self.doc_data:
+            data.luke_encoder = encoder.id
 
     def _doc_data(self, i: int, n_tokens: int, states: Any, hidden: int) -> Any:
         from spacy_transformers.data_classes import ModelOutput, TransformerData, WordpieceBatch

@@ -1,6 +1,6 @@
 """The upstream of listeners: it connects them, adds up their gradients, and takes one step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,8 +13,8 @@ from ..errors import TrainingError
 from ..report import LOGGER
 from .encoder import module_of
 from .encoder_run import check_gradients
-from .listener import UpstreamLink, is_listener
-from .transformer_data import WordStates, is_stock_listener
+from .listener import UpstreamLink, is_listener, never
+from .transformer_data import WordStates, is_of_transformer, is_stock_listener, link_of
 from .word_passes import WordPasses
 
 
@@ -31,8 +31,10 @@ class Upstream:
     arrive after the step, and is part of the next.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, is_removed: Callable[[], bool] = never) -> None:
+        """is_removed: whether the component was removed from its pipeline."""
         self.model = model
+        self.is_removed = is_removed
         self.listener_map: dict[str, list[Model]] = {}
         self.passes = WordPasses()
         self._name = ""
@@ -41,6 +43,7 @@ class Upstream:
         self._any_gradients = False
         self._deferred: Optimizer | None = None
         self._word_states: WordStates | None = None
+        self._told_of_transformer = False
 
     # Connections
 
@@ -48,9 +51,10 @@ class Upstream:
         nodes = self.listener_map.setdefault(component, [])
         if listener not in nodes:
             nodes.append(listener)
+        link = link_of(listener)
+        link.encoder, link.component = self.model, self._name
+        link.is_left = self.is_removed
         if is_listener(listener):
-            link: UpstreamLink = listener.attrs["link"]
-            link.encoder, link.component = self.model, self._name
             link.on_gradients = partial(self._received, listener)
             link.on_failure = self.drop_gradients
             link.n_listeners = self._n_listeners
@@ -71,10 +75,7 @@ class Upstream:
         for component in disabled:
             if isinstance(getattr(component, "model", None), Model):
                 for node in component.model.walk():
-                    is_elsewhere = (
-                        is_listener(node) and node.attrs["link"].encoder is not self.model
-                    )
-                    if any(node is x for x in before) and not is_elsewhere:
+                    if any(node is x for x in before) and self._serves(node):
                         self.add(node, component.name)
 
     def remove(self, listener: Model, component: str) -> bool:
@@ -84,8 +85,8 @@ class Upstream:
         nodes.remove(listener)
         if not nodes:
             del self.listener_map[component]
-        if is_listener(listener) and listener.attrs["link"].encoder is self.model:
-            listener.attrs["link"].clear()
+        if self._serves(listener):
+            link_of(listener).clear()
         return True
 
     def find(self, component: Any, name: str, vocab: Vocab, later: Sequence[Model] = ()) -> None:
@@ -101,16 +102,14 @@ class Upstream:
         self._name = name
         if isinstance(getattr(component, "model", None), Model):
             for node in component.model.walk():
-                link = node.attrs["link"] if is_listener(node) else None
-                upstream = link.wanted if link is not None else None
-                if is_stock_listener(node):
-                    upstream = getattr(node, "upstream_name", None)
-                if link is not None and any(link.encoder is x for x in later):
+                if not (is_listener(node) or is_stock_listener(node)):
                     continue
-                if upstream in ("*", name) or link is not None and link.encoder is self.model:
-                    if link is not None:
-                        self._tell_if_shared(component.name, link, vocab)
-                        link.vocab = vocab
+                link = link_of(node)
+                if any(link.encoder is x for x in later):
+                    continue
+                if link.wanted in ("*", name) or link.encoder is self.model:
+                    self._tell_if_shared(component.name, link, vocab)
+                    link.vocab = vocab
                     self.add(node, component.name)
 
     def _tell_if_shared(self, listener: str, link: UpstreamLink, vocab: Vocab) -> None:
@@ -131,17 +130,22 @@ class Upstream:
     def listeners(self) -> list[Model]:
         return [node for nodes in self.listener_map.values() for node in nodes]
 
+    def _serves(self, node: Model) -> bool:
+        """Whether a listener is connected to this upstream: not to a later one."""
+        return link_of(node).encoder is self.model
+
+    def served(self) -> Iterator[tuple[str, Model]]:
+        """The listeners that are connected to this upstream, each after its component's name."""
+        for name, nodes in self.listener_map.items():
+            yield from ((name, node) for node in nodes if self._serves(node))
+
     @property
     def stock(self) -> list[Any]:
-        return [node for node in self.listeners if is_stock_listener(node)]
+        """Stock listeners, without those that were connected to a later upstream."""
+        return [node for node in self.listeners if is_stock_listener(node) and self._serves(node)]
 
     def _ours(self) -> list[Model]:
-        """Our listeners, without those that were connected to a later upstream."""
-        return [
-            node
-            for node in self.listeners
-            if is_listener(node) and node.attrs["link"].encoder is self.model
-        ]
+        return [node for node in self.listeners if is_listener(node) and self._serves(node)]
 
     def _n_listeners(self) -> int:
         return len(self._ours())
@@ -150,8 +154,7 @@ class Upstream:
         # In the copy of a pipeline, listeners that were connected to a later upstream would be
         # copied before that, and lose their connection.
         connected = {
-            name: [x for x in nodes if not is_listener(x) or x.attrs["link"].encoder is self.model]
-            for name, nodes in self.listener_map.items()
+            name: list(filter(self._serves, nodes)) for name, nodes in self.listener_map.items()
         }
         # Listeners are waited for by their id, which differs in a copy.
         between_batches: dict[str, Any] = {
@@ -181,12 +184,54 @@ class Upstream:
         for node in self._ours():
             node.attrs["link"].batch = examples
             self._waiting.add(id(node))
-        if self.stock:
+        stock = [node for node in self.stock if not self._has_others(node, docs)]
+        if stock:
             self._word_states = WordStates(self.model, docs, is_train=True)
-            for node in self.stock:
+            for node in stock:
                 self._waiting.add(id(node))
                 receive = self._receiver(self._word_states, node)
                 node.receive(node.get_batch_id(docs), self._word_states.doc_data, receive)
+
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        """Store word states for stock listeners in ``doc._.trf_data``, but where a component of
+        spacy-transformers has stored its own."""
+        own = [doc for doc in docs if not is_of_transformer(doc._.trf_data)]
+        if len(own) < len(docs) and any(link_of(node).wanted == "*" for node in self.stock):
+            self._tell_of_transformer()
+        if own:
+            for doc, data in zip(own, WordStates(self.model, own, is_train=False).doc_data):
+                doc._.trf_data = data
+
+    def _has_others(self, node: Any, docs: Sequence[Doc]) -> bool:
+        """Whether a stock listener to any upstream has the states of a spacy-transformers component
+        for this batch, from its update or (annotating) in the documents: as in prediction, it
+        listens to that."""
+        if link_of(node).wanted != "*":
+            return False
+        is_received = node._batch_id is not None and node._batch_id == node.get_batch_id(docs)
+        given = node._outputs if is_received else [doc._.trf_data for doc in docs]
+        if not any(map(is_of_transformer, given)):
+            return False
+        self._tell_of_transformer()
+        return True
+
+    def _tell_of_transformer(self) -> None:
+        if not self._told_of_transformer:
+            self._told_of_transformer = True
+            names = [
+                name
+                for name, nodes in self.listener_map.items()
+                if any(is_stock_listener(x) and link_of(x).wanted == "*" for x in nodes)
+            ]
+            LOGGER.warning(
+                "Beside %s, a component of spacy-transformers gives its states to %s, which "
+                "listens to any upstream (*): it goes on listening to that. For it to listen to "
+                "%s, set upstream = %r in its model. This warning is logged once.",
+                self._name,
+                ", ".join(names),
+                self._name,
+                self._name,
+            )
 
     def finish(self, sgd: Optimizer) -> None:
         """Take the optimizer step, once for all listeners. If no listener has run yet, defer it.

@@ -20,7 +20,7 @@ from ..layers.doc_states import GivenEntities, encode_docs
 from ..layers.encoder import ENCODER, module_of
 from ..layers.listener import is_listener
 from ..layers.phrases import encode_phrases
-from ..layers.transformer_data import WordStates
+from ..layers.transformer_data import link_of
 from ..layers.upstream import Upstream
 from ..model.network import AttentionPattern
 from ..report import LOGGER
@@ -28,7 +28,12 @@ from ..validation import check_dropout, setting
 from .masked_entities import Ranked, rank_entities
 from .model_card import record
 from .pipeline_ref import PipelineRef
-from .saving import SavesEncoderApart, check_listeners
+from .saving import (
+    SavesEncoderApart,
+    check_listeners,
+    check_loaded_upstream,
+    check_upstream,
+)
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -119,8 +124,8 @@ class Luke(SavesEncoderApart):
         self.model = model
         self.name = name
         self.cfg = {**cfg, "titles": {}}
-        self.upstream = Upstream(model)
         self.home = PipelineRef()
+        self.upstream = Upstream(model, self._is_removed)
         require("luke", "luke_vector")
 
     # Vectors
@@ -144,9 +149,7 @@ class Luke(SavesEncoderApart):
             if self.vector_hooks:
                 _install_vector_hooks(doc)
         if self.upstream.stock:
-            states = WordStates(self.model, docs, is_train=False)
-            for doc, data in zip(docs, states.doc_data):
-                doc._.trf_data = data
+            self.upstream.annotate(docs)
 
     def _compute(self, doc: Doc, ents: list[Span]) -> LukeDocData:
         return self._encode([doc], [ents])[0]
@@ -281,6 +284,10 @@ class Luke(SavesEncoderApart):
         between = pipes[start + 1 : end]
         return [pipe.model for pipe, disabled in between if disabled and isinstance(pipe, Luke)]
 
+    def _is_removed(self) -> bool:
+        pipes = self.home.components()
+        return bool(pipes) and all(pipe is not self for pipe, _ in pipes)
+
     # Training
 
     def update(
@@ -320,15 +327,23 @@ class Luke(SavesEncoderApart):
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the component to a directory. A deferred step is taken first. Raises ConfigError if
-        the config of the pipeline that is being saved has other layers in place of its listeners.
+        the config of the pipeline that is being saved has other layers in place of its listeners,
+        or if they would have another upstream in the loaded pipeline.
         """
         self.upstream.take_deferred_step()
-        check_listeners(Path(path), [x for x, y in self.listener_map.items() if self._hear(y)])
+        served = list(self.upstream.served())
+        check_listeners(Path(path), [name for name, node in served if is_listener(node)])
+        for name, node in served:
+            check_upstream(Path(path).with_name(name), node)
         super().to_disk(path, exclude=exclude)
 
-    def _hear(self, nodes: Sequence[Model]) -> bool:
-        ours = [node.attrs["link"] for node in nodes if is_listener(node)]
-        return any(link.encoder is self.model for link in ours)
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "Luke":
+        """Read the component from a directory. Raises ConfigError if a listener, also that of a
+        stock component, was saved with another upstream, which is not loaded."""
+        for name, node in self.upstream.served():
+            check_loaded_upstream(Path(path).with_name(name), link_of(node))
+        super().from_disk(path, exclude=exclude)
+        return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the component to bytes. A deferred step is taken first."""

@@ -16,11 +16,13 @@ from ..files import remove_folder, whole_file
 from ..layers.encoder import ENCODER, check_embeddings, module_of, shim_of
 from ..layers.encoder_files import FOLDER, apart
 from ..layers.listener import UpstreamLink, is_listener
+from ..layers.transformer_data import link_of
 from ..report import LOGGER
 from ..validation import HasSettings
 
 CONFIG = "config.cfg"
 _LISTENER = "spacy-luke.LukeListener.v1"
+_STOCK_LISTENER = "spacy-transformers.TransformerListener.v1"
 
 
 class SavesEncoderApart(HasSettings, TrainablePipe):
@@ -45,7 +47,7 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
         path, exclude = Path(path), tuple(exclude)
         nodes = list(self.model.walk())
         for node in filter(is_listener, nodes):
-            check_upstream(path, node.attrs["link"])
+            check_upstream(path, node)
         encoders = [node for node in nodes if node.name == ENCODER]
         for node in encoders:
             if shim_of(node).module is not None:
@@ -90,14 +92,15 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
                 check_embeddings(node)
 
 
-def check_upstream(path: Path, link: UpstreamLink) -> None:
+def check_upstream(path: Path, listener: Model) -> None:
     """Raise ConfigError if a listener's upstream is not in the pipeline that is being saved, or not
     under the name that the config says, or not the last one before it if the config says ``*``: the
     pipeline could not be loaded, or would be loaded with another upstream.
 
-    path: of the listener's component. spaCy writes the config beside it first.
+    path: of the listener's component. spaCy writes the config beside it first. listener: ours, or a
+    stock one.
     """
-    config = _config_beside(path)
+    link, config = link_of(listener), _config_beside(path)
     if config is None:
         return  # only this component is saved
     names = config["nlp"]["pipeline"]
@@ -117,7 +120,9 @@ def check_upstream(path: Path, link: UpstreamLink) -> None:
             f"(model.encoder.upstream in nlp.get_pipe_config({path.name!r})). What was written is "
             "no whole pipeline."
         )
-    wrong = set(_upstream_names(config["components"][path.name])) - {"*", link.component}
+    architecture = _LISTENER if is_listener(listener) else _STOCK_LISTENER
+    names = set(_upstream_names(config["components"][path.name], architecture))
+    wrong = names - {"*", link.component}
     if wrong:
         raise ConfigError(
             f"The upstream of {path.name} is {link.component!r} now, and its config says "
@@ -285,10 +290,10 @@ def _architectures(block: Mapping) -> Iterator[str]:
             yield from _architectures(value)
 
 
-def _upstream_names(block: Mapping) -> Iterator[str]:
-    """The upstreams that are named by the listeners in a block of a config."""
-    if block.get("@architectures") == _LISTENER:
+def _upstream_names(block: Mapping, architecture: str) -> Iterator[str]:
+    """The upstreams that are named by the listeners of an architecture in a block of a config."""
+    if block.get("@architectures") == architecture:
         yield block.get("upstream", "*")
     for value in block.values():
         if isinstance(value, Mapping):
-            yield from _upstream_names(value)
+            yield from _upstream_names(value, architecture)

@@ -1,6 +1,7 @@
 """One encoder that several components hear: gradients, steps, copies."""
 
 import json
+import pickle
 from copy import deepcopy
 from pathlib import Path
 
@@ -582,3 +583,156 @@ def test_a_stock_listener_cannot_be_replaced_and_says_what_can(bert_dir):
     nlp, _ = shared(bert_dir, tagger=True)
     with pytest.raises(ConfigError, match="LukeListener"):
         nlp.replace_listeners("luke", "tagger", ["model.tok2vec"])
+
+
+STOCK = {
+    "@architectures": "spacy-transformers.TransformerListener.v1",
+    "grad_factor": 1.0,
+    "pooling": {"@layers": "reduce_mean.v1"},
+}
+
+
+def tags(nlp: Language) -> list[str]:
+    return [token.tag_ for token in nlp(Doc(nlp.vocab, words=WORDS))]
+
+
+def trained_tagger(directory: Path, **upstream: str) -> tuple[Language, list[Example]]:
+    """``luke``, and a tagger on a stock listener."""
+    pytest.importorskip("spacy_transformers", reason="stock listeners need spacy-transformers")
+    nlp, examples = shared(directory, n_ner=0, tagger=True)
+    fit(nlp, examples, 60)
+    assert set(tags(nlp)) == {"NNP", "X"}
+    return nlp, examples
+
+
+def test_a_stock_listener_predicts_the_same_while_its_upstream_is_disabled(bert_dir, tmp_path):
+    nlp, _ = trained_tagger(bert_dir)
+    expected = tags(nlp)
+    with nlp.select_pipes(disable=["luke"]):
+        assert tags(nlp) == expected
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path, disable=["luke"])
+    assert tags(loaded) == tags(deepcopy(loaded)) == expected
+    assert tags(pickle.loads(pickle.dumps(loaded))) == expected
+
+
+def test_a_stock_listener_on_a_frozen_encoder_learns_without_annotating_components(bert_dir):
+    nlp, examples = trained_tagger(bert_dir)
+    before, head = parameters(nlp), nlp.get_pipe("tagger").model.get_ref("softmax")
+    start = head.get_param("W").copy()
+    for _ in range(3):
+        nlp.update(examples, sgd=Adam(1e-2), exclude=["luke"])
+    assert np.array_equal(parameters(nlp), before)
+    assert not np.array_equal(head.get_param("W"), start)
+
+
+def test_a_stock_listener_to_one_encoder_does_not_read_the_states_of_another(bert_dir):
+    nlp, _ = trained_tagger(bert_dir)
+    tagger = nlp.get_pipe("tagger")
+    expected = tagger.predict([nlp.get_pipe("luke")(Doc(nlp.vocab, words=WORDS))])
+    (node,) = nlp.get_pipe("luke").listeners
+    node.luke_link.wanted = node.upstream_name = "luke"
+    other, examples = shared(bert_dir, n_ner=0, tagger=True)
+    fit(other, examples, 3)  # other weights
+    nlp.add_pipe("luke", source=other, name="other", after="luke")
+    nlp.add_pipe("tagger", source=other, name="second")
+    doc = Doc(nlp.vocab, words=WORDS)
+    for name in ("luke", "other"):
+        doc = nlp.get_pipe(name)(doc)
+    assert doc._.trf_data.luke_encoder == nlp.get_pipe("other").model.id
+    assert np.array_equal(tagger.predict([doc])[0], expected[0])
+
+
+@pytest.fixture
+def beside_transformer(bert_dir):
+    """A tagger that was trained on spaCy's transformer, ``luke`` between, and its tags before."""
+    pytest.importorskip("spacy_transformers", reason="needs spacy-transformers")
+    fix_random_seed(0)
+    nlp = spacy.blank(LANGUAGE)
+    fast = {"name": str(bert_dir), "tokenizer_config": {"use_fast": True}}
+    nlp.add_pipe("transformer", config={"model": fast})
+    nlp.add_pipe(
+        "tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": STOCK}}
+    )
+    examples = make_examples(nlp)
+    for eg in examples:
+        for token in eg.reference:
+            token.tag_ = "NNP" if token.is_title else "X"
+    nlp.initialize(lambda: examples)
+    fit(nlp, examples, 60)
+    expected = tags(nlp)
+    assert set(expected) == {"NNP", "X"}
+    other = spacy.blank(LANGUAGE)
+    other.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
+    other.initialize()
+    return nlp, other, examples, expected
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_listener_that_a_transformer_serves_goes_on_listening_to_it(
+    beside_transformer, first, tmp_path, caplog
+):
+    nlp, other, examples, expected = beside_transformer
+    nlp.add_pipe("luke", source=other, **({"first": True} if first else {"after": "transformer"}))
+    assert tags(nlp) == expected
+    assert ("goes on listening to that" in caplog.text) is not first
+    nlp.to_disk(tmp_path)
+    assert tags(spacy.load(tmp_path)) == expected
+    before = parameters(nlp)
+    losses: dict[str, float] = {}
+    for _ in range(3):
+        nlp.update(examples, sgd=Adam(1e-3), losses=losses)
+    assert tags(nlp) == expected
+    if not first:
+        assert np.array_equal(parameters(nlp), before)
+
+
+def test_a_stock_component_is_not_saved_with_a_luke_that_it_would_not_find(bert_dir, tmp_path):
+    nlp, _ = trained_tagger(bert_dir)
+    nlp.rename_pipe("luke", "encoder")
+    (node,) = nlp.get_pipe("encoder").listeners
+    nlp.to_disk(tmp_path / "any")  # to any upstream
+    assert tags(spacy.load(tmp_path / "any")) == tags(nlp)
+    config = nlp.get_pipe_config("tagger")["model"]["tok2vec"]
+    config["upstream"] = node.luke_link.wanted = "luke"
+    with pytest.raises(ConfigError, match="The upstream of tagger is 'encoder' now"):
+        nlp.to_disk(tmp_path / "named")
+
+
+def test_a_stock_component_whose_encoder_was_removed_is_not_saved_in_silence(
+    bert_dir, tmp_path, caplog
+):
+    nlp = spacy.blank(LANGUAGE)
+    nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
+    tok2vec = {"@architectures": "spacy-luke.LukeListener.v1"}
+    nlp.add_pipe(
+        "tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}
+    )
+    examples = make_examples(nlp)
+    for eg in examples:
+        for token in eg.reference:
+            token.tag_ = "NNP" if token.is_title else "X"
+    nlp.initialize(lambda: examples)
+    nlp.to_disk(tmp_path / "whole")
+    assert "removed" not in caplog.text
+    nlp.remove_pipe("luke")
+    nlp.to_disk(tmp_path / "broken")
+    assert "listens to 'luke', which was removed from its pipeline" in caplog.text
+
+
+def test_a_stock_component_is_not_loaded_with_another_encoder(bert_dir, tmp_path):
+    nlp = spacy.blank(LANGUAGE)
+    nlp.add_pipe("luke", name="first", config={"model": {"name": str(bert_dir)}})
+    nlp.add_pipe("luke", name="last", config={"model": {"name": str(bert_dir)}})
+    tok2vec = {"@architectures": "spacy-luke.LukeListener.v1"}
+    nlp.add_pipe(
+        "tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}
+    )
+    examples = make_examples(nlp)
+    for eg in examples:
+        for token in eg.reference:
+            token.tag_ = "X"
+    nlp.initialize(lambda: examples)
+    nlp.to_disk(tmp_path)
+    with pytest.raises(ConfigError, match="tagger listens to 'last'"):
+        spacy.load(tmp_path, exclude=["last"])
