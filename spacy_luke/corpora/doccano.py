@@ -65,7 +65,8 @@ def is_doccano(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
         return False
     lists = [value[key] for key in SPAN_KEYS if isinstance(value.get(key), list)]
-    return any(not isinstance(item, str) for item in (x[0] if x else [] for x in lists))
+    first = [x[0] if x else [] for x in lists]
+    return any(isinstance(x, list) or isinstance(x, dict) and "start_offset" in x for x in first)
 
 
 def _placed_texts(path: Path) -> Iterator[PlacedText]:

@@ -8,6 +8,7 @@ from typing import Any
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+from ..annotations.annotated import set_annotated
 from ..errors import CorpusError
 from .annotation_writer import AnnotationWriter, ParsedDoc, RelationSpans
 from .checks import (
@@ -39,7 +40,8 @@ def read_docred(
 
     Keys read: ``sents``, lists of words; ``vertexSet``, a list of mentions per entity, each with
     ``sent_id``, ``pos`` (words of the sentence, end exclusive) and ``type``; optional ``labels``,
-    each with the entities ``h`` and ``t`` and the relation ``r``; optional ``title``, stored in
+    each with the entities ``h`` and ``t`` and the relation ``r`` (without ``labels``, the relations
+    of the document are unknown); optional ``title``, stored in
     ``Doc.user_data["title"]``.
 
     A mention becomes a span: its label is the type, its ``kb_id_`` the number of the entity.
@@ -52,11 +54,16 @@ def read_docred(
     for item in read_json_list(path, advance):
         with errors_at(f"{path}, {item.location}"):
             parsed, n_sents = _parse(nlp, item, report)
-        n_unlabelled += item.data.get("labels") is None
+        if item.data.get("labels") is None:  # as of a test file: withheld, and not absent
+            n_unlabelled += 1
+            set_annotated(parsed.doc, "relations", False)
         yield writer.write(parsed, item.location, n_sents)
     writer.finish()
     if n_unlabelled:
-        report.notes.append(f"{n_unlabelled} documents have no labels: no relations are known")
+        report.notes.append(
+            f"{n_unlabelled} documents have no labels: their relations are unknown, neither "
+            "learned nor scored"
+        )
 
 
 def _parse(nlp: Language, item: JsonObject, report: Report) -> tuple[ParsedDoc, int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import srsly
 
+from ..annotations.annotated import LEAST_GOLD
 from ..errors import CorpusError
 from .characters import CharSpan, check_offsets
 from .checks import (
@@ -24,7 +25,13 @@ from .conversion_report import Report
 from .lines import Advance, ignore_progress
 from .objects import read_json_objects
 from .quotes import AT_OFFSETS, NOWHERE, find_quote
-from .relation_records import Place, RelationRecord, read_relations, token_offsets
+from .relation_records import (
+    Place,
+    RelationRecord,
+    is_denied,
+    read_relations,
+    token_offsets,
+)
 
 ANSWERS = ("accept", "reject", "ignore")
 UNANNOTATED_KEYS = {"text", "meta", "relations"}
@@ -35,7 +42,9 @@ _MANUAL_VIEWS = ("ner_manual", "spans_manual", "relations")
 """Interfaces of Prodigy in which all spans of a text are annotated by hand."""
 PARTIAL = "_is_binary"
 """The key of Prodigy for a record of which only the spans are annotated."""
-_NOT_READ = ("questions", "answers", "queries", "completions")
+_RECORD_KEYS = {"text", "tokens", "spans", "relations", "meta", "answer", "config", *CLASS_KEYS}
+_SPAN_KEYS = {"start", "end", "token_start", "token_end", "text", "label", "score", "kb_id"}
+_SPAN_KEYS |= {"types", "type_scores", "candidates"}
 
 
 @dataclass(frozen=True)
@@ -125,15 +134,13 @@ def read_record(data: dict[str, Any], location: str, report: Report) -> Record:
     places = None if tokens is None else [(token.start, token.end) for token in tokens]
     if data.get("spans") is None:
         _note_missing_spans(data, location, report)
-    for name in _NOT_READ:
-        if data.get(name):
-            report.count(f"{name} not read", location)
+    _count_not_read(data, _RECORD_KEYS, location, report)
     given: list[CharSpan] = []
     found: list[CharSpan] = []
     unclear: list[Place] = []
     moved: dict[Place, Place] = {}
     for i, item in enumerate(get_items(data, "spans")):
-        span = _read_span(item, i, places)
+        span = _read_span(item, i, places, location, report)
         given.append(span)
         located = _locate(item, span, i, text, location, report)
         if located is None:
@@ -148,7 +155,7 @@ def read_record(data: dict[str, Any], location: str, report: Report) -> Record:
         location,
         text,
         found,
-        _moved(read_relations(data, given, places), moved, location, report),
+        _moved(read_relations(data, given, places, location, report), moved, location, report),
         tokens,
         check_meta(data.get("meta")),
         unclear=tuple(unclear),
@@ -162,6 +169,16 @@ def _note_missing_spans(data: dict[str, Any], location: str, report: Report) -> 
         require_key(data, "spans", "the record")
     what = "records without the key spans, read as having none"
     report.count(what, f"{location}; {keys_of(data)}")
+
+
+def _count_not_read(
+    data: dict[str, Any], keys: Container[str], location: str, report: Report, owner: str = ""
+) -> None:
+    """Count what may be an annotation under another key: lists and objects. Keys that begin with
+    ``_`` are Prodigy's own."""
+    for name, value in data.items():
+        if value and isinstance(value, list | dict) and name not in keys and name[:1] != "_":
+            report.count(f"{owner}{name} not read", location)
 
 
 def _is_partial(data: dict[str, Any]) -> bool:
@@ -199,23 +216,39 @@ def _read_token(item: Any, i: int, text: str) -> TokenRecord:
     return token
 
 
-def _read_span(item: Any, i: int, tokens: list[tuple[int, int]] | None) -> CharSpan:
+def _read_span(
+    item: Any, i: int, tokens: list[tuple[int, int]] | None, location: str, report: Report
+) -> CharSpan:
     """A span as in the file; its offsets may be outside the text."""
     owner = f"span {i}"
     item = require_object(item, owner)
+    _count_not_read(item, _SPAN_KEYS, location, report, "span's ")
     label = get_name(item, "label", owner)
     if type(item.get("kb_id")) is int:
         kb_id = str(item["kb_id"])  # as ids in the list of a knowledge base
     else:
         kb_id = "" if item.get("kb_id") is None else get_value(item, "kb_id", str, owner)
     check_unicode(kb_id)
-    types = None if item.get("types") is None else get_names(item, "types", owner)
+    types = None if item.get("types") is None else _read_types(item, owner, location, report)
     if "start" not in item and "end" not in item and tokens is not None:
         start, end = token_offsets(item, owner, tokens)
     else:
         start = get_value(item, "start", int, owner)
         end = get_value(item, "end", int, owner)
     return CharSpan(start, end, label, kb_id, types=types)
+
+
+def _read_types(item: dict[str, Any], owner: str, location: str, report: Report) -> tuple[str, ...]:
+    """The types of a span; not those that a score of ``type_scores`` denies."""
+    types, scores = get_names(item, "types", owner), get_items(item, "type_scores")
+    n_types = len(item["types"])
+    if scores and len(scores) != n_types:
+        raise CorpusError(f"{owner} has {n_types} types, and {len(scores)} type_scores.")
+    denied = {name for name, score in zip(item["types"], scores) if is_denied(score)}
+    kept = tuple(name for name in types if name not in denied)
+    if len(kept) < len(types):
+        report.count(f"types left out: their score is below {LEAST_GOLD:g}", location)
+    return kept
 
 
 def _locate(

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..annotations.annotated import LEAST_GOLD
 from ..errors import CorpusError
 from .characters import CharSpan
 from .checks import get_items, get_name, get_value, require_object
+from .conversion_report import Report
 
 Place = tuple[int, int]
 
@@ -20,14 +22,25 @@ class RelationRecord:
     label: str
 
 
+def is_denied(score: Any) -> bool:
+    """Whether a gold relation or type with this score is none (``LEAST_GOLD``)."""
+    return isinstance(score, int | float) and score < LEAST_GOLD
+
+
 def read_relations(
-    data: dict[str, Any], spans: Sequence[CharSpan], tokens: Sequence[Place] | None
+    data: dict[str, Any],
+    spans: Sequence[CharSpan],
+    tokens: Sequence[Place] | None,
+    location: str,
+    report: Report,
 ) -> list[RelationRecord]:
     """The record's relations, in one of two forms.
 
     Prodigy: ``head_span`` and ``child_span`` with the offsets of spans, or else ``head`` and
     ``child``, numbers of tokens in the spans. Plain: ``head_start``, ``head_end``, ``tail_start``
     and ``tail_end``, in characters.
+
+    Relations whose ``score`` says that they are none are left out and counted.
 
     tokens: their character offsets, if the record has tokens.
 
@@ -49,7 +62,11 @@ def read_relations(
                     f"{owner} ({label}): its {side}, {place[0]} to {place[1]}, is not one of the "
                     "record's spans."
                 )
-        relations.append(RelationRecord(head, tail, label))
+        if is_denied(item.get("score")):
+            what = f"relations left out: their score is below {LEAST_GOLD:g}"
+            report.count(what, location)
+        else:
+            relations.append(RelationRecord(head, tail, label))
     return relations
 
 

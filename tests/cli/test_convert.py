@@ -198,6 +198,15 @@ def test_a_file_of_another_format_is_an_error_that_names_it(run, tmp_path, name,
     assert not (tmp_path / "out.spacy").exists()
 
 
+def test_a_label_studio_file_is_not_taken_for_one_of_doccano(run, tmp_path):
+    region = {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}
+    task = {"text": "Ada lived.", "id": 9, "label": [region], "annotator": 1, "annotation_id": 3}
+    (tmp_path / "in.json").write_text(json.dumps([task]))
+    code, output = run("jsonl", "in.json", "out.spacy")
+    assert code == 1
+    assert "looks like the format label-studio: spacy luke convert label-studio" in output
+
+
 def test_columns_and_tables_name_the_format_of_json(run, tmp_path):
     (tmp_path / "in.json").write_text(json.dumps(FILES["doccano"]))
     for name in ("columns", "csv"):

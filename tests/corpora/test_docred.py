@@ -2,6 +2,7 @@
 
 import pytest
 
+from spacy_luke.annotations.annotated import annotated_labels
 from spacy_luke.errors import CorpusError
 
 
@@ -53,11 +54,15 @@ def test_a_relation_is_kept_once_between_first_mentions(convert, relations):
 
 
 @pytest.mark.parametrize("labels", [{}, {"labels": None}])
-def test_documents_without_labels_have_no_relations_and_it_is_said(convert, labels):
+def test_relations_of_documents_without_labels_are_unknown_and_it_is_said(convert, labels):
     bare = {key: value for key, value in RECORD.items() if key != "labels"}
     (doc,), report = convert("docred", [{**bare, **labels}])
     assert doc._.relations == () and len(doc.ents) == 4
-    assert "1 documents have no labels: no relations are known" in report.notes
+    assert annotated_labels(doc, "relations") == frozenset()
+    note = "1 documents have no labels: their relations are unknown, neither learned nor scored"
+    assert note in report.notes
+    (empty,), _ = convert("docred", [{**bare, "labels": []}])
+    assert annotated_labels(empty, "relations") is None
 
 
 def test_a_mention_given_twice_is_merged_and_the_first_type_wins(convert, spans):

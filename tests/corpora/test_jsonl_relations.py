@@ -95,6 +95,31 @@ def test_a_relation_given_twice_is_taken_once(convert, relations):
     assert result.events == {"repeated relations taken once": (1, "line 1")}
 
 
+def test_relations_and_types_that_their_score_denies_are_left_out_and_counted(convert, relations):
+    denied = {**plain("Lord Byron", "Ada Lovelace", "married"), "score": 0.0}
+    given = [{**plain("Ada Lovelace", "Lord Byron"), "score": 1.0}, denied]
+    ada = {**ADA, "types": ["/person", "/place"], "type_scores": [1.0, 0.25]}
+    result = convert("jsonl", [record(ada, BYRON, relations=given)])
+    assert relations(result.docs[0]) == [MET]
+    assert get_types(result.docs[0].ents[0]) == {"/person": 1.0}
+    assert result.events == {
+        "relations left out: their score is below 0.5": (1, "line 1"),
+        "types left out: their score is below 0.5": (1, "line 1"),
+    }
+    with pytest.raises(CorpusError, match="line 1: span 0 has 2 types, and 1 type_scores"):
+        convert("jsonl", [record({**ada, "type_scores": [1.0]})])
+
+
+def test_what_may_be_annotation_under_another_key_is_counted(convert):
+    ada = {**ADA, "type": ["/person"], "id": 7}
+    more = {"rels": [plain("Ada Lovelace", "Lord Byron")], "title": "x", "_timing": {"a": 1}}
+    result = convert("jsonl", [{**record(ada, BYRON), **more, "cats": {}}])
+    assert result.events == {
+        "rels not read": (1, "line 1"),
+        "span's type not read": (1, "line 1"),
+    }
+
+
 def test_a_relation_of_a_span_that_does_not_align_is_left_out_and_counted(convert, relations):
     cut = record(ADA, span("Lon", "LOC"), relations=[plain("Ada Lovelace", "Lon")])
     result = convert("jsonl", [record(ADA), cut])
