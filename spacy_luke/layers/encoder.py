@@ -20,6 +20,7 @@ from ..errors import ConfigError
 from ..inputs.alignment import Spaces, TokenisationRule
 from ..model.config import LukeConfig
 from ..model.network import LukeModel, init_weights
+from ..report import LOGGER
 from ..validation import Count, Positive, check_settings
 from .encoder_check import check_encoder
 from .encoder_files import load_encoder, save_encoder
@@ -169,6 +170,13 @@ def set_encoder(node: Model, checkpoint: Checkpoint) -> None:
     settings: EncoderSettings = node.attrs["settings"]
     module = from_checkpoint(checkpoint, settings)
     check_encoder(module, checkpoint.source.name or settings.name)
+    if settings.spaces is not None and not module.pieces.spaces_matter:
+        LOGGER.warning(
+            "LukeEncoder.spaces is %r, which changes nothing: the tokenizer of %s makes the same "
+            "pieces of a word with a space before it and without.",
+            settings.spaces,
+            settings.name,
+        )
     shim_of(node).set(module)
     _apply_settings(node, module)
 

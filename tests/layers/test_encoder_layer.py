@@ -161,3 +161,11 @@ def test_a_missing_directory_is_named(tmp_path):
 def test_a_setting_that_cannot_work_is_named(settings, name):
     with pytest.raises(ConfigError, match=name):
         LukeEncoder_v1("x", **settings)
+
+
+def test_spaces_that_change_nothing_for_the_tokenizer_are_warned_of(bert_dir, luke_dir, caplog):
+    encoder(luke_dir, spaces="words")  # byte-level BPE
+    encoder(bert_dir)
+    assert "spaces" not in caplog.text
+    encoder(bert_dir, spaces="words")
+    assert "LukeEncoder.spaces is 'words', which changes nothing" in caplog.text
