@@ -37,7 +37,7 @@ class UpstreamLink:
     on_failure: call it if they cannot be computed because of an error.
     n_listeners: returns the number of listeners to this encoder.
     passes: the word passes that they share at prediction.
-    is_left: returns whether the upstream was removed from its pipeline.
+    is_left: returns whether the upstream was removed from a pipeline that has the listener.
     """
 
     def __init__(self, wanted: str = "*", pooling: Pooling = "mean") -> None:
@@ -79,14 +79,19 @@ class UpstreamLink:
                 return True
         elif batch is not None and len(docs) and any(docs[0] is eg.predicted for eg in batch):
             return True
-        if len(docs) and not self._warned:
+        if len(docs):
+            self.tell_of_absence()
+        return False
+
+    def tell_of_absence(self) -> None:
+        """Log once that the upstream takes no part in an update."""
+        if not self._warned:
             self._warned = True
             LOGGER.warning(
                 "A shared encoder takes no part in an update of a component that listens to it "
                 "(frozen, excluded or disabled): only the layers on it are trained. This warning "
                 "is logged once."
             )
-        return False
 
     def __deepcopy__(self, memo: Any) -> "UpstreamLink":
         """In the copy of a whole pipeline the link is to the copied upstream. In the copy of a
@@ -123,8 +128,9 @@ def _not_saved(_: UpstreamLink, value: UpstreamLink, name: str, node: Model) -> 
     without asking us, so a lost encoder is noticed here."""
     if value.is_left():
         LOGGER.warning(
-            "A component is saved that listens to %r, which was removed from its pipeline: loaded, "
-            "it will have no encoder. Call nlp.replace_listeners before the upstream is removed.",
+            "A component is saved that listens to %r, which was removed from a pipeline with it: "
+            "saved so and loaded, that has no encoder. Call nlp.replace_listeners before the "
+            "upstream is removed.",
             value.component,
         )
     raise TypeError

@@ -23,50 +23,42 @@ STOCK_LISTENER = "transformer-listener"
 
 
 def is_stock_listener(node: Model) -> bool:
-    return node.name == STOCK_LISTENER
+    """Whether a node can be connected: Thinc's copy of a listener alone has no upstream."""
+    return node.name == STOCK_LISTENER and hasattr(node, "upstream_name")
 
 
 def link_of(node: Any) -> UpstreamLink:
     """The link of a listener, ours or a stock one, to its encoder.
 
     That of a stock one is made when it is asked for first. With it, the listener computes the word
-    states that a document does not have, as where its upstream is disabled or frozen: by itself it
+    states of documents that have none, as where its upstream is disabled or frozen: by itself it
     would read zeros.
     """
     if is_listener(node):
         ours: UpstreamLink = node.attrs["link"]
         return ours
     if not hasattr(node, "luke_link"):
-        node.luke_link = UpstreamLink(getattr(node, "upstream_name", "*"))
+        node.luke_link = UpstreamLink(node.upstream_name)
         node._func = _forward
     link: UpstreamLink = node.luke_link
     return link
 
 
-def is_of_transformer(data: Any) -> bool:
-    """Whether a document's ``TransformerData`` is of a spacy-transformers component: ours names no
-    pieces."""
-    return data is not None and any(map(any, data.wordpieces.strings))
-
-
 def _forward(model: Any, docs: Sequence[Doc], is_train: bool) -> Any:
-    """The stock layer, with word states for documents that have none of this encoder. A listener to
-    any upstream (``*``) takes those of a spacy-transformers component where there are some."""
+    """The stock layer, which takes its states from an update or the documents, and computes those
+    of documents that have none."""
     from spacy_transformers.layers.listener import forward
 
-    link = link_of(model)
-    if link.encoder is None or (is_train and model._batch_id is not None):
+    link: UpstreamLink | None = getattr(model, "luke_link", None)
+    missing = [doc for doc in docs if doc._.trf_data is None]
+    is_given = is_train and getattr(model, "_batch_id", None) is not None
+    if link is None or link.encoder is None or is_given or not missing:
         return forward(model, docs, is_train)
-    given = {i: doc._.trf_data for i, doc in enumerate(docs) if _has_states(doc, link)}
-    missing = [doc for i, doc in enumerate(docs) if i not in given]
-    computed = iter(WordStates(link.encoder, missing, is_train=False).doc_data if missing else ())
-    return [given[i] if i in given else next(computed) for i in range(len(docs))], _no_gradient
-
-
-def _has_states(doc: Doc, link: UpstreamLink) -> bool:
-    data, encoder = doc._.trf_data, link.encoder
-    is_ours = encoder is not None and getattr(data, "luke_encoder", None) == encoder.id
-    return is_ours or (link.wanted == "*" and is_of_transformer(data))
+    if is_train:
+        link.tell_of_absence()
+    computed = iter(WordStates(link.encoder, missing, is_train=False).doc_data)
+    states = [next(computed) if doc._.trf_data is None else doc._.trf_data for doc in docs]
+    return states, _no_gradient
 
 
 def _no_gradient(d_doc_data: Any) -> list:
@@ -93,7 +85,7 @@ class WordStates:
             for i, doc in enumerate(docs)
         ]
         for data in self.doc_data:
-            data.luke_encoder = encoder.id
+            data.is_of_luke = True
 
     def _doc_data(self, i: int, n_tokens: int, states: Any, hidden: int) -> Any:
         from spacy_transformers.data_classes import ModelOutput, TransformerData, WordpieceBatch

@@ -13,8 +13,8 @@ from ..errors import TrainingError
 from ..report import LOGGER
 from .encoder import module_of
 from .encoder_run import check_gradients
-from .listener import UpstreamLink, is_listener, never
-from .transformer_data import WordStates, is_of_transformer, is_stock_listener, link_of
+from .listener import UpstreamLink, is_listener
+from .transformer_data import WordStates, is_stock_listener, link_of
 from .word_passes import WordPasses
 
 
@@ -31,8 +31,8 @@ class Upstream:
     arrive after the step, and is part of the next.
     """
 
-    def __init__(self, model: Model, is_removed: Callable[[], bool] = never) -> None:
-        """is_removed: whether the component was removed from its pipeline."""
+    def __init__(self, model: Model, is_removed: Callable[[Model], bool]) -> None:
+        """is_removed: whether the component was removed from the pipeline of a listener."""
         self.model = model
         self.is_removed = is_removed
         self.listener_map: dict[str, list[Model]] = {}
@@ -43,7 +43,7 @@ class Upstream:
         self._any_gradients = False
         self._deferred: Optimizer | None = None
         self._word_states: WordStates | None = None
-        self._told_of_transformer = False
+        self._told_of_others = False
 
     # Connections
 
@@ -53,7 +53,7 @@ class Upstream:
             nodes.append(listener)
         link = link_of(listener)
         link.encoder, link.component = self.model, self._name
-        link.is_left = self.is_removed
+        link.is_left = partial(self.is_removed, listener)
         if is_listener(listener):
             link.on_gradients = partial(self._received, listener)
             link.on_failure = self.drop_gradients
@@ -184,52 +184,32 @@ class Upstream:
         for node in self._ours():
             node.attrs["link"].batch = examples
             self._waiting.add(id(node))
-        stock = [node for node in self.stock if not self._has_others(node, docs)]
-        if stock:
+        if self.stock:
             self._word_states = WordStates(self.model, docs, is_train=True)
-            for node in stock:
+            for node in self.stock:
                 self._waiting.add(id(node))
                 receive = self._receiver(self._word_states, node)
                 node.receive(node.get_batch_id(docs), self._word_states.doc_data, receive)
 
     def annotate(self, docs: Sequence[Doc]) -> None:
-        """Store word states for stock listeners in ``doc._.trf_data``, but where a component of
-        spacy-transformers has stored its own."""
-        own = [doc for doc in docs if not is_of_transformer(doc._.trf_data)]
-        if len(own) < len(docs) and any(link_of(node).wanted == "*" for node in self.stock):
-            self._tell_of_transformer()
-        if own:
-            for doc, data in zip(own, WordStates(self.model, own, is_train=False).doc_data):
-                doc._.trf_data = data
+        """Store word states for stock listeners in ``doc._.trf_data``."""
+        present = [doc._.trf_data for doc in docs]
+        if any(x is not None and not hasattr(x, "is_of_luke") for x in present):
+            self._tell_of_others()
+        for doc, data in zip(docs, WordStates(self.model, docs, is_train=False).doc_data):
+            doc._.trf_data = data
 
-    def _has_others(self, node: Any, docs: Sequence[Doc]) -> bool:
-        """Whether a stock listener to any upstream has the states of a spacy-transformers component
-        for this batch, from its update or (annotating) in the documents: as in prediction, it
-        listens to that."""
-        if link_of(node).wanted != "*":
-            return False
-        is_received = node._batch_id is not None and node._batch_id == node.get_batch_id(docs)
-        given = node._outputs if is_received else [doc._.trf_data for doc in docs]
-        if not any(map(is_of_transformer, given)):
-            return False
-        self._tell_of_transformer()
-        return True
-
-    def _tell_of_transformer(self) -> None:
-        if not self._told_of_transformer:
-            self._told_of_transformer = True
-            names = [
-                name
-                for name, nodes in self.listener_map.items()
-                if any(is_stock_listener(x) and link_of(x).wanted == "*" for x in nodes)
-            ]
+    def _tell_of_others(self) -> None:
+        names = {name for name, node in self.served() if is_stock_listener(node)}
+        if not self._told_of_others:
+            self._told_of_others = True
             LOGGER.warning(
-                "Beside %s, a component of spacy-transformers gives its states to %s, which "
-                "listens to any upstream (*): it goes on listening to that. For it to listen to "
-                "%s, set upstream = %r in its model. This warning is logged once.",
+                "%s replaces the states that documents have already (doc._.trf_data, as a "
+                "'transformer' component stores them), so %s uses those of %s. If it was trained "
+                "on a transformer of this pipeline, name that as the upstream of its listener "
+                "instead of *. This warning is logged once.",
                 self._name,
-                ", ".join(names),
-                self._name,
+                ", ".join(sorted(names)),
                 self._name,
             )
 

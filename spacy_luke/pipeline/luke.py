@@ -284,9 +284,12 @@ class Luke(SavesEncoderApart):
         between = pipes[start + 1 : end]
         return [pipe.model for pipe, disabled in between if disabled and isinstance(pipe, Luke)]
 
-    def _is_removed(self) -> bool:
-        pipes = self.home.components()
-        return bool(pipes) and all(pipe is not self for pipe, _ in pipes)
+    def _is_removed(self, listener: Model) -> bool:
+        """Whether the pipeline of this component has it no more, and still has the listener."""
+        pipes = [pipe for pipe, _ in self.home.components()]
+        models = [x.model for x in pipes if isinstance(getattr(x, "model", None), Model)]
+        heard = any(node is listener for model in models for node in model.walk())
+        return heard and all(pipe is not self for pipe in pipes)
 
     # Training
 
@@ -340,7 +343,8 @@ class Luke(SavesEncoderApart):
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "Luke":
         """Read the component from a directory. Raises ConfigError if a listener, also that of a
         stock component, was saved with another upstream, which is not loaded."""
-        for name, node in self.upstream.served():
+        served = self.upstream.served() if Path(path).name == self.name else ()
+        for name, node in served:  # not if another pipeline's component is read
             check_loaded_upstream(Path(path).with_name(name), link_of(node))
         super().from_disk(path, exclude=exclude)
         return self
