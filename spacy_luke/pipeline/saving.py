@@ -117,8 +117,8 @@ def check_upstream(path: Path, listener: Model) -> None:
         raise ConfigError(
             f"{path.name} listens to {link.component!r}, and when the pipeline is loaded, it would "
             f"listen to {last!r}, the last encoder before it. Name its encoder "
-            f"(model.encoder.upstream in nlp.get_pipe_config({path.name!r})). What was written is "
-            "no whole pipeline."
+            "(model.encoder.upstream, or where its listener is, in "
+            f"nlp.get_pipe_config({path.name!r})). What was written is no whole pipeline."
         )
     architecture = _LISTENER if is_listener(listener) else _STOCK_LISTENER
     names = set(_upstream_names(config["components"][path.name], architecture))
@@ -126,7 +126,8 @@ def check_upstream(path: Path, listener: Model) -> None:
     if wrong:
         raise ConfigError(
             f"The upstream of {path.name} is {link.component!r} now, and its config says "
-            f"{wrong.pop()!r}: it could not be loaded. Change model.encoder.upstream in "
+            f"{wrong.pop()!r}: it could not be loaded. Change model.encoder.upstream, or where its "
+            "listener is, in "
             f"nlp.get_pipe_config({path.name!r}). What was written is no whole pipeline."
         )
 

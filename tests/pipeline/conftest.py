@@ -131,3 +131,41 @@ def published(make_checkpoint):
         return made[key]
 
     return make
+
+
+STOCK = {
+    "@architectures": "spacy-transformers.TransformerListener.v1",
+    "grad_factor": 1.0,
+    "pooling": {"@layers": "reduce_mean.v1"},
+}
+
+
+def add_tagger(nlp: Language, tok2vec: dict) -> None:
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
+    nlp.add_pipe("tagger", config={"model": model})
+
+
+def tagged_examples(nlp: Language) -> list[Example]:
+    examples = make_examples(nlp)
+    for eg in examples:
+        for token in eg.reference:
+            token.tag_ = "NNP" if token.is_title else "X"
+    return examples
+
+
+def shared(directory: Path, n_ner: int = 1, tagger: bool = False) -> tuple[Language, list[Example]]:
+    fix_random_seed(0)
+    nlp = spacy.blank(LANGUAGE)
+    nlp.add_pipe("luke", config={"model": {"name": str(directory)}})
+    if tagger:
+        add_tagger(nlp, STOCK)
+    for i in range(n_ner):
+        nlp.add_pipe("luke_ner", name=f"ner{i}", config={"model": {"encoder": LISTENER}})
+    examples = tagged_examples(nlp)
+    nlp.initialize(lambda: examples)
+    return nlp, examples
+
+
+def parameters(nlp: Language) -> np.ndarray:
+    module = nlp.get_pipe("luke").model.shims[0].module
+    return np.concatenate([p.detach().cpu().numpy().ravel() for p in module.parameters()])
