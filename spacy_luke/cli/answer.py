@@ -225,8 +225,16 @@ def _check_targets(source: Path, targets: Sequence[Path], force: bool) -> None:
 
 
 def _check_ids(source: Path, paragraphs: Iterable[SquadParagraph]) -> None:
-    """Raise CorpusError for repeated ids: the predictions have one text per id."""
-    counts = Counter(question.id for x in paragraphs for question in x.questions)
+    """Raise CorpusError for missing and repeated ids: the predictions have one text per id."""
+    questions = [(x.location, question) for x in paragraphs for question in x.questions]
+    nameless = [(location, x.text) for location, x in questions if not x.id]
+    if nameless:
+        location, text = nameless[0]
+        raise CorpusError(
+            f"{source}: questions without an id: {len(nameless)} (first: {text!r}, {location}). "
+            "Every question needs an id of its own."
+        )
+    counts = Counter(question.id for _, question in questions)
     repeated = [name for name, n in counts.items() if n > 1]
     if repeated:
         more = ", ..." if len(repeated) > _N_NAMED else ""

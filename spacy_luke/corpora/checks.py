@@ -48,6 +48,11 @@ def get_name(data: dict[str, Any], key: str, owner: str) -> str:
     return name
 
 
+def in_digits(value: Any) -> Any:
+    """A whole number as text, as ids in the list of a knowledge base; any other value as it is."""
+    return str(value) if type(value) is int else value
+
+
 def get_names(data: dict[str, Any], key: str, owner: str) -> tuple[str, ...]:
     """A required list of names without repetitions. It may be empty."""
     names = get_strings(data, key, owner)

@@ -12,7 +12,15 @@ from ..errors import CorpusError
 from ..kb.entity import NIL
 from .annotation_writer import AnnotationWriter
 from .characters import CharSpan
-from .checks import check_strings, errors_at, get_items, get_name, require_key, require_object
+from .checks import (
+    check_strings,
+    errors_at,
+    get_items,
+    get_name,
+    in_digits,
+    require_key,
+    require_object,
+)
 from .conversion_report import Report
 from .lines import Advance, ignore_progress
 from .objects import read_json_objects
@@ -83,11 +91,10 @@ def _read_answer(data: dict[str, Any], location: str, report: Report) -> str | N
     if not accepts(data, location, report):
         return None
     require_key(data, "accept", "the record")
-    accepted = check_strings(data["accept"], "accept")
-    offered = [
-        get_name(require_object(item, f"option {i}"), "id", f"option {i}")
-        for i, item in enumerate(get_items(data, "options"))
-    ]
+    if isinstance(accepted := data["accept"], list):
+        accepted = [in_digits(x) for x in accepted]
+    accepted = check_strings(accepted, "accept")
+    offered = [_option_id(x, f"option {i}") for i, x in enumerate(get_items(data, "options"))]
     unknown = [name for name in accepted if not name or (offered and name not in offered)]
     if unknown:
         raise CorpusError(f"accept has {unknown[0]!r}, which is not one of the record's options.")
@@ -98,6 +105,11 @@ def _read_answer(data: dict[str, Any], location: str, report: Report) -> str | N
         meaning = "NIL" if ANSWERS[accepted[0]] else "not annotated"
         report.count(f"mentions with the answer {accepted[0]}, read as {meaning}", location)
     return ANSWERS.get(accepted[0], accepted[0])
+
+
+def _option_id(item: Any, owner: str) -> str:
+    item = require_object(item, owner)
+    return get_name({key: in_digits(value) for key, value in item.items()}, "id", owner)
 
 
 def is_prodigy_links(value: Any) -> bool:

@@ -17,7 +17,9 @@ from .checks import (
     get_name,
     get_names,
     get_value,
+    in_digits,
     keys_of,
+    kind_of,
     require_key,
     require_object,
 )
@@ -224,10 +226,11 @@ def _read_span(
     item = require_object(item, owner)
     _count_not_read(item, _SPAN_KEYS, location, report, "span's ")
     label = get_name(item, "label", owner)
-    if type(item.get("kb_id")) is int:
-        kb_id = str(item["kb_id"])  # as ids in the list of a knowledge base
-    else:
-        kb_id = "" if item.get("kb_id") is None else get_value(item, "kb_id", str, owner)
+    kb_id = in_digits(item.get("kb_id"))
+    if kb_id is None:
+        kb_id = ""
+    elif not isinstance(kb_id, str):
+        raise CorpusError(f"kb_id of {owner} is {kind_of(kb_id)}, not a string.")
     check_unicode(kb_id)
     types = None if item.get("types") is None else _read_types(item, owner, location, report)
     if "start" not in item and "end" not in item and tokens is not None:

@@ -35,7 +35,8 @@ class SquadAnswer(NamedTuple):
 
 
 class SquadQuestion(NamedTuple):
-    """answers: empty if the paragraph has no answer; None if the file does not give them."""
+    """id: empty if the file has none. answers: empty if the paragraph has none; None if the file
+    does not give them."""
 
     id: str
     text: str
@@ -90,7 +91,7 @@ def read_squad_paragraphs(
     """Yield the paragraphs of a file.
 
     Keys read: ``data``, a list of articles, each with ``paragraphs`` and an optional ``title``;
-    ``context`` and ``qas`` of a paragraph; ``id``, ``question`` and optional ``answers``, with
+    ``context`` and ``qas`` of a paragraph; ``question`` and optional ``id`` and ``answers``, with
     ``text`` and ``answer_start``, of a question. An answer without text means that there is none,
     as does ``is_impossible`` where ``answers`` is missing.
     Other keys, such as ``plausible_answers``, are ignored.
@@ -121,17 +122,20 @@ def read_squad_paragraphs(
 def _read_question(item: Any, owner: str) -> SquadQuestion:
     item = require_object(item, owner)
     text = _get_text(item, "question", owner)
-    require_key(item, "id", owner)
-    if type(item["id"]) not in (str, int):
-        raise CorpusError(f"id of {owner} is {kind_of(item['id'])}, not a string.")
+    name = "" if item.get("id") is None else item["id"]
+    if type(name) not in (str, int):
+        raise CorpusError(f"id of {owner} is {kind_of(name)}, not a string.")
+    impossible = item.get("is_impossible") or False
+    if impossible not in (True, False):
+        raise CorpusError(f"is_impossible of {owner} is {impossible!r}, not true or false.")
     # SQuAD 2.0 gives questions without an answer an empty list; other tools leave it out.
-    answers: list[SquadAnswer] | None = [] if item.get("is_impossible") is True else None
+    answers: list[SquadAnswer] | None = [] if impossible else None
     if item.get("answers") is not None:
         with errors_at(owner):
             items = get_items(item, "answers")
         read = [_read_answer(x, f"answer {i} of {owner}") for i, x in enumerate(items, 1)]
         answers = [x for x in read if x.text.strip()]
-    return SquadQuestion(str(item["id"]), text, answers)
+    return SquadQuestion(str(name), text, answers)
 
 
 def _read_answer(item: Any, owner: str) -> SquadAnswer:

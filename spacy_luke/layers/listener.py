@@ -68,7 +68,8 @@ class UpstreamLink:
 
         A batch is identified by its examples, which are the same objects for all components of an
         update; a component may replace their documents. A layer that gets only documents compares
-        these with the present documents of the examples. An upstream that is excluded from an
+        these with the present documents of the examples, and their texts, because spaCy's
+        ``entity_linker`` learns from copies. An upstream that is excluded from an
         update, frozen or disabled opens no batch. Then only layers on its encoder are trained, and
         a warning is logged.
         """
@@ -77,20 +78,20 @@ class UpstreamLink:
         if batch is not None and own_examples is not None:
             if any(own_examples[0] is eg for eg in batch):
                 return True
-        elif batch is not None and len(docs) and any(docs[0] is eg.predicted for eg in batch):
+        elif batch is not None and len(docs) and any(_is_same(docs[0], eg) for eg in batch):
             return True
         if len(docs):
             self.tell_of_absence()
         return False
 
     def tell_of_absence(self) -> None:
-        """Log once that the upstream takes no part in an update."""
+        """Log once for each listener that the upstream takes no part in an update."""
         if not self._warned:
             self._warned = True
             LOGGER.warning(
                 "A shared encoder takes no part in an update of a component that listens to it "
                 "(frozen, excluded or disabled): only the layers on it are trained. This warning "
-                "is logged once."
+                "is logged once for each such component."
             )
 
     def __deepcopy__(self, memo: Any) -> "UpstreamLink":
@@ -112,6 +113,12 @@ class UpstreamLink:
             "own_examples": None,
             "head": None,
         }  # a pipeline is pickled between batches
+
+
+def _is_same(doc: Doc, example: Example) -> bool:
+    """Whether a document is the predicted one of an example, or a copy of it."""
+    other = example.predicted
+    return doc is other or (len(doc) == len(other) and doc.text == other.text)
 
 
 def _alone() -> int:

@@ -93,6 +93,11 @@ def test_withheld_answers_are_not_scored(run, tmp_path):
     assert "all questions 0.00 66.67 1" in output
 
 
+def test_answers_are_written_by_the_ids_of_the_questions(run):
+    code, output = run(squad([[question("a", "Who?"), {"question": "Why?"}]]), "out.json")
+    assert code != 0 and "questions without an id: 1 (first: 'Why?', article 1" in output
+
+
 def test_empty_texts_and_questions_have_no_answer(run, tmp_path):
     asked = [[question("a", "Who?")], [question("b", "")], [question("c", "Who?")], []]
     code, output = run(squad(asked, ["", TEXTS[0], " \n ", "x"]), "out.json")

@@ -43,6 +43,16 @@ def test_the_accepted_option_is_the_id_of_the_mention(convert, spans):
     assert not report.events
 
 
+def test_ids_may_be_whole_numbers(convert, spans):
+    options = [{"id": 12}, {"id": 13}, {"id": "NIL_otherLink"}]
+    (doc,), report = convert(FORMAT, lines(record(12, options=options)))
+    assert spans(doc.ents) == [("Emerson", "PERSON", "12")] and report.links == 1
+    with pytest.raises(CorpusError, match="accept has '14', which is not one of"):
+        convert(FORMAT, lines(record(14, options=options)))
+    with pytest.raises(CorpusError, match="accept contains true or false at 0, not a string"):
+        convert(FORMAT, lines(record(True, options=options)))
+
+
 def test_nothing_is_known_of_tokens_outside_the_mentions(convert):
     (doc,), _ = convert(FORMAT, lines(record("Q1")))
     assert [token.ent_iob_ for token in doc] == ["B", "", "", "", "", ""]

@@ -60,6 +60,15 @@ def test_a_question_that_is_impossible_needs_no_list_of_answers(convert):
     assert has_answers(doc) and texts(doc) == [[]] and not report.notes
 
 
+def test_a_table_may_write_impossible_as_a_number(convert):
+    """And leave out ids, which no document has."""
+    items = [{"question": "Who read it?", "is_impossible": flag} for flag in (1, 0, None)]
+    (doc,), report = convert("squad", squad(question("Who?", "Ada"), items[0]))
+    assert texts(doc) == [["Ada"], []] and not report.notes
+    docs, report = convert("squad", squad(*items[1:]))
+    assert report.unanswerable == 0 and not any(has_answers(doc) for doc in docs)
+
+
 def test_equal_answers_are_taken_once(convert):
     result = convert("squad", squad(question("Who?", "Ada", "Ada", ("Ada", 31))))
     assert answer_offsets(result.docs[0])[0].answers == [(0, 3, 1.0), (31, 34, 1.0)]
@@ -157,7 +166,10 @@ def test_a_byte_order_mark_and_other_scripts(convert):
         ),
         ('{"data": [{"paragraphs": [{"context": "a"}]}]}', "has no key 'qas'"),
         (squad({"query": "Who?"}), "question 1 has no key 'question'; its keys are 'query'"),
-        (squad({"question": "Who?"}), "question 1 has no key 'id'"),
+        (
+            squad({"id": "1", "question": "Who?", "is_impossible": "false"}),
+            "is_impossible of question 1 is 'false', not true or false",
+        ),
         (squad({"id": 1.5, "question": "Who?"}), "id of question 1 is a number with a fraction"),
         (squad(question(answers={"text": []})), "question 1: answers is an object, not a list"),
         (squad(question(answers=[{"text": "a"}])), "answer 1 of question 1 has no key 'answer_st"),

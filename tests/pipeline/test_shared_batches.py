@@ -5,8 +5,9 @@ import copy
 import numpy as np
 import pytest
 import spacy
+from spacy.kb import InMemoryLookupKB
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import SGD
 
@@ -14,6 +15,10 @@ from tests.pipeline.relation_data import make_examples
 from tests.pipeline.test_joint import TASKS, answers, encoder, gradients, head, initialized, weights
 
 TOLD = "A shared encoder takes no part in an update"
+
+
+WIDTH = 32
+"""Of the encoder. The vectors of ``entity_linker`` have as many columns."""
 
 
 def sgd() -> SGD:
@@ -64,6 +69,48 @@ def test_copies_that_a_component_makes_itself_train_the_encoder(joint, caplog, m
     for _ in range(2):  # the step of the first is owed until the second
         nlp.update(examples, sgd=sgd(), exclude=exclude)
     assert np.abs(weights(encoder(nlp)) - before).max() > 1e-5 and TOLD not in caplog.text
+
+
+@pytest.mark.parametrize("of_given", [True, False])
+def test_the_entity_linker_of_spacy_trains_the_encoder(bert_dir, caplog, of_given):
+    """It learns from copies of the documents, with gold entities, or from the documents."""
+    nlp, examples = with_entity_linker(bert_dir, use_gold_ents=not of_given)
+    for example in examples if of_given else ():
+        example.predicted.ents = [
+            Span(example.predicted, x.start, x.end, x.label) for x in example.reference.ents
+        ]
+    before = weights(encoder(nlp))
+    nlp.update(examples, sgd=sgd())
+    assert np.abs(weights(encoder(nlp)) - before).max() > 1e-5 and TOLD not in caplog.text
+    before = weights(encoder(nlp))
+    nlp.update(examples, sgd=sgd(), exclude=["luke"])
+    assert np.array_equal(weights(encoder(nlp)), before) and TOLD in caplog.text
+
+
+def with_entity_linker(directory, **settings):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", config={"model": {"name": str(directory)}})
+    tok2vec = {"@architectures": "spacy-luke.LukeListener.v1"}
+    model = {"@architectures": "spacy.EntityLinker.v2", "tok2vec": tok2vec}
+    config = {"model": model, "entity_vector_length": WIDTH, **settings}
+    linker = nlp.add_pipe("entity_linker", config=config)
+    linker.set_kb(make_kb)
+    doc = Doc(nlp.vocab, words=["Ada", "left", "London"], sent_starts=[True, False, False])
+    gold = doc.copy()
+    gold.ents = [Span(gold, 0, 1, "PER", kb_id="Q1"), Span(gold, 2, 3, "LOC", kb_id="Q2")]
+    examples = [Example(doc.copy(), gold.copy()) for _ in range(2)]
+    nlp.initialize(lambda: examples)
+    return nlp, examples
+
+
+def make_kb(vocab):
+    kb = InMemoryLookupKB(vocab, WIDTH)
+    for name, (id_, other), at in (("Ada", ("Q1", "Q3"), 0), ("London", ("Q2", "Q3"), 1)):
+        for n, entity in enumerate((id_, other)):
+            if not kb.contains_entity(entity):
+                kb.add_entity(entity, 5, np.eye(WIDTH, dtype="f")[at + n].tolist())
+        kb.add_alias(name, [id_, other], [0.5, 0.5])
+    return kb
 
 
 @pytest.mark.parametrize("way", ["exclude", "select_pipes", "own update"])
