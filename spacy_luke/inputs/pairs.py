@@ -11,6 +11,7 @@ from spacy.util import registry
 
 from ..validation import check_settings
 from .alignment import ranges
+from .windows import sentence_starts
 
 Array = np.ndarray
 Entity = Sequence[Span]
@@ -108,9 +109,8 @@ def _near(
     stops = np.full(len(mentions), len(mentions))
     if max_distance is not None:
         stops = np.searchsorted(starts, ends + max_distance, side="right")
-    if same_sentence and doc.has_annotation("SENT_START"):
-        bounds = np.asarray([sent.start for sent in doc.sents])
-        of_sentence = np.searchsorted(bounds, starts, side="right")
+    if same_sentence:
+        of_sentence = np.searchsorted(sentence_starts(doc), starts, side="right")
         stops = np.minimum(stops, np.searchsorted(of_sentence, of_sentence, side="right"))
     stops = np.maximum(stops, first + 1)
     one = of_entity[np.repeat(first, stops - first - 1)]
