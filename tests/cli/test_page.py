@@ -114,6 +114,18 @@ def test_totals_are_those_of_the_scorer_and_all_documents_count(nlp):
     assert "5 documents; the first 2 are shown" in read(render(page))
 
 
+def test_how_often_entities_are_right_by_their_score(nlp):
+    examples = make_examples(nlp)
+    examples[1].reference.set_ents([], default="outside")
+    page = make_page(nlp, examples, limit=0, title="Test")
+    (tally,), (curve,) = page.tallies, page.curves
+    assert curve.component == "luke_ner" and 0 < curve.error < 1
+    assert sum(found.n for found in curve.bins) == tally.total.predicted
+    right = sum(found.n * found.right for found in curve.bins)
+    assert right == pytest.approx(tally.total.predicted * tally.total.p)
+    assert f"Calibration error {100 * curve.error:.1f} %" in read(render(page))
+
+
 def test_entities_on_tokens_without_annotation_are_shown_and_not_compared(nlp):
     """As converted spans that overlap or cut a token leave them."""
     examples = make_examples(nlp)
