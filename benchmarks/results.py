@@ -6,7 +6,6 @@ import json
 import subprocess
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,21 +15,25 @@ from . import runtime
 Record = dict[str, Any]
 
 
-@cache
 def revision() -> str:
     """Which code runs: the commit of the clone, with "-dirty" if files were changed; outside of a
     clone, the version of the package."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    of_commit = ["describe", "--always", "--dirty", "--exclude=*"]  # the hash, not the last tag
+    command = ["git", "-C", str(Path(__file__).parent), *of_commit]
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return version("spacy-luke")
 
 
+REVISION = revision()
+"""When the process starts: a run is long, and files may change meanwhile."""
+
+
 def append(path: Path, record: Record) -> None:
     """Add a line, with the revision; processes that write at once take turns."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    record = {**record, "revision": revision()}
+    record = {**record, "revision": REVISION}
     line = json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
     with path.open("a", encoding="utf8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

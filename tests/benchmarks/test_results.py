@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.results import append, read, revision
+from benchmarks.results import REVISION, append, read, revision
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "results"
 
@@ -15,15 +15,13 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path):
     path = tmp_path / "a.jsonl"
     append(path, {"kind": "x"})
     path.write_text(path.read_text("utf8") + '{"kind": "y', "utf8")
-    assert read([path, tmp_path / "none.jsonl"]) == [{"kind": "x", "revision": revision()}]
+    assert read([path, tmp_path / "none.jsonl"]) == [{"kind": "x", "revision": REVISION}]
 
 
 def test_the_revision_is_the_commit_or_outside_of_a_clone_the_version(monkeypatch, tmp_path):
-    revision.cache_clear()
     monkeypatch.setenv("GIT_DIR", str(tmp_path))
     assert revision() == version("spacy-luke")
     monkeypatch.undo()
-    revision.cache_clear()
     assert (
         re.fullmatch(r"[0-9a-f]{7,}(-dirty)?", revision())
         or not FOLDER.parents[1].joinpath(".git").exists()
