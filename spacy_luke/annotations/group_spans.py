@@ -31,17 +31,30 @@ def rows_of(group: SpanGroup) -> list[Row]:
 def spans_on_characters(doc: Doc, group: SpanGroup) -> list[Span]:
     """The spans of a group with the tokens of their characters. Those that are not on token
     boundaries any more are left out."""
+    return [span for span in spans_by_row(doc, group) if span is not None]
+
+
+def spans_by_row(doc: Doc, group: SpanGroup) -> list[Span | None]:
+    """All spans of a group with the tokens of their characters; None for those that are not on
+    token boundaries any more."""
     try:
         spans = list(group)
     except IndexError:
         spans = []
     if spans and all(_has_own_tokens(span) for span in spans):
-        return spans
-    made = [
+        return [*spans]
+    return [
         doc.char_span(start, end, label=label, kb_id=kb_id, span_id=span_id)
         for span_id, kb_id, label, _, _, start, end in _unpack(group)
     ]
-    return [span for span in made if span is not None]
+
+
+def copy_of(group: SpanGroup) -> SpanGroup:
+    """A copy of a group; the group itself if spaCy cannot read its spans."""
+    try:
+        return group.copy()
+    except IndexError:
+        return group
 
 
 def _unpack(group: SpanGroup) -> list[tuple[int, ...]]:

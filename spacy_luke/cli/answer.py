@@ -26,7 +26,7 @@ from ..metrics.squad import AnswerScore, Best, best_threshold, mean_score, score
 from . import app, exit_on_error
 from .loading import Code, answers_questions, load_pipeline, use_device
 from .options import ForceOption, GpuOption, PipelineArgument
-from .saving import check_file
+from .saving import check_file, save_json
 
 _N_NAMED = 5
 
@@ -105,10 +105,10 @@ def answer_squad(
     _check_ids(source, paragraphs)
     nlp = load_answering(pipeline, code)
     predictions = predict_squad(nlp, source, paragraphs)
-    write_json(target, {x.question.id: x.text for x in predictions})
+    save_json(target, {x.question.id: x.text for x in predictions})
     msg.good(f"Wrote {target}: {_counted(bool(x.text) for x in predictions)}")
     if no_answer_scores is not None:
-        write_json(no_answer_scores, {x.question.id: x.no_answer for x in predictions})
+        save_json(no_answer_scores, {x.question.id: x.no_answer for x in predictions})
         msg.good(f"Wrote {no_answer_scores}")
     print_scores(predictions, msg)
 
@@ -206,12 +206,6 @@ def print_scores(predictions: Sequence[Prediction], msg: Printer) -> None:
         no_answer = [x for x, _ in scored]
         _print_best("exact match", best_threshold(scores, no_answer, "exact"), msg)
         _print_best("F1", best_threshold(scores, no_answer, "f1"), msg)
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write one object. The file appears when it is complete."""
-    with whole_file(path) as temporary:
-        temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
 
 
 def _check_targets(source: Path, targets: Sequence[Path], force: bool) -> None:

@@ -24,7 +24,7 @@ from ..corpora.options import (
     ConvertOptions,
 )
 from ..errors import ConfigError, CorpusError
-from ..files import is_hidden
+from ..files import is_hidden, whole_file
 from . import app, exit_on_error
 from .options import ForceOption, lang_option
 from .saving import check_file
@@ -259,7 +259,7 @@ def _pair_directory(
 def convert_file(
     file_format: CorpusFormat, path: Path, out_path: Path, nlp: Language, options: ConvertOptions
 ) -> Report:
-    """Write one ``.spacy`` file.
+    """Write one ``.spacy`` file. It appears when it is complete.
 
     Raises CorpusError, before anything is written, if the input is invalid or has no documents.
     """
@@ -278,7 +278,8 @@ def convert_file(
         skipped = "; ".join(f"{what}: {event.count}" for what, event in report.events.items())
         raise CorpusError(f"{path} has no documents{f' ({skipped})' if skipped else ''}.")
     out_path.parent.mkdir(parents=True, exist_ok=True)
-    doc_bin.to_disk(out_path)
+    with whole_file(out_path) as temporary:
+        doc_bin.to_disk(temporary)
     return report
 
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import srsly
 import typer
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from wasabi import Printer
 
+from ..annotations.group_spans import Row, row_of, rows_of
 from ..annotations.relations import gold_offsets
 from ..corpora.preset import preset_sents
 from ..errors import ConfigError
@@ -30,7 +30,7 @@ from .loading import (
     writes_groups,
 )
 from .options import ForceOption, GpuOption, PipelineArgument
-from .saving import check_file
+from .saving import check_file, save_json
 
 GOLD = "gold_"
 _N_CHECKED = 8
@@ -84,8 +84,7 @@ def evaluate_cli(
         examples = load_examples(docs, nlp, types_from_labels)
         scores = evaluate(nlp, examples, gold_sents)
         if output is not None:
-            output.parent.mkdir(parents=True, exist_ok=True)
-            srsly.write_json(output, scores)
+            save_json(output, scores)
     print_scores(scores, msg)
     for line in unknown_labels(nlp, examples, scores):
         msg.warn(line)
@@ -144,10 +143,11 @@ def _check_given(nlp: Language, given: Sequence[Example]) -> None:
     because ``nlp.evaluate`` does not return its predictions."""
     keys = consumed(nlp)
 
-    def entities(doc: Doc) -> list[tuple[str | None, int, int, str]]:
+    def entities(doc: Doc) -> list[tuple[str | None, Row]]:
         """All consumed spans, by characters, because tokens may be split or merged."""
-        groups = ((key, doc.ents if key is None else doc.spans.get(key, ())) for key in keys)
-        return [(key, x.start_char, x.end_char, x.label_) for key, group in groups for x in group]
+        rows = [(None, row_of(ent)) for ent in doc.ents if None in keys]
+        named = [key for key in keys if key in doc.spans]
+        return rows + [(key, row) for key in named for row in rows_of(doc.spans[key])]
 
     docs = [eg.predicted.copy() for eg in given if entities(eg.predicted)][:_N_CHECKED]
     before = [entities(doc) for doc in docs]

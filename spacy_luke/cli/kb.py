@@ -1,5 +1,6 @@
 """``spacy luke kb`` and ``spacy luke kb-edit``: build and change a knowledge base."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,7 @@ from .options import ForceOption, GpuOption, lang_option
 from .saving import check_free, check_movable, remove_scores
 from .stages import pretraining_extra
 
+_LANGUAGE = re.compile("[a-z]{2,3}")
 _MAX_MEANINGS_HELP = (
     "Maximum number of entities that an alias means; the most frequent ones are kept."
 )
@@ -77,6 +79,10 @@ def kb_cli(
     msg = Printer()
     with exit_on_error(msg):
         _check_out(out, force)
+        if lang and _LANGUAGE.fullmatch(lang) is None:
+            raise ConfigError(
+                f"--lang {lang!r} is not the code of a language, such as 'en' or 'de'."
+            )
         if (entities / META).is_file():
             raise ConfigError(
                 f"ENTITIES: {entities} is a knowledge base already. To change it, or to make its "

@@ -1,8 +1,10 @@
 """Shared by commands: save a pipeline atomically."""
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import srsly
 from spacy.language import Language
@@ -48,6 +50,13 @@ def check_file(out: Path, force: bool = False) -> None:
         raise ConfigError(f"{out} is a directory; give the name of a file.")
     if out.exists() and not force:
         raise ConfigError(f"{out} exists; use --force to replace it, or choose another file.")
+
+
+def save_json(out: Path, content: Any) -> None:
+    """Write a JSON file, and the folder that it is in. The file appears when it is complete."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(out) as temporary:
+        temporary.write_text(json.dumps(content, ensure_ascii=False, indent=2), encoding="utf8")
 
 
 def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:

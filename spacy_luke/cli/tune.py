@@ -5,7 +5,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import srsly
 import typer
 from wasabi import Printer
 
@@ -20,7 +19,7 @@ from .loading import (
     use_device,
 )
 from .options import ForceOption, GpuOption, PipelineArgument
-from .saving import check_file, check_free, save_pipeline, update_pipeline
+from .saving import check_file, check_free, save_json, save_pipeline, update_pipeline
 
 if TYPE_CHECKING:
     from ..pipeline.tuning import Tuned
@@ -97,8 +96,7 @@ def tune_cli(
             save_pipeline(nlp, target, force)
         # Last: it may be in the folder of the pipeline, which is replaced.
         if report is not None:
-            report.parent.mkdir(parents=True, exist_ok=True)
-            srsly.write_json(report, [asdict(x) for x in results])
+            save_json(report, [asdict(x) for x in results])
     msg.good(f"Saved {target}")
 
 

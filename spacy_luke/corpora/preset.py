@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -15,6 +16,8 @@ from ..annotations.types import get_types, set_types
 from ..errors import ConfigError
 from ..report import LOGGER
 from .cut_corpus import CutCorpus
+
+_KEEP = ("ner", "beam_ner")
 
 ExampleReader = Callable[[Language], Iterable[Example]]
 
@@ -36,10 +39,11 @@ def preset_ents_corpus(
     """Make a reader of ``.spacy`` files that sets gold annotation on the predicted documents.
 
     Components that *consume* entities (relations, typing, linking) need it: with spaCy's own
-    corpus, predicted documents have no entities. A component that *predicts* entities overwrites
-    the preset ones (their labels and kb ids; an entity without an entity id keeps, in spaCy, the
-    one its tokens had). Scores computed with preset entities are scores with gold entities, not
-    scores of the whole pipeline.
+    corpus, predicted documents have no entities. ``luke_ner`` overwrites the preset ones (their
+    labels and kb ids; an entity without an entity id keeps, in spaCy, the one its tokens had).
+    spaCy's ``ner`` and ``entity_ruler`` keep them, as does ``luke_ner`` with ``overwrite = false``:
+    their scores are perfect then, and a warning is logged. Scores computed with preset entities are
+    scores with gold entities, not scores of the whole pipeline.
 
     path: a ``.spacy`` file, or a directory of them.
     gold_preproc, max_length, limit, augmenter: as for ``spacy.Corpus.v1``.
@@ -103,6 +107,8 @@ class PresetEntsCorpus:
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield the corpus' examples with annotation set on their predicted documents."""
         counts = PresetCounts()
+        if self.ents and not self._reported:
+            warn_of_kept_entities(nlp)
         try:
             for example in self.corpus(nlp):
                 counts.docs += 1
@@ -124,6 +130,25 @@ class PresetEntsCorpus:
         finally:
             if not self._reported:
                 self._reported = counts.log(self.spans_key)
+
+
+def warn_of_kept_entities(nlp: Language) -> None:
+    """Log a warning if components that predict entities keep those that are there: scores of
+    documents with gold entities are perfect then."""
+    kept = [name for name, pipe in nlp.pipeline if _keeps_entities(nlp, name, pipe)]
+    if kept:
+        LOGGER.warning(
+            "Gold entities are set on predicted documents, and %s, which would find entities, "
+            "keeps those that are there: ents_f says nothing about it here. Read development data "
+            "by spacy.Corpus.v1, or with ents = false.",
+            ", ".join(kept),
+        )
+
+
+def _keeps_entities(nlp: Language, name: str, pipe: Any) -> bool:
+    meta = nlp.get_pipe_meta(name)
+    # spaCy's parser of entities has no setting: it never changes an entity that is there.
+    return "doc.ents" in meta.assigns and not getattr(pipe, "overwrite", meta.factory not in _KEEP)
 
 
 class PresetCounts:

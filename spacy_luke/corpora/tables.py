@@ -1,5 +1,6 @@
 """Tables of users: CSV or TSV with a header, and one span, or one word and its tag, per row."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -40,6 +41,7 @@ ROLES = {
 }
 """Role of a column -> the names that it has, in any case, unless ``fields`` gives another one."""
 CRLF = "\r\n"
+_WHOLE = re.compile(r"\d+\.0")
 _SPANS, _WORDS = (TEXT, START, END, LABEL), (WORD, TAG)
 
 
@@ -186,6 +188,9 @@ def _add_span(builder: RecordBuilder, row: Row) -> None:
     label = row.cells[LABEL].strip()
     quote = row.cells.get(MENTION) or None
     kb_id = row.cells.get(KB_ID, "").strip()
+    if _WHOLE.fullmatch(kb_id):  # pandas writes 3.0 beside empty cells
+        kb_id = kb_id.removesuffix(".0")
+        builder.report.count("ids such as 3.0 read as whole numbers", f"line {row.line}")
     builder.add_span(start, end, label, "the span", quote=quote, kb_id=kb_id)
 
 

@@ -167,7 +167,8 @@ def _write(
         folder.parent.mkdir(parents=True, exist_ok=True)
         with whole_folder(folder) as temporary:
             for name, trie in tries.items():
-                trie.save(str(_trie_path(temporary, name)))
+                # Not trie.save, whose errors are no OSError.
+                _trie_path(temporary, name).write_bytes(trie.tobytes())
             for name, array in arrays.items():
                 save_array(_array_path(temporary, name), array)
             write_object(temporary / META, dict(meta))

@@ -108,15 +108,18 @@ class Head(nn.Module):
         return result
 
     def _new_bias(self, present: torch.Tensor) -> torch.Tensor:
-        """Of a new class: the lowest that is there. If labels are apart from "no entity"
-        (``label_weight``), they share what is probably an entity, and a single one has had nothing
-        to learn: then by ``NEW_LABEL`` less than the highest of a label. (Not than the lowest: each
-        label would begin lower than the one that was added before it.)
+        """Of a new class: by ``NEW_LABEL`` less than the highest that is there or, as labels may be
+        independent of each other (0 is even then), than 0; and no more than the lowest. (Not less
+        than the lowest: each label would begin lower than the one that was added before it.)
+
+        If labels are apart from "no entity" (``label_weight``), they share what is probably an
+        entity, and a single one has had nothing to learn: then by as much less than the highest of
+        a label.
         """
         labels = present[:-1]  # the last is "no entity"
         if "label_weight" in self.config and len(labels):
             return labels.max() - NEW_LABEL
-        return present.min()
+        return torch.minimum(present.min(), present.max().clamp(max=0) - NEW_LABEL)
 
 
 def head_format(kind: HeadKind) -> Format:

@@ -11,6 +11,7 @@ from spacy.training.alignment_array import AlignmentArray
 from spacy.util import registry
 
 from ..annotations.annotated import is_annotated, spans_annotated
+from ..annotations.group_spans import spans_by_row
 from .answers import Answer, Answers, calibration_scores
 
 
@@ -39,9 +40,12 @@ def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = F
             continue
         spans = doc.spans[spans_key] if nested else doc.ents
         gold = {(span.label_, span.start, span.end) for span in spans}
-        group = eg.predicted.spans.get(spans_key, ())
+        group = eg.predicted.spans.get(spans_key)
         x2y = eg.alignment.x2y
-        found = [(span.label_, _aligned(x2y, span)) for span in group]
+        found = [
+            ("", None) if span is None else (span.label_, _aligned(x2y, span))
+            for span in (() if group is None else spans_by_row(eg.predicted, group))
+        ]
         others = {(ent.label_, *(_aligned(x2y, ent) or (0, 0))) for ent in eg.predicted.ents}
         own = {(label, *place) for label, place in found if place is not None}
         asked = gold if nested else gold - (others - own)

@@ -355,7 +355,8 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         if self.nested and not weights.get(score):
             LOGGER.warning(
                 "%s is in nested mode, but [training.score_weights] has no weight for %s: training "
-                "could not select a best model. Set %s = 1.0 and ents_f = null.",
+                "could not select a best model. Set %s = 1.0, and ents_f = null if no other "
+                "component finds entities.",
                 self.name,
                 score,
                 score,

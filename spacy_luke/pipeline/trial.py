@@ -10,6 +10,7 @@ from spacy.language import Language
 from spacy.training import Example
 from tqdm import tqdm
 
+from ..annotations.group_spans import copy_of
 from ..annotations.types import without_ancestors
 from ..layers.task_layer import scorer_of
 from ..metrics.answers import Answers
@@ -70,7 +71,7 @@ class Trial:
         """Decode with the present settings. predictions: those of the trial by default."""
         docs = [doc for batch in self.batches for doc in batch]
         before = [doc.to_array(_ENTITY_ATTRIBUTES) for doc in docs]
-        groups = [{key: group.copy() for key, group in doc.spans.items()} for doc in docs]
+        groups = [{key: copy_of(group) for key, group in doc.spans.items()} for doc in docs]
         try:
             for batch, prediction in zip(self.batches, predictions or self.predictions):
                 self.pipe.set_annotations(batch, prediction)

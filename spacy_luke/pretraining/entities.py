@@ -29,6 +29,18 @@ _DOUBLINGS = 6
 _SPACED = "replace({}, '_', ' ')"
 """Titles of wikis may be written with underscores. Ids of annotated documents may have them."""
 _CHOSEN = "(SELECT item FROM chosen)"
+_SHARED = f"""
+SELECT ?, anchor, titles, count(*) FROM (
+    SELECT pair[2] AS anchor, list_sort(list(pair[1])) AS titles FROM (
+        SELECT article, unnest(pairs) AS pair FROM (
+            SELECT row_number() OVER () AS article,
+                list_distinct(list_zip(link_targets, link_anchors)) AS pairs {FROM_PARQUET}
+            WHERE len(list_distinct(list_zip(link_targets, link_anchors)))
+                > len(list_distinct(link_anchors))
+        )
+    ) GROUP BY article, pair[2] HAVING count(*) > 1
+) GROUP BY anchor, titles
+"""
 
 
 def build_vocabulary(
@@ -74,14 +86,16 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
 
 
 def read_links(db: Database, sources: Sequence[Manifest]) -> dict[str, int]:
-    """Create ``pages``, ``disambiguations`` and ``links`` (n: how often a text links to a title;
-    n_articles: in how many articles) of one or several sets of articles. Returns the number of
+    """Create ``pages``, ``disambiguations``, ``links`` (n: how often a text links to a title;
+    n_articles: in how many articles) and ``shared`` (titles to which one text links in the same
+    article; n: in how many articles) of one or several sets of articles. Returns the number of
     titles that are articles in several sets: all their links count."""
     db.execute("CREATE TABLE pages (language VARCHAR, title VARCHAR, kind VARCHAR, target VARCHAR)")
     db.execute(
         "CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR, n BIGINT, "
         "n_articles BIGINT)"
     )
+    db.execute("CREATE TABLE shared (language VARCHAR, anchor VARCHAR, titles VARCHAR[], n BIGINT)")
     for manifest in sources:
         language = str(manifest.settings["language"])
         pages = [literal(x) for x in manifest.paths(PAGES.file)]
@@ -99,6 +113,7 @@ def read_links(db: Database, sources: Sequence[Manifest]) -> dict[str, int]:
                 "GROUP BY title, anchor",
                 [language, articles],
             )
+            db.execute(f"INSERT INTO shared {_SHARED}", [language, articles])
     # With several sets of one language, a title that is an article in one is an article in all.
     db.execute(
         "DELETE FROM pages WHERE kind <> 'article' AND (language, title) IN "
@@ -144,8 +159,8 @@ def follow_redirects(db: Database) -> dict[str, int]:
 
 
 def resolve_links(db: Database) -> dict[str, int]:
-    """Replace ``links`` by ``resolved``: links to articles, with redirects resolved. Others are
-    counted."""
+    """Replace ``links`` and ``shared`` by ``resolved``: links to articles, with redirects resolved.
+    Others are counted."""
     db.execute(
         "CREATE TABLE followed AS SELECT l.language, coalesce(r.target, l.title) AS title, "
         "l.anchor, l.n, l.n_articles, r.target IS NOT NULL AS by_redirect, "
@@ -164,12 +179,24 @@ def resolve_links(db: Database) -> dict[str, int]:
         }.items()
     }
     _drop(db, "links")
+    # An article that links to a title by a text directly and by redirects was counted for each.
     db.execute(
-        "CREATE TABLE resolved AS SELECT language, title, anchor, sum(n)::BIGINT AS n, "
-        "sum(n_articles)::BIGINT AS n_articles "
-        f"FROM followed WHERE NOT in_loop AND NOT {ambiguous} GROUP BY ALL"
+        "CREATE TABLE repeated AS SELECT language, title, anchor, sum(surplus) AS surplus FROM ("
+        "SELECT s.language, coalesce(r.target, s.title) AS title, s.anchor, "
+        "(count(*) - 1) * any_value(s.n) AS surplus FROM (SELECT language, anchor, n, "
+        "row_number() OVER () AS number, unnest(titles) AS title FROM shared) s "
+        "LEFT JOIN redirects r ON s.language = r.language AND s.title = r.title "
+        "GROUP BY s.number, s.language, coalesce(r.target, s.title), s.anchor"
+        ") WHERE surplus > 0 GROUP BY language, title, anchor"
     )
-    _drop(db, "followed", "disambiguations")
+    db.execute(
+        "CREATE TABLE resolved AS SELECT f.language, f.title, f.anchor, f.n, "
+        "(f.n_articles - coalesce(r.surplus, 0))::BIGINT AS n_articles FROM ("
+        "SELECT language, title, anchor, sum(n)::BIGINT AS n, sum(n_articles) AS n_articles "
+        f"FROM followed WHERE NOT in_loop AND NOT {ambiguous} GROUP BY ALL"
+        ") f LEFT JOIN repeated r USING (language, title, anchor)"
+    )
+    _drop(db, "followed", "disambiguations", "shared", "repeated")
     return counts
 
 

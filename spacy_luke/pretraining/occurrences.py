@@ -104,7 +104,8 @@ def _write_texts(entities: Manifest, folder: Path, memory: str) -> dict[str, int
             LINKS,
         )
         keys = rows_of(db, "SELECT DISTINCT anchor FROM links")
-        Trie(key for (key,) in keys).save(str(folder / _TRIE))
+        # Not Trie.save, whose errors are no OSError.
+        (folder / _TRIE).write_bytes(Trie(key for (key,) in keys).tobytes())
     return dict(counts)
 
 

@@ -124,6 +124,22 @@ def test_what_exists_is_replaced_only_by_force(run, tmp_path):
     assert ents(load(tmp_path / "out" / "b.spacy")) == [[("Ada", "PER")]]
 
 
+def test_what_exists_stays_if_its_replacement_cannot_be_written(run, tmp_path, monkeypatch):
+    (tmp_path / "in.conll").write_text(COLUMNS)
+    assert run("columns", "in.conll", "out.spacy")[0] == 0
+    before = (tmp_path / "out.spacy").read_bytes()
+
+    def full_disk(doc_bin, path):
+        path.write_bytes(doc_bin.to_bytes()[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DocBin, "to_disk", full_disk)
+    code, _ = run("columns", "in.conll", "out.spacy", "--force")
+    assert code == 1 and (tmp_path / "out.spacy").read_bytes() == before
+    run("columns", "in.conll", "new.spacy")
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["in.conll", "out.spacy"]
+
+
 def test_columns_of_hipe_may_be_chosen(run, tmp_path):
     names = "TOKEN NE-COARSE-LIT NE-NESTED NEL-LIT MISC".replace(" ", "\t")
     rows = "Ulm\tB-pers\tO\tQ1\tNoSpaceAfter\nBonn\tI-pers\tB-loc\tQ1\t_\n"

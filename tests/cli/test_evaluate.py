@@ -1,6 +1,7 @@
 """Scores end to end and with gold entities, under different names."""
 
 import json
+from pathlib import Path
 
 import pytest
 import spacy
@@ -120,7 +121,7 @@ def test_a_list_of_names_alone_has_no_scores():
         evaluate(nlp, [])
 
 
-def test_the_command_prints_and_writes(relation, tmp_path):
+def test_the_command_prints_and_writes(relation, tmp_path, monkeypatch):
     relation.to_disk(tmp_path / "model")
     docs = [eg.reference for eg in make_examples(relation)]
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "test.spacy")
@@ -135,6 +136,17 @@ def test_the_command_prints_and_writes(relation, tmp_path):
     assert done.exit_code == 1 and out.read_text() == "mine"
     done = CliRunner().invoke(app, [*arguments, "--output", str(out), "--force"])
     assert done.exit_code == 0 and "gold_rels_f" in out.read_text()
+    before = out.read_text()
+
+    def full_disk(path, text, **kwargs):
+        path.write_bytes(text.encode()[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full_disk)
+    done = CliRunner().invoke(app, [*arguments, "--output", str(out), "--force"])
+    assert (
+        done.exit_code == 1 and out.read_text() == before and len(list(out.parent.iterdir())) == 1
+    )
     done = CliRunner().invoke(app, ["evaluate", str(tmp_path), str(tmp_path / "test.spacy")])
     assert done.exit_code == 1
 

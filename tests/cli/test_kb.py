@@ -48,6 +48,8 @@ def test_mistakes_are_one_message(tmp_path):
     output = run("kb", path, tmp_path / "kb", status=1)
     assert "line 1: name missing" in output and "'label'" in output
     assert not (tmp_path / "kb").exists()
+    for lang in ("DE", "de-AT", "German"):
+        assert repr(lang) in run("kb", path, tmp_path / "kb", "--lang", lang, status=1)
     run("kb", tmp_path / "none.csv", tmp_path / "kb", status=1)
     run("kb", tmp_path, tmp_path / "kb", status=1)
     (tmp_path / "full").mkdir()
@@ -136,6 +138,21 @@ def test_an_article_that_repeats_a_link_counts_once(tmp_path):
     run("kb", tmp_path / "articles", tmp_path / "kb")
     city = opened(tmp_path / "kb").entity("Tokyo")
     assert (city.count, dict(city.aliases)) == (3, {"Tokyo": 2, "Edo": 1})
+
+
+def test_an_article_that_links_by_one_text_in_several_ways_counts_once(tmp_path):
+    """Directly and by two redirects; and for another article that the text means, too."""
+    others = [("Edo", "redirect", "Tokyo"), ("Edo town", "redirect", "Edo")]
+    others.append(("Here", "redirect", "Here"))
+    ways = [("city", x) for x in ("Tokyo", "Edo", "Edo town", "Edo", "Kyoto", "Here")]
+    rows = [article(i, f"A{i}", " ".join(["city"] * 6), ways) for i in (1, 2)]
+    rows.append(article(3, "A3", "city", [("city", "Edo")]))
+    rows.append(article(4, "A4", "city city", [("city", "Kyoto"), ("city", "Edo")]))
+    make_articles(tmp_path / "articles", (rows[:1], others), (rows[1:], []))
+    run("kb", tmp_path / "articles", tmp_path / "kb")
+    kb = opened(tmp_path / "kb")
+    assert kb.entity("Tokyo").aliases["city"] == 4 and kb.entity("Kyoto").aliases["city"] == 3
+    assert kb.entity("Tokyo").count == 4
 
 
 def test_entities_are_added_changed_and_removed(things, tmp_path):

@@ -71,6 +71,30 @@ LINKED = [("Ada Lovelace", "PER", "Q7259", "ada"), ("London", "LOC", "", "")]
 EXPECTED = [("Ada Lovelace", "PER", "", "ada"), ("London", "LOC", "", "")]
 
 
+@pytest.mark.parametrize(
+    "factory, config, warned",
+    [
+        ("ner", {}, True),
+        ("entity_ruler", {}, True),
+        ("entity_ruler", {"overwrite_ents": True}, False),
+        ("luke_ner", {"overwrite": False}, True),
+        ("luke_ner", {}, False),
+        ("luke_relation", {}, False),
+        ("merge_entities", {}, False),
+    ],
+)
+def test_components_that_keep_preset_entities_are_warned_of(
+    path, nlp, caplog, factory, config, warned
+):
+    nlp.add_pipe(factory, "mine", config=config)
+    for settings in ({}, {"ents": False}):
+        caplog.clear()
+        read = reader(path, **settings)
+        assert len(list(read(nlp))) == 2
+        assert ("mine, which would find" in caplog.text) == (warned and not settings)
+    assert len(list(reader(path)(nlp))) == 2
+
+
 def test_the_stock_corpus_has_no_predicted_entities_and_this_one_has_the_gold(path, nlp):
     assert all(not eg.predicted.ents for eg in Corpus(path)(nlp))
     examples = list(reader(path)(nlp))

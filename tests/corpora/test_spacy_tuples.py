@@ -86,6 +86,12 @@ def test_invalid_pairs_name_their_record(convert, bad, message):
         convert(FORMAT, json.dumps([PAIR, bad]))
 
 
+def test_ids_of_entities_are_texts_or_whole_numbers(convert, spans):
+    entities = [[0, 3, "PER", "Q1"], [4, 7, "ACT", 17], [15, 19, "LOC", 0], [8, 11, "X", None]]
+    (doc,), report = convert(FORMAT, [[TEXT, {"entities": entities}]])
+    assert {x[2:] for x in spans(doc.ents)} == {("Q1",), ("17",), ()} and not report.events
+
+
 def test_places_of_links_count_what_those_of_entities_do(convert, spans):
     data = {"entities": [[3, 6, "PER"]], "links": {"(3, 6)": {"Q1": 1.0}}}
     (doc,), report = convert(FORMAT, [["🚀 Ada ran.", data]], offsets="utf16")

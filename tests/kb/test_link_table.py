@@ -1,5 +1,6 @@
 """Link tables: written, mapped, saved, refused if damaged."""
 
+import signal
 import time
 
 import numpy as np
@@ -28,6 +29,22 @@ def test_entries_are_found_by_their_text(tmp_path):
     assert [table.get(entry.text) for entry in ENTRIES] == ENTRIES
     assert table.get("Ada") is None and table.get("") is None
     assert len(table) == 3 and table.language == "en" and table.meta["counts"] == {"texts": 3}
+
+
+def test_a_table_that_cannot_be_written_is_named_and_stays(tmp_path, monkeypatch):
+    write(tmp_path / "links")
+    before = files(tmp_path / "links")
+    resource = pytest.importorskip("resource")  # of POSIX alone
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(KnowledgeBaseError, match=r"links cannot be written: "):
+            write(tmp_path / "links", [LinkedText(f"x{i}", f"y{i}", 0.5) for i in range(999)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert files(tmp_path / "links") == before
 
 
 def test_the_order_of_entries_changes_no_byte(tmp_path):

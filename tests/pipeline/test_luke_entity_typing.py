@@ -189,11 +189,7 @@ def test_labels_can_be_added_to_a_trained_component(bert_dir, multi_label):
     before = types_of(nlp)
     pipe = nlp.get_pipe("luke_entity_typing")
     assert pipe.add_label("/event") == 1 and pipe.add_label("/event") == 0
-    classifier = pipe.model.shims[0].module.classifier
-    with torch.no_grad():
-        classifier.weight[-1] = 0.0
-        classifier.bias[-1] = -50.0
-    assert types_of(nlp) == before
+    assert types_of(nlp) == before  # the new one is improbable
     examples[1].reference.ents[0]._.types = {"/event": 1.0}
     assert np.isfinite(fit(nlp, examples, 2)["luke_entity_typing"])
 

@@ -77,10 +77,24 @@ def test_html(folder: Path) -> None:
     assert {"title": "berlin office.html", "kind": "redirect", "target": "Berlin"} in pages
 
 
+def test_blocks_of_html_end_a_line(folder: Path) -> None:
+    (folder / "html").mkdir()
+    (folder / "html" / "a.html").write_text(
+        '\ufeff<title>A</title><p>See <a href="b.html">the street </a></p><h4>Service</h4>'
+        "<dl><dt>One</dt><dd>Parts</dd></dl><h2>Size</h2>The street",
+        "utf8",
+    )
+    run("HTML")
+    _, rows = read(folder, "html.jsonl")
+    lines = ["See the street", "Service", "One", "Parts", "Size", "The street"]
+    assert rows["A"]["text"].strip().split("\n") == lines
+    assert links(rows["A"]) == [("the street", "b.html")]
+
+
 def test_markdown_notes(folder: Path) -> None:
     (folder / "notes" / "people").mkdir(parents=True)
     (folder / "notes" / "people" / "Ada Byron.md").write_text(
-        "---\naliases: [Ada, Countess]\ntags: [people]\n---\n# Ada\n\nShe **works** in "
+        "\ufeff---\naliases: [Ada, Countess]\ntags: [people]\n---\n# Ada\n\nShe **works** in "
         "[[places/Berlin#Map|the office]] with [[Bob Ray]].\n![[photo.png]]\n"
     )
     (folder / "notes" / "Berlin.md").write_text("An office of [[Countess]].\n")
