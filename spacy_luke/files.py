@@ -33,13 +33,20 @@ def beside(path: Path) -> Iterator[Path]:
 @contextmanager
 def whole_file(path: Path, durable: bool = False) -> Iterator[Path]:
     """The name under which to write a file. It replaces ``path`` when the block ends; after an
-    error ``path`` is what it was.
+    error ``path`` is what it was. Of a link, the file to which it leads is replaced. What is no
+    file, such as a pipe, is written to directly.
 
     durable: content and name are on the disk when this ends, so that a power failure after it
     leaves the file.
     """
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    path = path.resolve()
     with beside(path) as temporary:
         yield temporary
+        if path.exists():
+            shutil.copymode(path, temporary)
         if durable:
             _sync(temporary)
         temporary.replace(path)

@@ -34,6 +34,26 @@ def test_a_file_is_replaced_when_it_is_complete(tmp_path, durable):
         assert mapped.read() == "old"  # replaced, not written over
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links, modes and pipes of POSIX")
+def test_links_are_followed_modes_kept_and_pipes_written_to(tmp_path):
+    real, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    real.write_text("old")
+    real.chmod(0o600)
+    link.symlink_to(real.name)
+    with whole_file(link) as temporary:
+        temporary.write_text("new")
+    assert link.is_symlink() and real.read_text() == "new" and real.stat().st_mode & 0o777 == 0o600
+    read, written = os.pipe()
+    with whole_file(Path(f"/dev/fd/{written}")) as path:
+        path.write_text("through")
+    assert os.read(read, 9) == b"through" and names(tmp_path) == ["link.txt", "real.txt"]
+    os.close(read)
+    os.close(written)
+    with whole_file(Path(os.devnull)) as path:
+        path.write_text("nothing")
+    assert Path(os.devnull).is_char_device()
+
+
 @pytest.mark.parametrize("durable", [False, True])
 def test_a_folder_is_replaced_when_it_is_complete(tmp_path, durable):
     path = tmp_path / "a"

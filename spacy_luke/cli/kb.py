@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from spacy.util import registry
 from wasabi import Printer
 
 from ..errors import ConfigError
@@ -79,7 +80,7 @@ def kb_cli(
     msg = Printer()
     with exit_on_error(msg):
         _check_out(out, force)
-        if lang and _LANGUAGE.fullmatch(lang) is None:
+        if lang and _LANGUAGE.fullmatch(lang) is None and lang not in registry.languages:
             raise ConfigError(
                 f"--lang {lang!r} is not the code of a language, such as 'en' or 'de'."
             )

@@ -17,7 +17,9 @@ from ..errors import ConfigError
 from ..report import LOGGER
 from .cut_corpus import CutCorpus
 
-_KEEP = ("ner", "beam_ner")
+_KEEP, _MAY_KEEP = ("ner", "beam_ner"), ("entity_ruler", "luke_ner")
+"""Factories of components that find entities and never change one that is there, or do not if they
+are set so."""
 
 ExampleReader = Callable[[Language], Iterable[Example]]
 
@@ -102,13 +104,13 @@ class PresetEntsCorpus:
         self.sents = sents
         self.links = links
         self.questions = questions
-        self._reported = False
+        self._reported = self._warned = False
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield the corpus' examples with annotation set on their predicted documents."""
         counts = PresetCounts()
-        if self.ents and not self._reported:
-            warn_of_kept_entities(nlp)
+        if self.ents and not self._warned:
+            self._warned = warn_of_kept_entities(nlp)
         try:
             for example in self.corpus(nlp):
                 counts.docs += 1
@@ -132,23 +134,24 @@ class PresetEntsCorpus:
                 self._reported = counts.log(self.spans_key)
 
 
-def warn_of_kept_entities(nlp: Language) -> None:
+def warn_of_kept_entities(nlp: Language) -> bool:
     """Log a warning if components that predict entities keep those that are there: scores of
-    documents with gold entities are perfect then."""
+    documents with gold entities are perfect then. Returns whether it did."""
     kept = [name for name, pipe in nlp.pipeline if _keeps_entities(nlp, name, pipe)]
     if kept:
         LOGGER.warning(
             "Gold entities are set on predicted documents, and %s, which would find entities, "
-            "keeps those that are there: ents_f says nothing about it here. Read development data "
-            "by spacy.Corpus.v1, or with ents = false.",
+            "keeps those that are there: ents_f of this data says nothing about it. Read "
+            "development data by spacy.Corpus.v1, or with ents = false. This warning is logged "
+            "once per reader.",
             ", ".join(kept),
         )
+    return bool(kept)
 
 
 def _keeps_entities(nlp: Language, name: str, pipe: Any) -> bool:
-    meta = nlp.get_pipe_meta(name)
-    # spaCy's parser of entities has no setting: it never changes an entity that is there.
-    return "doc.ents" in meta.assigns and not getattr(pipe, "overwrite", meta.factory not in _KEEP)
+    factory = nlp.get_pipe_meta(name).factory
+    return factory in _KEEP or (factory in _MAY_KEEP and not pipe.overwrite)
 
 
 class PresetCounts:

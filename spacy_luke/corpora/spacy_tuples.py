@@ -112,9 +112,9 @@ def _add_span(
     if not isinstance(item, list) or [type(x) for x in item[:3]] != [int, int, str]:
         raise CorpusError(f"{owner} is {item!r}, not a start, an end and a label.")
     start, end, label, *ids = item
-    kb_id = links.get((start, end)) or next(
-        (str(x) for x in ids if type(x) in (str, int) and x), ""
-    )
+    # 0 is what spaCy has for none.
+    own = next((str(x or "") for x in ids if type(x) in (str, int)), "")
+    kb_id = links.get((start, end)) or own
     builder.add_span(start, end, label, owner, kb_id=kb_id)
     return start, end
 

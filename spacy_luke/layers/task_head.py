@@ -15,7 +15,7 @@ from .shim import Format
 
 INITIAL_STD = 0.02
 NEW_LABEL = 5.0
-"""By how much the bias of a new label is below the highest, if labels are apart."""
+"""By how much the bias of a new label is at least below the highest."""
 Part = TypeVar("Part", bound=nn.Module)
 
 

@@ -12,6 +12,7 @@ from spacy.util import registry
 
 from ..annotations.annotated import is_annotated, spans_annotated
 from ..annotations.group_spans import spans_by_row
+from ..annotations.mentions import all_spans
 from .answers import Answer, Answers, calibration_scores
 
 
@@ -24,7 +25,8 @@ def luke_ner_score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]
     answers = ner_answers(examples, spans_key=key, nested=nested)
     if nested:
         keep = ("spans_key", "labels", "threshold")
-        scores = spancat_score(examples, **{name: kwargs[name] for name in keep if name in kwargs})
+        given = {name: kwargs[name] for name in keep if name in kwargs}
+        scores = spancat_score(examples, getter=lambda doc, _: all_spans(doc, key), **given)
         return {**scores, **calibration_scores(answers, f"spans_{key}")}
     return {**get_ner_prf(examples), **calibration_scores(answers, "ents")}
 

@@ -91,8 +91,8 @@ def test_components_that_keep_preset_entities_are_warned_of(
         caplog.clear()
         read = reader(path, **settings)
         assert len(list(read(nlp))) == 2
-        assert ("mine, which would find" in caplog.text) == (warned and not settings)
-    assert len(list(reader(path)(nlp))) == 2
+        list(read(nlp))
+        assert caplog.text.count("mine, which would find") == (warned and not settings)
 
 
 def test_the_stock_corpus_has_no_predicted_entities_and_this_one_has_the_gold(path, nlp):

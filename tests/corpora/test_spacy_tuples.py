@@ -87,7 +87,7 @@ def test_invalid_pairs_name_their_record(convert, bad, message):
 
 
 def test_ids_of_entities_are_texts_or_whole_numbers(convert, spans):
-    entities = [[0, 3, "PER", "Q1"], [4, 7, "ACT", 17], [15, 19, "LOC", 0], [8, 11, "X", None]]
+    entities = [[0, 3, "PER", "Q1"], [4, 7, "ACT", 17], [15, 19, "LOC", 0, 5], [8, 11, "X", None]]
     (doc,), report = convert(FORMAT, [[TEXT, {"entities": entities}]])
     assert {x[2:] for x in spans(doc.ents)} == {("Q1",), ("17",), ()} and not report.events
 
