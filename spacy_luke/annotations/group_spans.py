@@ -38,11 +38,10 @@ def spans_by_row(doc: Doc, group: SpanGroup) -> list[Span | None]:
     """All spans of a group with the tokens of their characters; None for those that are not on
     token boundaries any more."""
     try:
-        spans = list(group)
+        if all(_has_own_tokens(span) for span in group):
+            return [*group]
     except IndexError:
-        spans = []
-    if spans and all(_has_own_tokens(span) for span in spans):
-        return [*spans]
+        pass
     return [
         doc.char_span(start, end, label=label, kb_id=kb_id, span_id=span_id)
         for span_id, kb_id, label, _, _, start, end in _unpack(group)

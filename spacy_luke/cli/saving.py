@@ -1,4 +1,4 @@
-"""Shared by commands: save a pipeline atomically."""
+"""Shared by commands: pipelines and files that appear whole or not at all."""
 
 import json
 import shutil
@@ -56,7 +56,8 @@ def save_json(out: Path, content: Any) -> None:
     """Write a JSON file, and the folder that it is in. The file appears when it is complete."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(out) as temporary:
-        temporary.write_text(json.dumps(content, ensure_ascii=False, indent=2), encoding="utf8")
+        text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+        temporary.write_text(text, encoding="utf8")
 
 
 def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:

@@ -44,8 +44,8 @@ def preset_ents_corpus(
     corpus, predicted documents have no entities. ``luke_ner`` overwrites the preset ones (their
     labels and kb ids; an entity without an entity id keeps, in spaCy, the one its tokens had).
     spaCy's ``ner`` and ``entity_ruler`` keep them, as does ``luke_ner`` with ``overwrite = false``:
-    their scores are perfect then, and a warning is logged. Scores computed with preset entities are
-    scores with gold entities, not scores of the whole pipeline.
+    the gold ones count as found then, which a warning says. Scores computed with preset entities
+    are scores with gold entities, not scores of the whole pipeline.
 
     path: a ``.spacy`` file, or a directory of them.
     gold_preproc, max_length, limit, augmenter: as for ``spacy.Corpus.v1``.
@@ -135,13 +135,13 @@ class PresetEntsCorpus:
 
 
 def warn_of_kept_entities(nlp: Language) -> bool:
-    """Log a warning if components that predict entities keep those that are there: scores of
-    documents with gold entities are perfect then. Returns whether it did."""
+    """Log a warning if components that predict entities keep those that are there: gold entities
+    count as found then. Returns whether it did."""
     kept = [name for name, pipe in nlp.pipeline if _keeps_entities(nlp, name, pipe)]
     if kept:
         LOGGER.warning(
             "Gold entities are set on predicted documents, and %s, which would find entities, "
-            "keeps those that are there: ents_f of this data says nothing about it. Read "
+            "keeps those that are there: they count as found in ents_f of this data. Read "
             "development data by spacy.Corpus.v1, or with ents = false. This warning is logged "
             "once per reader.",
             ", ".join(kept),

@@ -8,6 +8,8 @@ import pytest
 import spacy
 from spacy.cli import app
 from spacy.tokens import Doc, DocBin
+from spacy.util import registry
+from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
@@ -101,3 +103,24 @@ def test_aliases_are_named() -> None:
         if item.aliases:
             names = ", ".join(f"`{alias}`" for alias in item.aliases)
             assert sections[item.name].lstrip().startswith(f"({names}) ")
+
+
+@pytest.mark.parametrize(
+    "title, before",
+    [
+        ("Corpora with different annotations", "[corpora]\n"),
+        ("Contexts in training", "[training]\n"),
+        (
+            "Case in training",
+            '[training]\n[training.batcher]\n@batchers = "spacy-luke.mix_contexts.v1"\n',
+        ),
+    ],
+)
+def test_snippets_of_a_config_are_whole(tmp_path, monkeypatch, title, before):
+    monkeypatch.chdir(tmp_path)
+    for name in ("news", "facts"):
+        DocBin().to_disk(f"{name}.spacy")
+    block = PAGE.split(f"\n## {title}\n")[1].split("```ini\n")[1].split("```")[0]
+    config = Config().from_str(before + block)
+    parts = {k: v for section in config.values() for k, v in section.items()}
+    assert len(parts) == 1 and all(callable(x) for x in registry.resolve(parts).values())

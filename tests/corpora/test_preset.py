@@ -95,6 +95,14 @@ def test_components_that_keep_preset_entities_are_warned_of(
         assert caplog.text.count("mine, which would find") == (warned and not settings)
 
 
+def test_preset_entities_that_are_kept_count_as_found(path, nlp):
+    nlp.add_pipe("ner")
+    examples = list(Corpus(path)(nlp))
+    nlp.initialize(lambda: examples)
+    assert nlp.evaluate(list(Corpus(path)(nlp)))["ents_r"] < 1.0
+    assert nlp.evaluate(list(reader(path)(nlp)))["ents_r"] == 1.0
+
+
 def test_the_stock_corpus_has_no_predicted_entities_and_this_one_has_the_gold(path, nlp):
     assert all(not eg.predicted.ents for eg in Corpus(path)(nlp))
     examples = list(reader(path)(nlp))

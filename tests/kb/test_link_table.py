@@ -31,7 +31,7 @@ def test_entries_are_found_by_their_text(tmp_path):
     assert len(table) == 3 and table.language == "en" and table.meta["counts"] == {"texts": 3}
 
 
-def test_a_table_that_cannot_be_written_is_named_and_stays(tmp_path, monkeypatch):
+def test_a_table_that_cannot_be_written_is_named_and_stays(tmp_path):
     write(tmp_path / "links")
     before = files(tmp_path / "links")
     resource = pytest.importorskip("resource")  # of POSIX alone
