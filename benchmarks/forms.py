@@ -68,14 +68,24 @@ def joined(docs: Sequence[Doc]) -> list[Doc]:
     return [join(docs[i : i + OF_DOCUMENT]) for i in range(0, len(docs), OF_DOCUMENT)]
 
 
-def score(nlp: Language, docs: Iterable[Doc], gold_tokens: bool = False) -> dict[str, float]:
-    """Strict precision, recall and F1 of ``Doc.ents``, in percent. gold_tokens: the pipeline gets
-    the words and sentence starts, not the text."""
+def predicted(nlp: Language, docs: Iterable[Doc], gold_tokens: bool = False) -> list[Example]:
+    """What a pipeline finds, beside what is right. gold_tokens: the pipeline gets the words and
+    sentence starts, not the text."""
     examples = [Example(_unannotated(nlp, doc, gold_tokens), doc) for doc in docs]
     for example, doc in zip(examples, nlp.pipe(eg.predicted for eg in examples)):
         example.predicted = doc
+    return examples
+
+
+def prf(examples: Sequence[Example]) -> dict[str, float]:
+    """Strict precision, recall and F1 of ``Doc.ents``, in percent."""
     found = get_ner_prf(examples)
     return {x: 100 * (found[f"ents_{x}"] or 0.0) for x in "fpr"}
+
+
+def score(nlp: Language, docs: Iterable[Doc], gold_tokens: bool = False) -> dict[str, float]:
+    """The same of what a pipeline finds."""
+    return prf(predicted(nlp, docs, gold_tokens))
 
 
 def _unannotated(nlp: Language, doc: Doc, gold_tokens: bool) -> Doc:

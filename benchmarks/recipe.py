@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Corpus
+from spacy.training import Corpus, Example
 from spacy.util import load_config, minibatch
 from thinc.api import Config
 
@@ -38,7 +39,7 @@ from spacy_luke.pipeline.tuning import tune
 from . import results, runtime
 from .baselines import SPANS_AS_ENTS
 from .datasets import DATA_SETS, default_folder, documents, load, read, store
-from .forms import OF_DOCUMENT, forms, score
+from .forms import OF_DOCUMENT, forms, predicted, prf, score
 from .markdown import markdown, spread
 from .rows import Settings, component_of, rate_factor
 from .training import CONFIGS, block_of, fit
@@ -154,16 +155,33 @@ def run(args: argparse.Namespace, record: results.Record) -> results.Record:
     nlp, found = fit(config, args.gpu_id)
     if row == "spancat":
         nlp.add_pipe(SPANS_AS_ENTS)
-    for part in ("dev", "test"):
-        for form in GIVEN:
-            found[f"{part}_{form}"] = score(nlp, load(paths[f"{part}-{form}"]))
+    for form in GIVEN:
+        found[f"dev_{form}"] = score(nlp, load(paths[f"dev-{form}"]))
+    found.update(_tested(nlp, paths))
     if args.forms:
         test = forms(load(paths[f"test-{given}"]))
         found["forms"] = {form: score(nlp, docs) for form, docs in test.items()}
     if row not in OTHERS or row == "probe":
         list(tune(nlp, list(Corpus(paths[f"dev-{given}"])(nlp)), Goal(), ["luke_ner"]))
-        found["tuned"] = {f"test_{form}": score(nlp, load(paths[f"test-{form}"])) for form in GIVEN}
+        found["tuned"] = _tested(nlp, paths)
     return found
+
+
+def _tested(nlp: Language, paths: dict[str, Path]) -> dict[str, Any]:
+    """F1 on both forms of the test data, and what is right, predicted and gold in each sentence."""
+    found = {form: predicted(nlp, load(paths[f"test-{form}"])) for form in GIVEN}
+    return {
+        **{f"test_{form}": prf(examples) for form, examples in found.items()},
+        "test_counts": [_counted(example) for example in found["sentences"]],
+    }
+
+
+def _counted(example: Example) -> tuple[int, int, int]:
+    predicted, gold = (
+        {(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents}
+        for doc in (example.predicted, example.reference)
+    )
+    return len(predicted & gold), len(predicted), len(gold)
 
 
 def replace_component(config: Config, row: str, encoder: str) -> None:

@@ -48,6 +48,11 @@ def test_rows_are_trained_and_tested_on_both_forms(arguments, read_records, tmp_
         assert set(record["forms"]) == set(FORMS)
         for form in recipe.GIVEN:
             assert set(record["tuned"][f"test_{form}"]) == {"f", "p", "r"}
+        for found in (record, record["tuned"]):  # counts are of what is shown
+            right, n_predicted, n_gold = map(sum, zip(*found["test_counts"]))
+            f1 = 200 * right / (n_predicted + n_gold)
+            assert f1 == pytest.approx(found["test_sentences"]["f"])
+            assert len(found["test_counts"]) == 10 and n_gold == 20
         for form in recipe.GIVEN:
             assert record["forms"][form] == pytest.approx(record[f"test_{form}"])
     assert len(load(tmp_path / "work" / "data" / "few-nerd" / "test-sentences.spacy")) == 10
