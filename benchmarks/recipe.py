@@ -3,6 +3,7 @@ components in its place.
 
     python -m benchmarks.recipe --encoder DIR --sizes 100 1000 --results results.jsonl
     python -m benchmarks.recipe --table --results results.jsonl
+    python -m benchmarks.recipe --paired --results results.jsonl
 
 The data is the development part of Few-NERD, without repeated sentences: up to 9,800 sentences to
 train on, 700 for development, the others for test. It is given as sentences, or as documents of 20
@@ -14,7 +15,10 @@ read each sentence alone, as the config says (``predict_layout``), but those of 
 documents as they are. ``probe`` asks about all spans; ``token``, ``ner`` and ``spancat`` are the
 baselines of ``ner_modes``, trained as the config trains ``luke_ner``: the same encoder, contexts,
 varied case, batches, dropout and schedule. ``luke_ner`` is also scored after it was tuned on the
-development data (``spacy luke tune``). Finished runs are skipped when started again.
+development data (``spacy luke tune``). ``--paired`` compares the row ``shipped`` with every other
+row with as many training sentences, on the same test sentences, each tuned if it can be (older
+records, which do not say what each sentence has, are left out). Finished runs are skipped when
+started again.
 """
 
 import argparse
@@ -25,6 +29,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -38,6 +43,7 @@ from spacy_luke.pipeline.tuning import tune
 
 from . import results, runtime
 from .baselines import SPANS_AS_ENTS
+from .bootstrap import Counts, bootstrap, paired_bootstrap
 from .datasets import DATA_SETS, default_folder, documents, load, read, store
 from .forms import OF_DOCUMENT, forms, predicted, prf, score
 from .markdown import markdown, spread
@@ -84,6 +90,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--set", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
     p.add_argument("--forms", action="store_true", help="also test in lower and upper case etc.")
     p.add_argument("--table", action="store_true", help="print what the results hold")
+    p.add_argument("--paired", action="store_true", help="print how the rows differ")
     return runtime.parsed(p, argv)
 
 
@@ -227,15 +234,7 @@ def table(records: Sequence[results.Record]) -> str:
                 "set": data,
                 "sentences": f"{size:,}",
                 "given as": given,
-                # But for the length of the training, which the steps tell.
-                "trained on": ", ".join(
-                    [row]
-                    + [
-                        f"{name.removeprefix('components.luke_ner.')} {value}"
-                        for name, value in json.loads(changes)
-                        if not name.startswith("initialize.after_init.")
-                    ]
-                ),
+                "trained on": _named(row, json.loads(changes)),
                 "steps": f"{found['steps']:,}",
                 "seeds": str(len(found["runs"])),
                 **{f"F1 on {form}": spread(values) for form, values in test.items()},
@@ -243,6 +242,57 @@ def table(records: Sequence[results.Record]) -> str:
             }
         )
     return markdown(pd.DataFrame(lines))
+
+
+def differences(records: Sequence[results.Record]) -> str:
+    """F1 on sentences of ``shipped`` over that of other rows of as many training sentences, of the
+    seeds that both have."""
+    cells: dict[tuple[str, int], dict[tuple[str, str, str], dict[int, results.Record]]] = {}
+    for record in records:
+        settings = record["settings"]
+        trained = (record["row"], json.dumps(settings["set"]), settings["given"])
+        if "test_counts" in record.get("tuned", record):
+            cell = cells.setdefault((record["data"], settings["size"]), {})
+            cell.setdefault(trained, {})[record["seed"]] = record
+    lines = []
+    for (data, size), cell in sorted(cells.items()):
+        mine = [x for x in cell if x[:2] == ("shipped", "[]")]
+        for ours, theirs in product(mine, [x for x in cell if x not in mine]):
+            if seeds := sorted(cell[ours].keys() & cell[theirs].keys()):
+                one, other = (_counts([cell[x][seed] for seed in seeds]) for x in (ours, theirs))
+                row, changes, given = theirs
+                lines.append(
+                    {
+                        "set": data,
+                        "sentences": f"{size:,}",
+                        "seeds": str(len(seeds)),
+                        "shipped, given": ours[-1],
+                        "F1": f"{bootstrap(one).value:.1f}",
+                        "other": _named(row, json.loads(changes)),
+                        "given": given,
+                        "its steps": f"{cell[theirs][seeds[0]]['steps']:,}",
+                        "its F1": f"{bootstrap(other).value:.1f}",
+                        "shipped is higher by": str(paired_bootstrap(other, one)),
+                    }
+                )
+    return markdown(pd.DataFrame(lines))
+
+
+def _counts(runs: Sequence[results.Record]) -> Counts:
+    """For the bootstrap: the counts of seeds, tuned where the row was."""
+    found = [run.get("tuned", run)["test_counts"] for run in runs]
+    table = np.array(found, dtype=float)[..., None]  # (n_seeds, n_docs, 3, 1)
+    return Counts(table[:, :, 0], table[:, :, 1], table[:, :, 2])
+
+
+def _named(row: str, changes: Iterable[tuple[str, str]]) -> str:
+    """A row and what was changed, but for the length of the training, which the steps tell."""
+    told = [
+        f"{name.removeprefix('components.luke_ner.')} {value}"
+        for name, value in changes
+        if not name.startswith("initialize.after_init.")
+    ]
+    return ", ".join([row, *told])
 
 
 def identities(args: argparse.Namespace) -> list[results.Record]:
@@ -257,7 +307,10 @@ def identities(args: argparse.Namespace) -> list[results.Record]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return results.main(parse(argv), KIND, identities, run, table)
+    args = parse(argv)
+    shown = differences if args.paired else table
+    args.table |= args.paired
+    return results.main(args, KIND, identities, run, shown)
 
 
 if __name__ == "__main__":

@@ -134,3 +134,42 @@ def test_more_sentences_than_there_are_is_an_error(arguments):
     more = [*arguments, "--sizes", "41", "--given", "sentences", "--rows", "shipped"]
     with pytest.raises(ValueError, match="few-nerd has 40 training sentences, not 41"):
         recipe.main(more)
+
+
+def test_differences_are_of_shared_seeds_sizes_and_sentences():
+    def record(row, seed, right, given="sentences", size=30, tuned=None, changes=()):
+        counts = {"test_counts": [[x, 2, 2] for x in right]}
+        settings = {"size": size, "given": given, "encoder": "x", "set": list(changes)}
+        named = {"kind": "recipe", "data": "few-nerd", "row": row, "seed": seed, "steps": 8}
+        found = {} if tuned is None else {"tuned": {"test_counts": [[x, 2, 2] for x in tuned]}}
+        return {**named, "settings": settings, **counts, **found}
+
+    longer = [["initialize.after_init.words", "9000"]]
+    old = record("token", 0, [2, 2])
+    del old["test_counts"]
+    records = [
+        record("shipped", 0, [0, 0], tuned=[2, 2]),
+        record("shipped", 1, [0, 0], tuned=[0, 0]),
+        record("shipped", 0, [2, 2], given="documents", tuned=[1, 1]),
+        record("shipped", 0, [0, 0], tuned=[1, 2], changes=longer),
+        record("sentences", 0, [0, 0], tuned=[1, 1]),
+        record("ner", 0, [1, 0]),
+        record("ner", 1, [0, 0]),
+        record("spancat", 2, [2, 2]),
+        record("probe", 0, [2, 2], size=40, tuned=[2, 2]),
+        old,
+    ]
+    lines = [
+        [cell.strip() for cell in line.split("|")[2:-1]]
+        for line in recipe.differences(records).splitlines()[2:]
+    ]
+    found = {(x[2], x[4], x[5]): (x[1], x[3], x[7], x[8].split()[0]) for x in lines}
+    # The row alone that was shipped, by both forms given; F1 of two seeds is their mean.
+    assert found == {
+        ("sentences", "shipped", "sentences"): ("1", "100.0", "75.0", "+25.0"),
+        ("sentences", "sentences", "sentences"): ("1", "100.0", "50.0", "+50.0"),
+        ("sentences", "ner", "sentences"): ("2", "50.0", "12.5", "+37.5"),
+        ("documents", "shipped", "sentences"): ("1", "50.0", "75.0", "-25.0"),
+        ("documents", "sentences", "sentences"): ("1", "50.0", "50.0", "+0.0"),
+        ("documents", "ner", "sentences"): ("1", "50.0", "25.0", "+25.0"),
+    }
