@@ -43,8 +43,9 @@ def existing(vector: Array, entity: str) -> Array:
     missing: its similarity to anything is NaN, which spaCy takes for the largest."""
     if not vector.any():
         raise InputError(
-            f"The entity {entity!r} of the knowledge base has no vector, because it was added or "
-            "changed after vectors were made. Make it: 'spacy luke kb-edit KB --pipeline PIPELINE'."
+            f"The entity {entity!r} of the knowledge base has no vector (it is zero): it was added "
+            "or changed after vectors were made, or imported without one. Make it: "
+            "'spacy luke kb-edit KB --pipeline PIPELINE'."
         )
     return vector.astype(np.float32)
 
