@@ -51,6 +51,10 @@ _MARKED = re.compile(r"[\[\]{}&]|//|''")
 _WORD = re.compile(r"\w")
 _CRUDE = re.compile(r"\[\[(?:[^\[\]|]*\|)?|\]\]|\{\{[^{}]*\}\}|\{\{|\}\}|&[#\w]+;")
 _ADDRESS = re.compile(r"(?<!\[)\[[a-z]*:?//")
+# Brackets beside those of a link are text: [[[Rome]]]. As in MediaWiki, the first of three that
+# close is in the link's text if a bracket is open there, which is not that of an address.
+_MORE_OPEN, _MORE_CLOSED = re.compile(r"\[{3,}"), re.compile(r"\]{3,}")
+_BRACKET_AT_END = re.compile(r"(\[\[[^\[\]|]*\|[^\[\]]*\[(?!\w*:?//)[^\[\]]*)\]\]\]")
 _RESIDUE = re.compile(r"\[\[|\]\]|\{\{|\}\}")
 
 
@@ -309,8 +313,11 @@ class _Writer:
             line = without_quotes(line)
         if _MARKED.search(line) is None:
             return line, []
+        if "]]]" in line:
+            line = _BRACKET_AT_END.sub(r"\1&#93;]]", line)
         if "[[[" in line:
-            line = line.replace("[[[", "&#91;[[").replace("]]]", "]]&#93;")
+            line = _MORE_OPEN.sub(lambda found: "&#91;" * (len(found[0]) - 2) + "[[", line)
+            line = _MORE_CLOSED.sub(lambda found: "]]" + "&#93;" * (len(found[0]) - 2), line)
         if _ADDRESS.search(line) is not None:
             line = without_open_addresses(line)
         self.frames = [_Frame()]

@@ -53,6 +53,9 @@ def links(markup: str, site: Site = GERMAN) -> list[tuple[str, str]]:
         ("{{nowrap| [[dog|a dog ]] }} barks", "a dog", "Dog"),
         ("{{q|[[dog| a dog]]}}", "a dog", "Dog"),
         ("[[[dog]]]", "dog", "Dog"),
+        ("[[[[dog]]]]", "dog", "Dog"),
+        ("[[dog|[1]]] barks", "[1]", "Dog"),
+        ("[[dog|a [big]]]", "a [big]", "Dog"),
         ("[http://x.example about [[dog]]s]", "dogs", "Dog"),
     ],
 )
