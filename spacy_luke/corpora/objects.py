@@ -150,14 +150,23 @@ def _parse(line: str, location: str) -> Any:
         raise CorpusError(f"{location}: not JSON: {err}.") from err
 
 
-def _whole_or_first_line(path: Path) -> dict[str, Any]:
-    """The object of a file; if it is not one object, raises the error of its first line."""
+def _whole_or_first_line(path: Path) -> Any:
+    """The value of a file whose first line is none. Raises the error of its first line if no value
+    begins the file, and one that names the line where other text follows the value."""
+    text = "\n".join(line for _, line in read_lines(path))
     try:
-        return read_json_object(path)
-    except CorpusError:
+        value, end = json.JSONDecoder().raw_decode(text, _skip(text, 0))
+    except (ValueError, RecursionError):
         location, line = next(_lines(path))
         _parse(line, f"{path}, {location}")
         raise
+    end = _skip(text, end)
+    if end < len(text):
+        raise CorpusError(
+            f"{at_line(path, _line(text, end))}: text follows an object that is written on several "
+            "lines. Write one object per line, or a list of objects."
+        )
+    return value
 
 
 def _skip(text: str, position: int) -> int:

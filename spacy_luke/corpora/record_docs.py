@@ -5,7 +5,6 @@ from pathlib import Path
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import get_words_and_spaces
 
 from ..errors import CorpusError
 from .annotation_writer import AnnotationWriter, ParsedDoc, RelationSpans
@@ -76,11 +75,25 @@ def _make_doc(nlp: Language, record: Record) -> Doc:
     """A document with the record's tokens, or else with those of the tokenizer."""
     if record.tokens is None:
         return make_text_doc(nlp, record.text)
-    try:
-        words, spaces = get_words_and_spaces([t.text for t in record.tokens], record.text)
-    except ValueError as err:
-        raise CorpusError("the tokens do not spell out the text.") from err
-    doc = Doc(nlp.vocab, words=words, spaces=spaces)
-    if doc.text != record.text:
+    words: list[str] = []
+    spaces: list[bool] = []
+    place = 0
+    for token in record.tokens:
+        _add_gap(words, spaces, record.text[place : token.start])
+        words.append(token.text)
+        spaces.append(False)
+        place = token.end
+    _add_gap(words, spaces, record.text[place:])
+    return Doc(nlp.vocab, words=words, spaces=spaces)
+
+
+def _add_gap(words: list[str], spaces: list[bool], gap: str) -> None:
+    """Text between tokens: a space belongs to the token before it, as in spaCy, and other white
+    space is a token."""
+    if gap.strip():
         raise CorpusError("the tokens do not spell out the text.")
-    return doc
+    if words and gap.startswith(" "):
+        spaces[-1], gap = True, gap[1:]
+    if gap:
+        words.append(gap)
+        spaces.append(False)

@@ -37,6 +37,7 @@ class UpstreamLink:
     on_failure: call it if they cannot be computed because of an error.
     n_listeners: returns the number of listeners to this encoder.
     passes: the word passes that they share at prediction.
+    is_copy: whether this is the link of a model that was copied alone, without its upstream.
     is_left: returns whether the upstream was removed from a pipeline that has the listener.
     """
 
@@ -55,6 +56,7 @@ class UpstreamLink:
         self.n_listeners: Callable[[], int] = _alone
         self.passes = WordPasses()
         self.is_left: Callable[[], bool] = never
+        self.is_copy = False
         self._warned = False
 
     def clear(self) -> None:
@@ -103,6 +105,8 @@ class UpstreamLink:
             memo[id(self)] = result
             for name, value in self.__getstate__().items():
                 setattr(result, name, deepcopy(value, memo))
+        else:
+            result.is_copy = self.is_copy or self.encoder is not None
         return result
 
     def __getstate__(self) -> dict[str, Any]:
@@ -173,6 +177,12 @@ def encoder_node(node: Model) -> Model:
             f"Expected spacy-luke.LukeEncoder.v1 or LukeListener.v1 as encoder, got {node.name!r}."
         )
     link: UpstreamLink = node.attrs["link"]
+    if link.encoder is None and link.is_copy:
+        raise ConfigError(
+            "A model with a LukeListener was copied without its upstream, as nlp.resume_training "
+            "does for nlp.rehearse. Give the component its own encoder first: "
+            "nlp.replace_listeners."
+        )
     if link.encoder is None:
         raise ConfigError(
             f"A LukeListener found no upstream component {link.wanted!r}: add a 'luke' "

@@ -12,6 +12,7 @@ from thinc.api import Optimizer, get_torch_default_device
 from thinc.shims import PyTorchShim, Shim
 from thinc.util import torch2xp
 
+from ..errors import ConfigError
 from ..report import LOGGER
 from ..validation import Factor, check_settings
 from .adam import Change, applies, step
@@ -139,6 +140,12 @@ class LukeShim(PyTorchShim):
         as in a frozen module, nothing changes, and what was computed by the weights stays valid."""
         if self._model is None:
             return
+        if not hasattr(optimizer, "L2"):
+            raise ConfigError(
+                "The optimizer has no weight decay (L2), so it is none of Thinc's. nlp.rehearse "
+                "passes a function in its place; call rehearse of the component instead: "
+                "nlp.get_pipe(NAME).rehearse(examples, sgd=optimizer)."
+            )
         changes = list(self._changes(optimizer))
         if changes:
             self._check_rate(optimizer)

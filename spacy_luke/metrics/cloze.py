@@ -6,7 +6,12 @@ from typing import Any, NamedTuple
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations.queries import check_same_queries, completion_offsets, has_completions
+from ..annotations.queries import (
+    check_same_queries,
+    completion_offsets,
+    has_completions,
+    query_texts,
+)
 from .answers import Answer, Answers, calibration_scores
 from .squad import AnswerScore, mean_score, score_answerable
 
@@ -53,6 +58,13 @@ def cloze_answers(examples: Iterable[Example]) -> Answers:
     """The best completions with their scores; those that match a right answer exactly are right.
     See :func:`cloze_score`."""
     return _answers(_queries(examples))
+
+
+def are_asked(examples: Iterable[Example]) -> bool:
+    """Whether a predicted document has a query, or no reference has one that is scored."""
+    examples = list(examples)
+    wanted = any(has_completions(eg.reference) and query_texts(eg.reference) for eg in examples)
+    return not wanted or any(query_texts(eg.predicted) for eg in examples)
 
 
 def _answers(queries: Iterable[CompletedQuery]) -> Answers:

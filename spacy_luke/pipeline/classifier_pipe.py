@@ -213,7 +213,9 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
 
     def _append(self, label: Any) -> bool:
         if not isinstance(label, str) or not label or label == self.published_nil:
-            raise ConfigError(f"{self.name}: {label!r} cannot be a label.")
+            reserved = " (here it is the name of the class for none; rename it in the data)"
+            why = reserved if label and label == self.published_nil else ""
+            raise ConfigError(f"{self.name}: {label!r} cannot be a label{why}.")
         if label in self.labels:
             return False
         self._labels = [*self._labels, label]

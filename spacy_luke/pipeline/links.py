@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from ..annotations.annotated import is_annotated
+from ..annotations.group_spans import spans_by_row
 from ..annotations.mentions import Place, all_spans
 from ..kb.entity import NIL
 from ..kb.text_table import TextTable
@@ -62,8 +63,19 @@ def write_links(doc: Doc, ids: Mapping[Place, str], settings: Mapping[str, Any])
                     token.ent_kb_id_ = new
     elif key in doc.spans:
         group = doc.spans[key]
-        spans = [_linked(span, new_id(span)) for span in all_spans(doc, key)]
-        doc.spans[key] = SpanGroup(doc, name=group.name, attrs=dict(group.attrs), spans=spans)
+        rows = spans_by_row(doc, group)
+        kept = [i for i, span in enumerate(rows) if span is not None]
+        spans = [_linked(span, new_id(span)) for span in rows if span is not None]
+        attrs = {name: _of_rows(value, len(rows), kept) for name, value in group.attrs.items()}
+        doc.spans[key] = SpanGroup(doc, name=group.name, attrs=attrs, spans=spans)
+
+
+def _of_rows(value: Any, n_rows: int, kept: Sequence[int]) -> Any:
+    """An attribute of a spans group of which some spans are kept: a list or an array with a value
+    for each span, such as ``scores``, has those of the others no more."""
+    if len(kept) == n_rows or not isinstance(value, list | Array) or len(value) != n_rows:
+        return value
+    return [value[i] for i in kept] if isinstance(value, list) else value[list(kept)]
 
 
 def _linked(span: Span, new: str | None) -> Span:

@@ -15,14 +15,14 @@ from ..checkpoint.classes import SPAN_QUESTIONS
 from ..layers.cloze_scorer import ClozeQuery, ClozeScorer
 from ..layers.given_spans import ClassScores
 from ..metrics.answers import Answers
-from ..metrics.cloze import COMPLETION, cloze_answers, cloze_score
+from ..metrics.cloze import COMPLETION, are_asked, cloze_answers, cloze_score
 from .as_in_training import as_in_training, entities_are_learned
+from .asked import Asked
 from .class_loss import Targets, binary_loss
 from .cloze_decoding import complete
 from .cloze_query import MakeDoc, cloze_query
 from .cloze_targets import ADVICE, LOST, cloze_targets, count_limits
 from .entity_task import EntityTask
-from .without_labels import WithoutLabels
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -68,7 +68,7 @@ def make_luke_cloze(
     )
 
 
-class LukeCloze(WithoutLabels[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
+class LukeCloze(Asked[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
     """Complete ``Doc._.queries`` with entities of the document, in ``Doc._.completions``."""
 
     architecture = "spacy-luke.ClozeScorer.v1"
@@ -76,6 +76,7 @@ class LukeCloze(WithoutLabels[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
     out_of_reach = LOST
     classes = SPAN_QUESTIONS.classes
     answer_label = COMPLETION
+    asked, answered = "queries", "completions"
 
     make_doc: MakeDoc
 
@@ -113,6 +114,9 @@ class LukeCloze(WithoutLabels[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
         completions = complete(query, values.rows, logits, self._confidence)
         for doc in docs:
             set_completions(doc, [next(completions) for _ in query_texts(doc)])
+
+    def _are_asked(self, examples: Sequence[Example]) -> bool:
+        return are_asked(examples)
 
     def answers(self, examples: Iterable[Example]) -> Answers:
         return cloze_answers(examples)

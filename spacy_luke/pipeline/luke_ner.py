@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.util import minibatch
 from spacy.vocab import Vocab
-from thinc.api import Config, Model, NumpyOps
+from thinc.api import Config, Model
 from thinc.types import Ragged
 
 from ..errors import ConfigError
@@ -31,6 +31,7 @@ from .known_counts import KnownCounts
 from .known_input import KnownWarnings, hide_ids, labels_of, read_known, with_known
 from .span_limits import report_limits
 from .span_loss import span_loss
+from .suggested import suggested
 
 Array = np.ndarray
 
@@ -189,8 +190,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
         return {span.label_ for span in spans}
 
     def _query(self, docs: Sequence[Doc], hide: bool = False) -> SpanQuery:
-        # Candidates are read on the host alone, so they are not made on the device.
-        query = SpanQuery(docs, self.suggester(docs, ops=NumpyOps()))
+        query = SpanQuery(docs, suggested(self.suggester, docs))
         key = self._known_group()
         if key is None:
             return query

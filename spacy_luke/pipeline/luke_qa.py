@@ -23,15 +23,14 @@ from ..metrics.questions import (
     question_answers,
     question_score,
 )
-from ..report import LOGGER
 from ..validation import Count, Probability, setting
 from .answer_decoding import Choice, Placed, best_of, find_answers, scored, write_answers
 from .answer_limits import ADVICE, NOT_LEARNED, count_limits
 from .answer_targets import answer_loss, answer_targets, is_asked
+from .asked import Asked
 from .class_loss import Targets
 from .entity_source import DocEnts, EntitySource, HasEntitySource
 from .questions import batches_of_docs, every_question_of_every_doc, questions_of_docs
-from .without_labels import WithoutLabels
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -98,9 +97,7 @@ def make_luke_qa(
     )
 
 
-class LukeQA(
-    WithoutLabels[QuestionQuery, AnswerScores], HasEntitySource[QuestionQuery, AnswerScores]
-):
+class LukeQA(Asked[QuestionQuery, AnswerScores], HasEntitySource[QuestionQuery, AnswerScores]):
     """Answer ``Doc._.questions`` with spans of the document, in ``Doc._.answers``."""
 
     architecture = "spacy-luke.AnswerScorer.v1"
@@ -109,6 +106,7 @@ class LukeQA(
     out_of_reach = NOT_LEARNED
     classes = QUESTIONS.classes
     answer_label = ANSWER
+    asked, answered = "questions", "answers"
 
     top_k: Count = setting()
     no_answer: bool = setting()
@@ -183,18 +181,8 @@ class LukeQA(
     def best_least_score(self, examples: Iterable[Example]) -> float | None:
         return best_least_score(examples)
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """See :func:`.question_score`. Without an update, as in ``spacy evaluate``, whose documents
-        have no questions, nothing is scored then; in training that is an error."""
-        examples = list(examples)
-        if self._n_updates or self.scorer is None or are_asked(examples):
-            return super().score(examples, **kwargs)
-        LOGGER.warning(
-            "%s: answers are not scored, because no predicted document has the questions of its "
-            "reference. 'spacy luke evaluate' sets them.",
-            self.name,
-        )
-        return self.scorer([], **kwargs)
+    def _are_asked(self, examples: Sequence[Example]) -> bool:
+        return are_asked(examples)
 
     # Training
 

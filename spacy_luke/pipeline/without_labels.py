@@ -1,9 +1,11 @@
 """The base of components whose classes are fixed, or of which there are none to name."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.training import Example
 
 from ..errors import ConfigError
 from ..layers.published_head import load_published_head
@@ -27,12 +29,24 @@ class WithoutLabels(ClassifierPipe[Query, Scores]):
         return ()
 
     @property
+    def label_data(self) -> None:  # type: ignore[override]  # spaCy: nothing to write to a file
+        return None
+
+    @property
     def is_resizable(self) -> bool:
         return False
 
     @property
     def answer_labels(self) -> tuple[str, ...]:
         return (self.answer_label,)
+
+    def initialize(  # type: ignore[override]  # without labels, which would be ignored
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+    ) -> None:
+        super().initialize(get_examples, nlp=nlp)
 
     def add_label(self, label: str) -> int:
         raise ConfigError(f"{self.name} has no labels, so {label!r} cannot be added.")

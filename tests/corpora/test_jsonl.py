@@ -187,6 +187,28 @@ def test_given_tokens_do_not_shift_spans_after_several_spaces(tmp_path):
     assert texts(doc.ents) == [("London", "LOC")]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("London", " ", "is", "\n", "\n", "big"),
+        ("New", "\nYork", " in"),
+        ("a", " b", " ", "c "),
+        (" ", " "),
+    ],
+)
+def test_given_tokens_of_or_with_white_space_are_kept(words, tmp_path):
+    text = "".join(words)
+    (doc,), _ = read_docs(tmp_path, record(text=text, tokens=tokens_of(text, *words)))
+    assert [token.text for token in doc] == list(words) and doc.text == text
+
+
+def test_white_space_between_given_tokens_is_that_of_spacy(tmp_path):
+    text = " Ada  saw\n Rome "
+    (doc,), _ = read_docs(tmp_path, record(text=text, tokens=tokens_of(text, "Ada", "saw", "Rome")))
+    words = [" ", "Ada", " ", "saw", "\n ", "Rome"]
+    assert [token.text for token in doc] == words and doc.text == text
+
+
 def test_token_positions_stand_in_for_characters(tmp_path):
     tokens = tokens_of(TEXT, "Ada", "Lovelace", "lived", "in", "London", ".")
     span = {"token_start": 0, "token_end": 1, "label": "PER"}

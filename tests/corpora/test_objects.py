@@ -67,6 +67,21 @@ def test_a_file_that_is_no_list_of_objects_is_one_error(path, text, message):
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (b'{"a": 1,\n "b": 2}\n{"a": 1,\n "b": 2}\n', "line 3: text follows an object that is wr"),
+        (b'{"a": 1,\n "b": 2}\n\n\xe9\n', "line 4.*not UTF-8"),
+        (b'{"a": 1,\n "b"}\n', "line 1: not JSON"),
+        (b'{"a": 1,\n{"b": 1}\n', "line 1: not JSON"),
+    ],
+)
+def test_an_object_on_several_lines_is_the_only_one(path, text, message):
+    path.write_bytes(text)
+    with pytest.raises(CorpusError, match=message):
+        list(read_json_values(path))
+
+
 def test_a_file_cut_off_fails_after_the_objects_before(path):
     path.write_text('[{"a": 1}, {"a": 2}, {"a":')
     items = read_json_list(path)

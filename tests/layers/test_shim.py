@@ -5,6 +5,7 @@ import pytest
 import torch
 from thinc.api import SGD, Adam, Optimizer
 
+from spacy_luke.errors import ConfigError
 from spacy_luke.layers.forking import make_forks_safe
 from spacy_luke.layers.shim import Format, LearnRates, LukeShim
 
@@ -52,6 +53,14 @@ def test_weight_decay_spares_biases_unless_told_otherwise(everything):
     assert moved["layers.0.weight"] == pytest.approx(0.05, rel=1e-3)
     assert moved["layers.0.bias"] == pytest.approx(0.05 if everything else 0.0, abs=1e-6)
     assert optimizer.L2 == 0.5
+
+
+def test_a_function_in_place_of_an_optimizer_is_refused_before_anything_changes():
+    """``nlp.rehearse`` passes one, which collects gradients."""
+    shim = make_shim(LearnRates())
+    with pytest.raises(ConfigError, match=r"nlp.get_pipe\(NAME\).rehearse"):
+        shim.finish_update(lambda key, weights, gradient: (weights, gradient))
+    assert set(steps(shim).values()) == {0.0}
 
 
 def test_gradients_are_gone_after_a_step_and_frozen_parameters_stay():

@@ -1,11 +1,13 @@
 """Queries with a gap: what is learned, and what cannot be."""
 
+import logging
+
 import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from thinc.api import fix_random_seed
+from thinc.api import ConfigValidationError, fix_random_seed
 
 from spacy_luke.calibration import sigmoid
 from spacy_luke.errors import ConfigError, InputError
@@ -129,6 +131,30 @@ def test_documents_without_queries_are_reported_when_training_goes_on(luke_dir, 
     nlp.update(examples)
     assert "luke_cloze: the first batch has no query" in caplog.text
     assert "no entity" not in caplog.text
+
+
+def test_without_queries_others_are_scored_but_a_training_ends(luke_dir, caplog):
+    """As ``spacy evaluate`` reads documents, and as a training with spaCy's corpus reader."""
+    nlp = make(luke_dir, scorer={"@scorers": "spacy-luke.luke_cloze_scorer.v1"})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    bare = [Example(Doc(nlp.vocab, words=[x.text for x in examples[0].x]), examples[0].reference)]
+    with caplog.at_level(logging.WARNING):
+        scores = nlp.evaluate(bare)
+    assert scores["cloze_em"] is scores["cloze_queries"] is None and scores["speed"] > 0
+    assert caplog.text.count("completions are not scored") == 1
+    nlp.update(examples, sgd=nlp.create_optimizer())
+    with pytest.raises(InputError, match="Set Doc._.queries"):
+        nlp.evaluate(bare)
+
+
+def test_nothing_is_written_as_labels(luke_dir):
+    """``spacy init labels`` would write a file that no component reads."""
+    nlp = make(luke_dir)
+    assert nlp.get_pipe("luke_cloze").label_data is None
+    nlp.config["initialize"]["components"]["luke_cloze"] = {"labels": ["X"]}
+    with pytest.raises(ConfigValidationError, match="labels"):
+        nlp.initialize(lambda: make_examples(nlp))
 
 
 def test_targets_do_not_depend_on_white_space(untrained):

@@ -204,6 +204,23 @@ def test_links_are_written_on_the_mentions_that_were_read_after_tokens_were_merg
     assert found == [("Ada", "PER", "of Ada", "s1"), ("Rome", "LOC", "Q1", "")]
 
 
+def test_spans_that_a_merge_has_cut_leave_the_group_with_their_scores():
+    doc = Doc(spacy.blank("xx").vocab, words=["Ada", "Lovelace", "met", "New", "York"])
+    spans = [(0, 1), (0, 2), (3, 5)]
+    doc.spans["found"] = [Span(doc, a, b, "X") for a, b in spans]
+    scores, kinds = np.array([0.1, 0.2, 0.3]), ["first", "whole", "place"]
+    doc.spans["found"].attrs.update(scores=scores, kinds=kinds, source="list", two=[1, 2])
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    ids = {(0, 1): "ada", (2, 4): "ny"}
+    write_links(doc, ids, {"spans_key": "found", "labels_discard": (), "overwrite": True})
+    group = doc.spans["found"]
+    assert [(x.text, x.kb_id_) for x in group] == [("Ada Lovelace", "ada"), ("New York", "ny")]
+    attrs = dict(group.attrs)
+    assert attrs.pop("scores").tolist() == [0.2, 0.3] and [x._.score for x in group] == [0.2, 0.3]
+    assert attrs == {"kinds": ["whole", "place"], "source": "list", "two": [1, 2]}
+
+
 def test_a_spans_group_is_replaced_as_a_whole(bert_dir, tmp_path):
     nlp = make_linker(bert_dir, tmp_path / "kb", spans_key="sc")
     doc = nlp.make_doc("Ada Lovelace saw Tokyo")

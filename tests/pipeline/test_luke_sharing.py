@@ -467,6 +467,19 @@ def test_a_copied_pipeline_keeps_its_listeners_and_another_one_has_its_own(bert_
     assert upstream_of(other) == "first"
 
 
+def test_a_model_that_was_copied_without_its_upstream_says_so(bert_dir):
+    """As ``nlp.resume_training`` copies models for ``nlp.rehearse``."""
+    nlp, examples = shared(bert_dir)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("ner0")
+    copied = deepcopy(deepcopy(pipe.model))
+    with pytest.raises(ConfigError, match="copied without its upstream.*nlp.replace_listeners"):
+        encoder_of(copied)
+    assert encoder_of(pipe.model) is not None
+    nlp.replace_listeners("luke", "ner0", ["model.encoder"])
+    assert encoder_of(deepcopy(nlp.get_pipe("ner0").model)) is not None
+
+
 def test_listeners_of_another_architecture_are_saved(bert_dir, tmp_path):
     registry.architectures("test.OurListener.v1", func=our_listener)
     nlp, examples = shared(bert_dir, n_ner=0)

@@ -1,0 +1,32 @@
+"""The candidates that a suggester proposes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from spacy.tokens import Doc
+from thinc.api import NumpyOps
+from thinc.types import Ragged
+
+from ..layers.span_network import to_numpy
+
+Suggester = Callable[..., Ragged]
+
+
+def suggested(suggester: Suggester, docs: Sequence[Doc]) -> Ragged:
+    """The candidates of documents, each once: a suggester that reads a spans group proposes spans
+    with equal tokens several times.
+
+    They are read on the host alone, so they are not made on the device.
+    """
+    spans = suggester(docs, ops=NumpyOps())
+    data, lengths = to_numpy(spans.dataXd), to_numpy(spans.lengths)
+    table = data.reshape(-1, 2).astype(np.int64)
+    of_doc = np.repeat(np.arange(len(lengths)), lengths)
+    width = int(table.max(initial=0)) + 1
+    _, first = np.unique((of_doc * width + table[:, 0]) * width + table[:, 1], return_index=True)
+    if len(first) == len(table):
+        return spans
+    kept = np.sort(first)
+    counts: Any = np.bincount(of_doc[kept], minlength=len(lengths))
+    return Ragged(data[kept], counts.astype(lengths.dtype))
