@@ -247,15 +247,16 @@ def table(records: Sequence[results.Record]) -> str:
 def differences(records: Sequence[results.Record]) -> str:
     """F1 on sentences of ``shipped`` over that of other rows of as many training sentences, of the
     seeds that both have."""
-    cells: dict[tuple[str, int], dict[tuple[str, str, str], dict[int, results.Record]]] = {}
+    cells: dict[tuple[str, int, str], dict[tuple[str, str, str], dict[int, results.Record]]] = {}
     for record in records:
         settings = record["settings"]
         trained = (record["row"], json.dumps(settings["set"]), settings["given"])
         if "test_counts" in record.get("tuned", record):
-            cell = cells.setdefault((record["data"], settings["size"]), {})
+            same = (record["data"], settings["size"], settings["encoder"])
+            cell = cells.setdefault(same, {})
             cell.setdefault(trained, {})[record["seed"]] = record
     lines = []
-    for (data, size), cell in sorted(cells.items()):
+    for (data, size, _), cell in sorted(cells.items()):
         mine = [x for x in cell if x[:2] == ("shipped", "[]")]
         for ours, theirs in product(mine, [x for x in cell if x not in mine]):
             if seeds := sorted(cell[ours].keys() & cell[theirs].keys()):

@@ -154,12 +154,14 @@ def _whole_or_first_line(path: Path) -> Any:
     """The value of a file whose first line is none. Raises the error of its first line if no value
     begins the file, and one that names the line where other text follows the value."""
     text = "\n".join(line for _, line in read_lines(path))
+    first, begin = next(_lines(path)), _skip(text, 0)
     try:
-        value, end = json.JSONDecoder().raw_decode(text, _skip(text, 0))
+        value, end = json.JSONDecoder().raw_decode(text, begin)
     except (ValueError, RecursionError):
-        location, line = next(_lines(path))
-        _parse(line, f"{path}, {location}")
+        _parse(first.value, f"{path}, {first.location}")
         raise
+    if _line(text, end) == _line(text, begin):
+        _parse(first.value, f"{path}, {first.location}")
     end = _skip(text, end)
     if end < len(text):
         raise CorpusError(

@@ -181,7 +181,7 @@ def encoder_node(node: Model) -> Model:
         raise ConfigError(
             "A model with a LukeListener was copied without its upstream, as nlp.resume_training "
             "does for nlp.rehearse. Give the component its own encoder first: "
-            "nlp.replace_listeners."
+            "nlp.replace_listeners, and call nlp.resume_training again."
         )
     if link.encoder is None:
         raise ConfigError(

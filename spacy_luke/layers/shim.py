@@ -141,6 +141,7 @@ class LukeShim(PyTorchShim):
         if self._model is None:
             return
         if not hasattr(optimizer, "L2"):
+            self._model.zero_grad()  # or the next step would be taken with them, too
             raise ConfigError(
                 "The optimizer has no weight decay (L2), so it is none of Thinc's. nlp.rehearse "
                 "passes a function in its place; call rehearse of the component instead: "

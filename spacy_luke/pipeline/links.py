@@ -70,12 +70,15 @@ def write_links(doc: Doc, ids: Mapping[Place, str], settings: Mapping[str, Any])
         doc.spans[key] = SpanGroup(doc, name=group.name, attrs=attrs, spans=spans)
 
 
-def _of_rows(value: Any, n_rows: int, kept: Sequence[int]) -> Any:
-    """An attribute of a spans group of which some spans are kept: a list or an array with a value
-    for each span, such as ``scores``, has those of the others no more."""
-    if len(kept) == n_rows or not isinstance(value, list | Array) or len(value) != n_rows:
-        return value
-    return [value[i] for i in kept] if isinstance(value, list) else value[list(kept)]
+def _of_rows(values: Any, n_rows: int, kept: Sequence[int]) -> Any:
+    """An attribute of a spans group of which some spans are kept: values of spans, such as
+    ``scores``, a list, tuple or array (n_rows, ...), are those of the kept ones; others stay."""
+    if len(kept) == n_rows:
+        return values
+    if isinstance(values, list | tuple):
+        return [values[i] for i in kept] if len(values) == n_rows else values
+    is_array = getattr(values, "ndim", 0) > 0 and len(values) == n_rows
+    return values[list(kept)] if is_array else values
 
 
 def _linked(span: Span, new: str | None) -> Span:

@@ -14,10 +14,10 @@ Suggester = Callable[..., Ragged]
 
 
 def suggested(suggester: Suggester, docs: Sequence[Doc]) -> Ragged:
-    """The candidates of documents, each once: a suggester that reads a spans group proposes spans
-    with equal tokens several times.
+    """The candidates of documents, token ranges (n, 2), each once and in their order: a suggester
+    that reads a spans group proposes spans with equal tokens several times.
 
-    They are read on the host alone, so they are not made on the device.
+    They are read on the host alone, so the suggester is given NumPy's operations.
     """
     spans = suggester(docs, ops=NumpyOps())
     data, lengths = to_numpy(spans.dataXd), to_numpy(spans.lengths)
@@ -29,4 +29,4 @@ def suggested(suggester: Suggester, docs: Sequence[Doc]) -> Ragged:
         return spans
     kept = np.sort(first)
     counts: Any = np.bincount(of_doc[kept], minlength=len(lengths))
-    return Ragged(data[kept], counts.astype(lengths.dtype))
+    return Ragged(table[kept].astype(np.int32), counts.astype(lengths.dtype))

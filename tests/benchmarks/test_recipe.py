@@ -137,9 +137,9 @@ def test_more_sentences_than_there_are_is_an_error(arguments):
 
 
 def test_differences_are_of_shared_seeds_sizes_and_sentences():
-    def record(row, seed, right, given="sentences", size=30, tuned=None, changes=()):
+    def record(row, seed, right, given="sentences", size=30, tuned=None, changes=(), of="x"):
         counts = {"test_counts": [[x, 2, 2] for x in right]}
-        settings = {"size": size, "given": given, "encoder": "x", "set": list(changes)}
+        settings = {"size": size, "given": given, "encoder": of, "set": list(changes)}
         named = {"kind": "recipe", "data": "few-nerd", "row": row, "seed": seed, "steps": 8}
         found = {} if tuned is None else {"tuned": {"test_counts": [[x, 2, 2] for x in tuned]}}
         return {**named, "settings": settings, **counts, **found}
@@ -155,6 +155,7 @@ def test_differences_are_of_shared_seeds_sizes_and_sentences():
         record("sentences", 0, [0, 0], tuned=[1, 1]),
         record("ner", 0, [1, 0]),
         record("ner", 1, [0, 0]),
+        record("ner", 1, [2, 2], of="another"),
         record("spancat", 2, [2, 2]),
         record("probe", 0, [2, 2], size=40, tuned=[2, 2]),
         old,

@@ -72,6 +72,8 @@ def test_a_file_that_is_no_list_of_objects_is_one_error(path, text, message):
     [
         (b'{"a": 1,\n "b": 2}\n{"a": 1,\n "b": 2}\n', "line 3: text follows an object that is wr"),
         (b'{"a": 1,\n "b": 2}\n\n\xe9\n', "line 4.*not UTF-8"),
+        (b'{"a": 1},\n{"a": 2}\n', "line 1: not JSON: Extra data: line 1 column 9"),
+        (b'\n{"a": 1} {"a": 2}\n', "line 2: not JSON: Extra data"),
         (b'{"a": 1,\n "b"}\n', "line 1: not JSON"),
         (b'{"a": 1,\n{"b": 1}\n', "line 1: not JSON"),
     ],

@@ -210,6 +210,7 @@ def test_spans_that_a_merge_has_cut_leave_the_group_with_their_scores():
     doc.spans["found"] = [Span(doc, a, b, "X") for a, b in spans]
     scores, kinds = np.array([0.1, 0.2, 0.3]), ["first", "whole", "place"]
     doc.spans["found"].attrs.update(scores=scores, kinds=kinds, source="list", two=[1, 2])
+    doc.spans["found"].attrs.update(pairs=(1, 2, 3), one=np.array(5.0))
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
     ids = {(0, 1): "ada", (2, 4): "ny"}
@@ -218,6 +219,7 @@ def test_spans_that_a_merge_has_cut_leave_the_group_with_their_scores():
     assert [(x.text, x.kb_id_) for x in group] == [("Ada Lovelace", "ada"), ("New York", "ny")]
     attrs = dict(group.attrs)
     assert attrs.pop("scores").tolist() == [0.2, 0.3] and [x._.score for x in group] == [0.2, 0.3]
+    assert attrs.pop("pairs") == [2, 3] and attrs.pop("one") == 5
     assert attrs == {"kinds": ["whole", "place"], "source": "list", "two": [1, 2]}
 
 

@@ -54,7 +54,9 @@ _ADDRESS = re.compile(r"(?<!\[)\[[a-z]*:?//")
 # Brackets beside those of a link are text: [[[Rome]]]. As in MediaWiki, the first of three that
 # close is in the link's text if a bracket is open there, which is not that of an address.
 _MORE_OPEN, _MORE_CLOSED = re.compile(r"\[{3,}"), re.compile(r"\]{3,}")
-_BRACKET_AT_END = re.compile(r"(\[\[[^\[\]|]*\|[^\[\]]*\[(?!\w*:?//)[^\[\]]*)\]\]\]")
+_BRACKET_AT_END = re.compile(
+    r"(\[\[[^\[\]|]*\|(?:[^\[\]]|\[[^\[\]]*\](?!\]))*\[(?!\w*:?//|mailto:)[^\[\]]*)\]\]\]"
+)
 _RESIDUE = re.compile(r"\[\[|\]\]|\{\{|\}\}")
 
 

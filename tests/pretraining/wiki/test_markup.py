@@ -56,6 +56,9 @@ def links(markup: str, site: Site = GERMAN) -> list[tuple[str, str]]:
         ("[[[[dog]]]]", "dog", "Dog"),
         ("[[dog|[1]]] barks", "[1]", "Dog"),
         ("[[dog|a [big]]]", "a [big]", "Dog"),
+        ("[[dog|[1] [2]]]", "[1] [2]", "Dog"),
+        ("[[dog|[mailto:a@b.example c]]]", "c", "Dog"),
+        ("[[dog|[http://x.example c]]]", "c", "Dog"),
         ("[http://x.example about [[dog]]s]", "dogs", "Dog"),
     ],
 )
