@@ -70,11 +70,9 @@ class Store:
                 store.release()  # what was read for the samples
                 return store
             except KnowledgeBaseError:
-                for _ in range(0 if opened else _GAPS):
-                    time.sleep(_GAP)
-                    if identity(folder):
-                        break
-                if identity(folder) == opened:
+                # Asked once: a folder that is replaced again is missing again.
+                present = _identity_after_a_gap(folder)
+                if not present or present == opened:
                     raise
                 # Another process has replaced it while it was read.
 
@@ -150,10 +148,7 @@ class Store:
         """Raise KnowledgeBaseError if this was opened from a folder that has changed since."""
         if self.opened is None or not self._was_opened_from(folder):
             return
-        for _ in range(_GAPS):  # another process may be replacing it
-            if identity(folder):
-                break
-            time.sleep(_GAP)
+        _identity_after_a_gap(folder)
         if read_meta(folder, self.layout) != self.opened[1]:
             raise KnowledgeBaseError(
                 f"{folder} was changed after it was opened, and was not replaced. Open it again "
@@ -265,6 +260,15 @@ def write_meta(folder: Path, layout: Layout = KNOWLEDGE_BASE, **values: Any) -> 
             map_array(path, KnowledgeBaseError, scattered=True), sha256_of(path)
         )
     write_object(folder / layout.meta, _meta(layout, values, arrays))
+
+
+def _identity_after_a_gap(folder: Path) -> tuple[int, ...]:
+    """The identity of a folder that another process may be replacing; empty if it stays away."""
+    for _ in range(_GAPS):
+        if present := identity(folder):
+            return present
+        time.sleep(_GAP)
+    return identity(folder)
 
 
 def store_of(arrays: Mapping[str, Array], layout: Layout, **values: Any) -> Store:

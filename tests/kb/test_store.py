@@ -11,6 +11,7 @@ from spacy.kb import InMemoryLookupKB
 from spacy.vocab import Vocab
 
 from spacy_luke.errors import KnowledgeBaseError
+from spacy_luke.kb import store
 from spacy_luke.kb.knowledge_base import MappedKB
 from spacy_luke.kb.layout import KNOWLEDGE_BASE
 from spacy_luke.kb.store import Store, verify
@@ -277,6 +278,28 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(kb, tmp_path, monkeypatch):
         assert "cannot be written" in str(caught.value) and "No space left" in str(caught.value)
     assert [x.name for x in tmp_path.iterdir()] == ["kb"]
     assert "Q1" in MappedKB.open(tmp_path / "kb", Vocab())
+
+
+def test_a_folder_that_is_missing_again_right_after_it_was_found_is_waited_for(folder, monkeypatch):
+    """Replaced twice while it is opened: it has no name at the first and at the third look."""
+    looks, opened = [], []
+    look, read = store.identity, Store._open
+
+    def seldom_there(path):
+        if path != folder:
+            return look(path)
+        looks.append(path)
+        return () if len(looks) in (1, 3) else look(path)
+
+    def fails_once(*args):
+        opened.append(args)
+        if len(opened) == 1:
+            raise KnowledgeBaseError("is missing")
+        return read(*args)
+
+    monkeypatch.setattr(store, "identity", seldom_there)
+    monkeypatch.setattr(Store, "_open", fails_once)
+    assert len(Store.open(folder).arrays) > 1 and len(opened) == 2
 
 
 def test_readers_do_not_notice_that_a_folder_is_replaced(folder):
