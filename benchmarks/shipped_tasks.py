@@ -6,8 +6,9 @@
 They are trained as they stand, but for what a user has to say of the data (such as whether a pair
 may have several relations), and scored as in ``relation_modes`` and ``typing_modes``; the last
 weights count. The table has them beside the rows of these commands' records, at the best rate and
-number of epochs there, and differences over the seeds that both have. Finished runs are skipped
-when started again.
+number of epochs there, and beside runs of this command with other settings (``--set``), if these
+are in a file of their own; differences are over the seeds that both have. Finished runs are
+skipped when started again.
 """
 
 import argparse
@@ -32,6 +33,7 @@ from .training import EpochSettings, override
 from .typing_modes import TypingExperiment
 
 SHIPPED = "shipped"
+KINDS = ("relation", "typing")
 OTHERS = ("probe", "markers", "baseline")
 SETS = [*RELATION_SETS, *TYPING_SETS]
 Made = RelationExperiment | TypingExperiment
@@ -76,12 +78,25 @@ def make(args: argparse.Namespace, data: str, row: str) -> Made:
     return (ShippedRelations if data in RELATION_SETS else ShippedTypes)(args, data, row)
 
 
-def table(records: Sequence[results.Record]) -> str:
-    """Test F1 over seeds, and how much the shipped config is better (paired bootstrap)."""
+def with_settings(record: results.Record) -> results.Record:
+    """A run of a shipped config is named by what ``--set`` said; others stay."""
+    if record["row"] != SHIPPED:
+        return record
+    said = record["settings"]["overrides"].items()
+    settings = ", ".join(f"{name.rpartition('.')[2]} {value}" for name, value in said)
+    return {**record, "row": f"{SHIPPED}, {settings}"}
+
+
+def table(records: Sequence[results.Record], others: Sequence[results.Record]) -> str:
+    """Test F1 over seeds, and how much the shipped config is better (paired bootstrap). others: of
+    other rows, and of the shipped configs with other settings."""
     rows = []
-    for kind in ("relation", "typing"):
-        for data, found in chosen_runs(records, kind).items():
-            for row in [x for x in (SHIPPED, *OTHERS) if SHIPPED in found and x in found]:
+    beside = [with_settings(x) for x in others if x["kind"] in KINDS]
+    named = sorted({x["row"] for x in beside} - set(OTHERS))
+    for kind in KINDS:
+        for data, found in chosen_runs([*records, *beside], kind).items():
+            shown = (SHIPPED, *named, *OTHERS) if SHIPPED in found else ()
+            for row in [x for x in shown if x in found]:
                 runs, gain = found[row], "-"
                 theirs, ours = with_shared_seeds(runs, found[SHIPPED])
                 if row != SHIPPED and ours:
@@ -94,6 +109,7 @@ def table(records: Sequence[results.Record]) -> str:
                         "steps": f"{runs[0]['steps']:,}",
                         "seeds": str(len(runs)),
                         "test F1": spread(x["test"]["f"] for x in runs),
+                        "test micro F1": micro(runs),
                         "dev F1": spread(x["dev"]["f"] for x in runs),
                         "shipped is better by": gain,
                     }
@@ -101,11 +117,18 @@ def table(records: Sequence[results.Record]) -> str:
     return markdown(pd.DataFrame(rows))
 
 
+def micro(runs: Sequence[results.Record]) -> str:
+    """Of relations whose F1 is an average over labels."""
+    if runs[0].get("average") != "macro":
+        return "-"
+    return spread(x["test_micro"]["f"] for x in runs)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.table is None:
         return experiment.run(make, args)
-    print(table(results.read([args.results, *args.table])))
+    print(table(results.read([args.results]), results.read(args.table)))
     return 0
 
 

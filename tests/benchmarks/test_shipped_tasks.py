@@ -47,12 +47,20 @@ def test_finished_runs_are_skipped_and_shown_beside_the_best_row(work, bert_dir,
     best = work / "best.jsonl"
     results.append(best, {**before[0], "row": "probe", "predicted": before[0]["gold"]})
     capsys.readouterr()
-    assert shipped_tasks.main(["--results", str(path), "--table", str(best)]) == 0
+    longer = work / "longer.jsonl"
+    results.append(longer, {**before[1], "predicted": before[1]["gold"]})
+    table = ["--results", str(path), "--table", str(best), str(longer)]
+    assert shipped_tasks.main(table) == 0
     lines = capsys.readouterr().out.strip().splitlines()
     assert [x.split(" | ")[:2] for x in lines[2:]] == [
         ["| semeval", "shipped"],
         ["| semeval", "probe"],
         ["| redocred", "shipped"],
+        ["| redocred", "shipped, words 2000"],
         ["| ai", "shipped"],
     ]
-    assert "[" in lines[3] and "[" not in lines[2]
+    assert ["[" in line for line in lines[2:]] == [False, True, False, True, False]
+    # A macro-average has the micro-F1 beside it.
+    found = f"{before[0]['test_micro']['f']:.1f}"
+    assert before[0]["average"] == "macro" and lines[2].split(" | ")[5] == found
+    assert lines[4].split(" | ")[5] == "-"
