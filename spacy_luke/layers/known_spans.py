@@ -57,11 +57,13 @@ class KnownFeatures(NamedTuple):
         inside = ranges(self.offsets[rows], self.offsets[rows] + counts)
         return self.features[inside], self.weights[inside], offsets_of(counts)[:-1]
 
-    def rows_of(self, find: Callable[[str], int | None], absent: int) -> tuple[Array, Array]:
-        """Rows of the entity table: offsets (n_candidates + 1,), and rows (n,) that ``find`` knows;
-        a candidate without any has the row ``absent``."""
-        found = np.asarray([-1 if (row := find(x)) is None else row for x in self.titles], int)
+    def rows_of(self, find: Callable[[str, int], int | None], absent: int) -> tuple[Array, Array]:
+        """Rows of the entity table: offsets (n_candidates + 1,), and rows (n,) that ``find`` knows
+        of a title and the number of its candidate; a candidate without any has the row
+        ``absent``."""
         owner = np.repeat(np.arange(len(self.counts)), np.diff(self.title_offsets))
+        rows_found = map(find, self.titles, owner.tolist())
+        found = np.asarray([-1 if row is None else row for row in rows_found], int)
         counts = np.bincount(owner[found >= 0], minlength=len(self.counts))
         rows = np.full(int(np.maximum(counts, 1).sum()), absent, dtype=np.int64)
         offsets = offsets_of(np.maximum(counts, 1))

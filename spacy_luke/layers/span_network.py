@@ -7,7 +7,6 @@ all candidates, and only the best k become entity inputs, with probe attention.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -263,10 +262,12 @@ class _KnownInput:
         self.prior = head.part("known", NamePrior) if has_prior else None
         self.offsets = self.ids = None
         if known is not None and known.titles:
-            encoder = run.encoder
-            language = query.docs[0].vocab.lang or None
-            find = partial(encoder.entities.find, language=language)
-            self.offsets, self.ids = known.rows_of(find, encoder.mask_id)
+            entities = run.encoder.entities
+            languages = [doc.vocab.lang or None for doc in query.docs]
+            of_doc = query.of_doc.tolist()
+            self.offsets, self.ids = known.rows_of(
+                lambda title, i: entities.find(title, languages[of_doc[i]]), run.encoder.mask_id
+            )
 
     def asked(self, rows: Array) -> Array:
         """The numbers of the rows whose candidates are known spans; in training, of which something

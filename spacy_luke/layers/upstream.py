@@ -89,7 +89,14 @@ class Upstream:
             link_of(listener).clear()
         return True
 
-    def find(self, component: Any, name: str, vocab: Vocab, later: Sequence[Model] = ()) -> None:
+    def find(
+        self,
+        component: Any,
+        name: str,
+        vocab: Vocab,
+        later: Sequence[Model] = (),
+        learned_on: Callable[[Model], bool] = lambda _: False,
+    ) -> None:
         """Connect the listeners of a later component that name this upstream, or any (``*``).
 
         later: the encoders between this one and the component that are disabled. A listener that
@@ -97,7 +104,8 @@ class Upstream:
         name: the upstream's present name. spaCy changes it if a component is renamed, or sourced
         with another name; the listeners stay connected. vocab: of the upstream's pipeline. A
         component of another one is shared by both (``nlp.add_pipe(..., source=other)``), and has
-        one connection.
+        one connection. learned_on: whether the component has learned on an encoder that is not in
+        the pipeline any more.
         """
         self._name = name
         if isinstance(getattr(component, "model", None), Model):
@@ -109,6 +117,8 @@ class Upstream:
                     continue
                 if link.wanted in ("*", name) or link.encoder is self.model:
                     self._tell_if_shared(component.name, link, vocab)
+                    if link.encoder is not None and learned_on(link.encoder):
+                        self._tell_of_removed(component.name, link)
                     link.vocab = vocab
                     self.add(node, component.name)
 
@@ -125,6 +135,16 @@ class Upstream:
                 link.component,
                 self._name,
             )
+
+    def _tell_of_removed(self, listener: str, link: UpstreamLink) -> None:
+        LOGGER.warning(
+            "%s has learned on the encoder of %r, which was removed, and listens to %r from now "
+            "on: it gives other results. Give it an encoder of its own before its upstream is "
+            "removed: nlp.replace_listeners.",
+            listener,
+            link.component,
+            self._name,
+        )
 
     @property
     def listeners(self) -> list[Model]:

@@ -1,5 +1,6 @@
 """Scores of ``Doc._.answers``, the answers to questions about documents."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -93,13 +94,13 @@ def best_text(text: str, offsets: Offsets) -> str:
 
 
 def best_least_score(examples: Iterable[Example]) -> float | None:
-    """``qa_best_threshold``, or 1 if it is best to give no answer; None if no threshold makes
-    anything right."""
+    """``qa_best_threshold``, or infinity if it is best to give no answer; None if no threshold
+    makes anything right."""
     scores = question_score(examples)
     if not scores["qa_best_f1"]:
         return None
     threshold = scores["qa_best_threshold"]
-    return 1.0 if threshold is None else round(float(threshold), 8)
+    return math.inf if threshold is None else round(float(threshold), 8)
 
 
 def _answers(questions: Iterable[AnsweredQuestion]) -> Answers:

@@ -241,7 +241,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     def _unknown_labels(self, labels: Sequence[str]) -> ConfigError:
         return ConfigError(
             f"{self.name}: labels {labels} are in the data but not in the component; add them with "
-            "add_label, or initialise with all of the training data."
+            "add_label (if it is sourced, before: load its pipeline, add them, and save it), or "
+            "initialise with all of the training data."
         )
 
     # Prediction and training
@@ -249,6 +250,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     def predict(self, docs: Iterable[Doc]) -> tuple[Query, Scores]:
         """The query of the documents, and its scores; documents are not changed. Raises ModelError
         if a score is not a number: weights are damaged, and any answer would be chance."""
+        if not has_head(self.model):
+            raise ConfigError(f"{self.name} has no weights yet: call nlp.initialize().")
         self._check_classes()
         query = self._query(list(docs))
         try:

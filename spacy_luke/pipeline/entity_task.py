@@ -39,6 +39,11 @@ def _advice(key: str | None) -> str:
     )
 
 
+def _lack(docs: Sequence[Doc], key: str) -> bool:
+    """Whether there are documents, and none has the spans group, not even an empty one."""
+    return bool(docs) and all(key not in doc.spans for doc in docs)
+
+
 def given_spans(by_doc: Sequence[Sequence[Span]]) -> GivenSpans:
     """The spans of each document of a batch as one flat table."""
     flat = [span for spans in by_doc for span in spans]
@@ -83,6 +88,7 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         super().__init__(*args, **settings)
         self.n_unscored = 0
         self._warned_of_unscored = False
+        self._warned_of_group = False
 
     @property
     def _gold_key(self) -> str | None:
@@ -105,6 +111,16 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         """The query of the documents, and its scores; documents are not changed."""
         query, scores = super().predict(docs)
         of_doc = query.of_doc
+        key = self.spans_key
+        if key is not None and not self._warned_of_group and _lack(query.docs, key):
+            self._warned_of_group = not len(of_doc)
+            if not len(of_doc):  # cloze queries may name their candidates
+                LOGGER.warning(
+                    "%s.spans_key is %r, and no document of a batch has such a spans group: there "
+                    "is nothing to do there. A component before %s must write it. This warning is "
+                    "logged once.",
+                    *(self.name, key, self.name),
+                )
         n_unscored = len(of_doc) - len(scores.rows)
         self.n_unscored += n_unscored
         if n_unscored and not self._warned_of_unscored:

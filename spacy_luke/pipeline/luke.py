@@ -1,6 +1,7 @@
 """``luke``: contextual vectors of words and entities, and an encoder that listeners share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +34,7 @@ from .saving import (
     check_listeners,
     check_loaded_upstream,
     check_upstream,
+    has_weights,
 )
 
 DEFAULT_CONFIG = Config().from_str(
@@ -270,7 +272,21 @@ class Luke(SavesEncoderApart):
 
     def find_listeners(self, component: Any) -> None:
         """Connect the listeners of a later component that name this one, or any (``*``)."""
-        self.upstream.find(component, self.name, self.vocab, self._between(component))
+        between = self._between(component)
+        self.upstream.find(
+            *(component, self.name, self.vocab, between),
+            learned_on=partial(self._is_lost, component),
+        )
+
+    def _is_lost(self, component: Any, encoder: Model) -> bool:
+        """Whether a component of this pipeline has learned on an encoder that the pipeline has no
+        more."""
+        pipes = [pipe for pipe, _ in self.home.components()]
+        return (
+            any(pipe is component for pipe in pipes)
+            and all(getattr(pipe, "model", None) is not encoder for pipe in pipes)
+            and has_weights(component.model)
+        )
 
     def _between(self, component: Any) -> list[Model]:
         """The encoders of other ``luke`` components between this one and a later one that are

@@ -67,6 +67,11 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
         ones. One that has weights already takes the saved ones, but for those of its model, which
         are those of the pipeline's config."""
         path, exclude = Path(path), tuple(exclude)
+        if "cfg" not in exclude and not (path / "cfg").exists():
+            raise ConfigError(
+                f"{path / 'cfg'} is missing: it says what {path.name} has learned beside weights. "
+                "The folder is not whole."
+            )
         overridden: dict[str, Any] = {}
         if not has_weights(self.model):
             overridden = overridden_settings(path, self.cfg)

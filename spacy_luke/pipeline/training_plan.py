@@ -17,6 +17,7 @@ from spacy.util import registry, resolve_dot_names
 from wasabi import msg
 
 from ..errors import ConfigError, CorpusError
+from .sourced import check_sourced
 
 _MOST_EPOCHS = 1000
 """Of a training that the words of its corpus would make longer."""
@@ -93,8 +94,9 @@ def make_plan_training(
     warmup: share of the steps in which the learning rate rises. Not used if ``total_steps`` is set.
     evaluations: number of evaluations in the training.
 
-    Raises ConfigError for invalid values, also of ``[training]``, and if the corpus is streamed
-    (``max_epochs = -1``) and ``max_steps`` is not set; CorpusError if the corpus has no batches.
+    Raises ConfigError for invalid values, also of ``[training]``, if the corpus is streamed
+    (``max_epochs = -1``) and ``max_steps`` is not set, and for what :func:`.check_sourced` finds;
+    CorpusError if the corpus has no batches.
     """
     if not (words >= 0 and epochs >= 0 and words + epochs > 0):
         raise ConfigError(
@@ -107,6 +109,7 @@ def make_plan_training(
         raise ConfigError(f"plan_training.evaluations is {evaluations}; it must be at least 1.")
 
     def plan_training(nlp: Language) -> Language:
+        check_sourced(nlp)
         training = nlp.config.interpolate()["training"]
         for name in ("max_steps", "eval_frequency"):
             if training[name] < 0:

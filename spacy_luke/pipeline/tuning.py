@@ -8,6 +8,7 @@ calibration, and thresholds. Its network runs once over the data; the rest is de
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -260,6 +261,11 @@ def _tune(trial: Trial, goal: Goal, opened: OpenFilter | None) -> Tuned:
         own = trial.pipe.best_least_score(trial.examples) if goal == Goal() else None
         if goal == Goal() and not own and not any(answers.right):
             raise CorpusError(f"{trial.name}: no answer on the development data is right.")
+        if own == inf:
+            raise CorpusError(
+                f"{trial.name}: on the development data it is best to give no answer at all: so "
+                "few are right."
+            )
         given = answers, goal, trial.pipe.answer_labels, least, cfg["calibration"] is not None
         chosen = choose_thresholds(*given) if own is None else Thresholds(own, {}, [])
         if chosen is None:

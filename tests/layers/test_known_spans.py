@@ -107,5 +107,6 @@ def test_rows_of_the_entity_table():
     table = np.asarray([(0, 0, 1), (0, 1, 2), (0, 2, 3)])
     spans = known((0, 0, 1, 0, "a"), (0, 0, 1, 0, "b"), (0, 0, 1, 0, "c"), (0, 2, 3, 0, "a"))
     found = known_features(table[:, 1:], table[:, 0], spans, 1)
-    offsets, rows = found.rows_of({"a": 7, "c": 9}.get, absent=3)
-    assert offsets.tolist() == [0, 2, 3, 4] and rows.tolist() == [7, 9, 3, 7]
+    given = {("a", 0): 7, ("c", 0): 9, ("a", 2): 5}  # a title and its candidate
+    offsets, rows = found.rows_of(lambda *asked: given.get(asked), absent=3)
+    assert offsets.tolist() == [0, 2, 3, 4] and rows.tolist() == [7, 9, 3, 5]

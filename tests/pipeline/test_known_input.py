@@ -17,6 +17,7 @@ from spacy_luke.pipeline.known_input import HIDDEN, hide_ids
 from spacy_luke.pipeline.published import export_component
 from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.tuning import tune
+from tests.conftest import MULTILINGUAL
 from tests.pipeline.conftest import ANNOTATED, entities, fit, make_examples, make_ner
 from tests.pipeline.known_data import (
     TWO_WORDS,
@@ -35,6 +36,29 @@ def trained_nlp(bert_dir):
     nlp, examples = make_known(bert_dir)
     fit(nlp, examples, 60)
     return nlp
+
+
+def test_each_document_is_read_in_its_own_language(make_checkpoint, monkeypatch):
+    """One title may be another entity elsewhere; documents of a batch differ in language."""
+    monkeypatch.setitem(MULTILINGUAL, "de:Paris", MULTILINGUAL["en:London"])
+    nlp, examples = make_known(make_checkpoint("mluke"))
+    fit(nlp, examples, 5)
+    pipe = nlp.get_pipe("luke_ner")
+
+    def logits(*languages):
+        docs = []
+        for language in languages:
+            doc = Doc(spacy.blank(language).vocab, words=["Paris", "is", "big"])
+            docs.append(with_group(doc, [(0, 1, "LOC", "Paris")]))
+        query, scores = pipe.predict(docs)
+        is_name = query.table[scores.rows].tolist()
+        return [row for place, row in zip(is_name, scores.logits) if place == [0, 1]]
+
+    (english,), (german,) = logits("en"), logits("de")
+    assert not np.allclose(english, german, atol=1e-4)
+    for order in ("en", "de"), ("de", "en"):
+        expected = [{"en": english, "de": german}[x] for x in order]
+        assert np.allclose(logits(*order), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,5 +1,7 @@
 """Entity types: what is asked, written and kept."""
 
+import logging
+
 import numpy as np
 import pytest
 import spacy
@@ -30,6 +32,36 @@ def test_results_do_not_depend_on_the_batch(bert_dir, mode, view):
         for one, other in zip(expected, scores_of(nlp, size)):
             assert one.keys() == other.keys()
             assert np.allclose(list(one.values()), list(other.values()), atol=1e-5)
+
+
+def test_a_group_that_no_component_writes_is_told_of_once(bert_dir, caplog):
+    """As after the component that wrote it was renamed."""
+    nlp = make(bert_dir, spans_key="mentions", threshold=0.0)
+    examples = make_examples(nlp)
+    for eg in examples:
+        for doc in (eg.reference, eg.predicted):
+            doc.spans["mentions"] = list(doc.ents)
+    nlp.initialize(lambda: examples)
+    pipe = nlp.get_pipe("luke_entity_typing")
+    docs = [eg.predicted for eg in examples]
+    with caplog.at_level(logging.WARNING):
+        list(pipe.pipe(docs))
+        bare = nlp.make_doc("Nobody .")
+        bare.spans["mentions"] = []
+        list(pipe.pipe([bare]))
+        assert "spans_key" not in caplog.text
+        for doc in docs:
+            del doc.spans["mentions"]
+        list(pipe.pipe(docs))
+        list(pipe.pipe(docs))
+    said = "luke_entity_typing.spans_key is 'mentions', and no document of a batch has such"
+    assert caplog.text.count(said) == 1
+
+
+def test_a_component_without_weights_is_named(bert_dir):
+    nlp = make(bert_dir)
+    with pytest.raises(ConfigError, match="^luke_entity_typing has no weights yet: call nlp.init"):
+        nlp("Ada")
 
 
 def test_the_threshold_can_be_changed_afterwards(bert_dir):

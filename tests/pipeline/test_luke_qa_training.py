@@ -8,7 +8,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_luke.errors import ConfigError, InputError
+from spacy_luke.errors import ConfigError, CorpusError, InputError
 from spacy_luke.metrics.questions import question_score
 from spacy_luke.pipeline.answer_targets import gold_tokens
 from spacy_luke.pipeline.thresholds import Goal
@@ -214,8 +214,8 @@ def test_the_least_score_is_tuned_by_the_official_metric(bert_dir):
     assert chosen >= max(tried) - 1e-9 and max(tried) > min(tried)
 
 
-def test_a_threshold_is_chosen_though_no_answer_is_right(bert_dir):
-    """Most questions have none: it is best to give no answer."""
+def test_a_component_whose_answers_are_best_not_given_is_not_silenced(bert_dir, caplog):
+    """Most questions have none, and no answer is right."""
     nlp = make(bert_dir)
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
@@ -224,8 +224,14 @@ def test_a_threshold_is_chosen_though_no_answer_is_right(bert_dir):
         "Ada Lovelace was born in London .": {"Who was born ?": "born in"},
         "Tokyo is the capital of Japan .": {"What is the capital ?": None, "Where ?": None},
     }
-    (tuned,) = tune(nlp, [eg for _ in range(12) for eg in make_examples(nlp, texts)], Goal())
-    assert tuned.settings["score_threshold"] > 0.5
+    gold = [eg for _ in range(12) for eg in make_examples(nlp, texts)]
+    before = dict(nlp.get_pipe("luke_qa").cfg)
+    with pytest.raises(CorpusError, match="luke_qa: on the development data it is best to give no"):
+        list(tune(nlp, gold, Goal(), ["luke_qa"]))
+    with pytest.raises(CorpusError, match="no right answer"), caplog.at_level(logging.WARNING):
+        list(tune(nlp, gold, Goal()))
+    assert "best to give no answer at all" in caplog.text
+    assert nlp.get_pipe("luke_qa").cfg == before
 
 
 def test_without_questions_others_are_scored_but_a_training_ends(bert_dir, caplog):

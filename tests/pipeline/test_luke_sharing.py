@@ -1,6 +1,7 @@
 """One encoder that several components hear: gradients, steps, copies."""
 
 import json
+import logging
 from copy import deepcopy
 
 import numpy as np
@@ -502,6 +503,20 @@ def test_a_listener_goes_to_the_encoder_before_if_its_own_is_removed(bert_dir, t
     assert upstream_of(nlp) == "first"
     nlp.to_disk(tmp_path)
     assert upstream_of(spacy.load(tmp_path)) == "first"
+
+
+def test_it_is_told_if_the_encoder_that_was_learned_on_is_removed(bert_dir, caplog):
+    nlp = with_two_encoders(bert_dir)
+    nlp.initialize(lambda: make_examples(nlp))
+    with caplog.at_level(logging.WARNING):
+        nlp.add_pipe("sentencizer")
+        nlp.remove_pipe("first")
+    assert "which was removed" not in caplog.text and upstream_of(nlp) == "second"
+    nlp.add_pipe("luke", name="first", first=True, config={"model": {"name": str(bert_dir)}})
+    with caplog.at_level(logging.WARNING):
+        nlp.remove_pipe("second")
+    assert "luke_ner has learned on the encoder of 'second', which was removed" in caplog.text
+    assert upstream_of(nlp) == "first"
 
 
 def test_an_encoder_between_that_is_disabled_is_not_in_the_way(bert_dir, tmp_path):

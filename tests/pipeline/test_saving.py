@@ -53,6 +53,15 @@ def hashes(folder):
     return {str(x.relative_to(folder)): hashlib.sha256(x.read_bytes()).digest() for x in files}
 
 
+def test_a_folder_without_the_learned_settings_is_not_whole(nlp, tmp_path):
+    """It would be loaded with what a new component has: other answers, in silence."""
+    nlp.to_disk(tmp_path)
+    (tmp_path / "luke_ner" / "cfg").unlink()
+    with pytest.raises(ConfigError, match="luke_ner/cfg is missing"):
+        spacy.load(tmp_path)
+    assert "luke" in spacy.load(tmp_path, exclude=["luke_ner"]).pipe_names
+
+
 @pytest.mark.parametrize(
     "name, saved, given",
     [("luke_ner", "two-stage", "probe"), ("luke_relation", "probe", "markers")],

@@ -1,0 +1,64 @@
+"""Trainings that go on with components of another pipeline."""
+
+import logging
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+from spacy.training.initialize import init_nlp
+from thinc.api import Config
+
+from spacy_luke.errors import ConfigError
+from tests.pipeline.conftest import LISTENER, make_examples
+from tests.pipeline.test_training_plan import CONFIG
+
+
+@pytest.fixture(scope="module")
+def folder(bert_dir, tmp_path_factory):
+    """A saved pipeline of an encoder and its listener, and a corpus."""
+    path = tmp_path_factory.mktemp("sourced")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", config={"model": {"name": str(bert_dir)}})
+    nlp.add_pipe("luke_ner", config={"model": {"encoder": LISTENER}})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.to_disk(path / "joint")
+    DocBin(docs=[eg.reference for eg in examples]).to_disk(path / "train.spacy")
+    return path
+
+
+def start(folder, names, labels=None, **settings):
+    """What ``spacy train`` does before the first update."""
+    config = Config().from_str(CONFIG.format(path=(folder / "train.spacy").as_posix()))
+    source = {"source": str(folder / "joint")}
+    config["nlp"]["pipeline"] = names
+    config["components"] = dict.fromkeys(names, source)
+    config["components"]["luke_ner"] = {**source, **settings}
+    if labels is not None:
+        config["initialize"]["components"] = {"luke_ner": {"labels": labels}}
+    return init_nlp(config)
+
+
+def test_a_listener_sourced_without_its_encoder_is_not_trained(folder):
+    with pytest.raises(ConfigError, match="luke_ner listens to 'luke' of another pipeline") as err:
+        start(folder, ["luke_ner"])
+    assert 'replace_listeners = ["model.encoder"]' in str(err.value)
+
+
+def test_both_ways_that_the_error_names_can_be_trained_and_saved(folder, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        both = start(folder, ["luke", "luke_ner"])
+        alone = start(folder, ["luke_ner"], replace_listeners=["model.encoder"])
+    assert "is not used" not in caplog.text
+    for nlp in (both, alone):
+        examples = make_examples(nlp)
+        nlp.update(examples, sgd=nlp.resume_training())
+        nlp.to_disk(tmp_path)
+        assert spacy.load(tmp_path).pipe_names == nlp.pipe_names
+
+
+def test_settings_of_the_initialisation_that_a_sourced_component_does_not_get(folder, caplog):
+    with caplog.at_level(logging.WARNING):
+        nlp = start(folder, ["luke", "luke_ner"], labels=["NEW"])
+    assert "[initialize.components.luke_ner] is not used" in caplog.text
+    assert "NEW" not in nlp.get_pipe("luke_ner").labels
