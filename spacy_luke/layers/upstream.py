@@ -95,7 +95,7 @@ class Upstream:
         name: str,
         vocab: Vocab,
         later: Sequence[Model] = (),
-        learned_on: Callable[[Model], bool] = lambda _: False,
+        has_learned: bool = False,
     ) -> None:
         """Connect the listeners of a later component that name this upstream, or any (``*``).
 
@@ -104,8 +104,8 @@ class Upstream:
         name: the upstream's present name. spaCy changes it if a component is renamed, or sourced
         with another name; the listeners stay connected. vocab: of the upstream's pipeline. A
         component of another one is shared by both (``nlp.add_pipe(..., source=other)``), and has
-        one connection. learned_on: whether the component has learned on an encoder that is not in
-        the pipeline any more.
+        one connection. has_learned: whether the component has learned; if its upstream was
+        removed, this one is another than it learned on.
         """
         self._name = name
         if isinstance(getattr(component, "model", None), Model):
@@ -117,7 +117,7 @@ class Upstream:
                     continue
                 if link.wanted in ("*", name) or link.encoder is self.model:
                     self._tell_if_shared(component.name, link, vocab)
-                    if link.encoder is not None and learned_on(link.encoder):
+                    if has_learned and link.encoder is not self.model and link.is_left():
                         self._tell_of_removed(component.name, link)
                     link.vocab = vocab
                     self.add(node, component.name)

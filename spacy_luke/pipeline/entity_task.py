@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from spacy.language import Language
@@ -40,8 +40,10 @@ def _advice(key: str | None) -> str:
 
 
 def _lack(docs: Sequence[Doc], key: str) -> bool:
-    """Whether there are documents, and none has the spans group, not even an empty one."""
-    return bool(docs) and all(key not in doc.spans for doc in docs)
+    """Whether there are documents with words, and none has the spans group, not even an empty
+    one."""
+    with_words = [doc for doc in docs if len(doc)]
+    return bool(with_words) and all(key not in doc.spans for doc in with_words)
 
 
 def given_spans(by_doc: Sequence[Sequence[Span]]) -> GivenSpans:
@@ -84,6 +86,9 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
 
     n_unscored: int
 
+    reads_group: ClassVar[bool] = True
+    """Whether documents are expected to have the spans group."""
+
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.n_unscored = 0
@@ -112,15 +117,15 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         query, scores = super().predict(docs)
         of_doc = query.of_doc
         key = self.spans_key
-        if key is not None and not self._warned_of_group and _lack(query.docs, key):
-            self._warned_of_group = not len(of_doc)
-            if not len(of_doc):  # cloze queries may name their candidates
-                LOGGER.warning(
-                    "%s.spans_key is %r, and no document of a batch has such a spans group: there "
-                    "is nothing to do there. A component before %s must write it. This warning is "
-                    "logged once.",
-                    *(self.name, key, self.name),
-                )
+        is_read = key is not None and self.reads_group
+        if is_read and not self._warned_of_group and _lack(query.docs, str(key)):
+            self._warned_of_group = True
+            LOGGER.warning(
+                "%s.spans_key is %r, and no document of a batch has such a spans group: there is "
+                "nothing to do there. A component before %s should write it. This warning is "
+                "logged once.",
+                *(self.name, key, self.name),
+            )
         n_unscored = len(of_doc) - len(scores.rows)
         self.n_unscored += n_unscored
         if n_unscored and not self._warned_of_unscored:

@@ -1,7 +1,6 @@
 """``luke``: contextual vectors of words and entities, and an encoder that listeners share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -272,20 +271,10 @@ class Luke(SavesEncoderApart):
 
     def find_listeners(self, component: Any) -> None:
         """Connect the listeners of a later component that name this one, or any (``*``)."""
-        between = self._between(component)
+        model = getattr(component, "model", None)
         self.upstream.find(
-            *(component, self.name, self.vocab, between),
-            learned_on=partial(self._is_lost, component),
-        )
-
-    def _is_lost(self, component: Any, encoder: Model) -> bool:
-        """Whether a component of this pipeline has learned on an encoder that the pipeline has no
-        more."""
-        pipes = [pipe for pipe, _ in self.home.components()]
-        return (
-            any(pipe is component for pipe in pipes)
-            and all(getattr(pipe, "model", None) is not encoder for pipe in pipes)
-            and has_weights(component.model)
+            *(component, self.name, self.vocab, self._between(component)),
+            has_learned=isinstance(model, Model) and has_weights(model),
         )
 
     def _between(self, component: Any) -> list[Model]:

@@ -69,7 +69,7 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
         path, exclude = Path(path), tuple(exclude)
         if "cfg" not in exclude and not (path / "cfg").exists():
             raise ConfigError(
-                f"{path / 'cfg'} is missing: it says what {path.name} has learned beside weights. "
+                f"{path / 'cfg'} is missing: it says what {self.name} has learned beside weights. "
                 "The folder is not whole."
             )
         overridden: dict[str, Any] = {}

@@ -1,41 +1,50 @@
 """Checks before a training that goes on with components of other pipelines (``source``)."""
 
 from spacy.language import Language
+from thinc.api import Model
 
 from ..errors import ConfigError
 from ..layers.listener import is_listener
-from ..layers.transformer_data import link_of
+from ..layers.transformer_data import is_stock_listener, link_of
 from ..report import LOGGER
 from .classifier_pipe import ClassifierPipe
 
 
 def check_sourced(nlp: Language) -> None:
     """Warn of blocks of ``[initialize.components]`` that are not used, because their component is
-    not initialised: it is sourced, or frozen.
+    not initialised: it is sourced, frozen or disabled.
 
-    Raises ConfigError if one of our components listens to the encoder of another pipeline, because
-    it was sourced without its ``luke``: it could be trained, and not saved.
+    Raises ConfigError if a component listens to an encoder that is not before it in this pipeline,
+    because it was sourced without its ``luke``: it could be trained, and not saved.
     """
     given = nlp.config["initialize"]["components"]
     for name in nlp.disabled:
-        if given.get(name) and isinstance(nlp.get_pipe(name), ClassifierPipe):
+        block = given.get(name) or {}
+        is_given = any(value is not None for value in block.values())
+        if is_given and isinstance(nlp.get_pipe(name), ClassifierPipe):
             LOGGER.warning(
-                "[initialize.components.%s] is not used: %s is not initialised (it is sourced, or "
-                "frozen), and keeps its labels and data. Labels are added to a sourced component "
-                "before: load its pipeline, call add_label, save it, and name that as source.",
+                "[initialize.components.%s] is not used: %s is not initialised (it is sourced, "
+                "frozen or disabled). A sourced one keeps its labels and data; labels are added to "
+                "it before: load its pipeline, call add_label, save it, and name that as source.",
                 name,
                 name,
             )
-    models = [getattr(pipe, "model", None) for _, pipe in nlp.components]
+    before: list[Model] = []
     for name, pipe in nlp.components:
-        if not isinstance(pipe, ClassifierPipe):
+        model = getattr(pipe, "model", None)
+        if not isinstance(model, Model):
             continue
-        for node in filter(is_listener, pipe.model.walk()):
+        for node in model.walk():
+            if not (is_listener(node) or is_stock_listener(node)):
+                continue
             link = link_of(node)
-            if link.encoder is not None and all(link.encoder is not x for x in models):
-                raise ConfigError(
-                    f"{name} listens to {link.component!r} of another pipeline: it is sourced "
-                    f"without that. Source {link.component!r}, too, before it; or give {name} an "
-                    f'encoder of its own: replace_listeners = ["model.encoder"] beside source in '
-                    f"[components.{name}]."
-                )
+            if link.encoder is None or any(link.encoder is x for x in before):
+                continue
+            where = ' = ["model.encoder"]' if isinstance(pipe, ClassifierPipe) else ""
+            own = f"; or give it an encoder of its own: replace_listeners{where} in its block"
+            raise ConfigError(
+                f"{name} listens to {link.component!r} of another pipeline, or of a later place in "
+                f"this one: source {link.component!r}, too, before it"
+                f"{own if is_listener(node) else ''}."
+            )
+        before.append(model)

@@ -49,6 +49,7 @@ def test_a_group_that_no_component_writes_is_told_of_once(bert_dir, caplog):
         bare = nlp.make_doc("Nobody .")
         bare.spans["mentions"] = []
         list(pipe.pipe([bare]))
+        list(pipe.pipe([nlp.make_doc("")]))
         assert "spans_key" not in caplog.text
         for doc in docs:
             del doc.spans["mentions"]

@@ -34,8 +34,7 @@ def start(folder, names, labels=None, **settings):
     config["nlp"]["pipeline"] = names
     config["components"] = dict.fromkeys(names, source)
     config["components"]["luke_ner"] = {**source, **settings}
-    if labels is not None:
-        config["initialize"]["components"] = {"luke_ner": {"labels": labels}}
+    config["initialize"]["components"] = {"luke_ner": {"labels": labels}}
     return init_nlp(config)
 
 
@@ -49,7 +48,7 @@ def test_both_ways_that_the_error_names_can_be_trained_and_saved(folder, tmp_pat
     with caplog.at_level(logging.WARNING):
         both = start(folder, ["luke", "luke_ner"])
         alone = start(folder, ["luke_ner"], replace_listeners=["model.encoder"])
-    assert "is not used" not in caplog.text
+    assert "was removed" not in caplog.text
     for nlp in (both, alone):
         examples = make_examples(nlp)
         nlp.update(examples, sgd=nlp.resume_training())
@@ -57,8 +56,28 @@ def test_both_ways_that_the_error_names_can_be_trained_and_saved(folder, tmp_pat
         assert spacy.load(tmp_path).pipe_names == nlp.pipe_names
 
 
+def test_an_encoder_after_its_listener_does_not_count(folder):
+    with pytest.raises(ConfigError, match="luke_ner listens to 'luke' of another pipeline, or of"):
+        start(folder, ["luke_ner", "luke"])
+
+
+def test_another_encoder_before_is_not_taken_for_a_removed_one(folder, bert_dir, caplog):
+    source = spacy.load(folder / "joint")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke", name="mine", config={"model": {"name": str(bert_dir)}})
+    with caplog.at_level(logging.WARNING):
+        for name in source.pipe_names:
+            nlp.add_pipe(name, source=source)
+        nlp.add_pipe("sentencizer")
+    assert "was removed" not in caplog.text
+
+
 def test_settings_of_the_initialisation_that_a_sourced_component_does_not_get(folder, caplog):
     with caplog.at_level(logging.WARNING):
         nlp = start(folder, ["luke", "luke_ner"], labels=["NEW"])
-    assert "[initialize.components.luke_ner] is not used" in caplog.text
+        said = caplog.text
+        caplog.clear()
+        start(folder, ["luke", "luke_ner"], labels=None)
+        assert "is not used" not in caplog.text
+    assert "[initialize.components.luke_ner] is not used" in said
     assert "NEW" not in nlp.get_pipe("luke_ner").labels
