@@ -117,8 +117,8 @@ class EntityTask(ClassifierPipe[GivenQueryT, ClassScores]):
         query, scores = super().predict(docs)
         of_doc = query.of_doc
         key = self.spans_key
-        is_read = key is not None and self.reads_group
-        if is_read and not self._warned_of_group and _lack(query.docs, str(key)):
+        is_told = self._warned_of_group or not self.reads_group
+        if key is not None and not is_told and _lack(query.docs, key):
             self._warned_of_group = True
             LOGGER.warning(
                 "%s.spans_key is %r, and no document of a batch has such a spans group: there is "

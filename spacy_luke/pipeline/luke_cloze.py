@@ -76,7 +76,7 @@ class LukeCloze(Asked[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
     out_of_reach = LOST
     classes = SPAN_QUESTIONS.classes
     answer_label = COMPLETION
-    reads_group = False  # queries may name their candidates, and documents have no queries
+    reads_group = False  # there may be no queries, or they name their candidates
     asked, answered = "queries", "completions"
 
     make_doc: MakeDoc
