@@ -12,7 +12,8 @@ from .classifier_pipe import ClassifierPipe
 
 def check_sourced(nlp: Language) -> None:
     """Warn of blocks of ``[initialize.components]`` that are not used, because their component is
-    not initialised: it is sourced, frozen or disabled.
+    not initialised: it is sourced, frozen or disabled; and of one that listens to an encoder that
+    is new.
 
     Raises ConfigError if a component listens to an encoder that is not before it in this pipeline,
     because it was sourced without its ``luke``: it could be trained, and not saved.
@@ -38,7 +39,17 @@ def check_sourced(nlp: Language) -> None:
             if not (is_listener(node) or is_stock_listener(node)):
                 continue
             link = link_of(node)
-            if link.encoder is None or any(link.encoder is x for x in before):
+            if link.encoder is None:
+                continue
+            if any(link.encoder is x for x in before):
+                if name in nlp.disabled and link.component not in nlp.disabled:
+                    LOGGER.warning(
+                        "%s is not initialised (it is sourced, frozen or disabled), but the %s "
+                        "that it listens to is new: it has learned with another encoder. Source "
+                        "both, or neither.",
+                        name,
+                        link.component,
+                    )
                 continue
             where = ' = ["model.encoder"]' if isinstance(pipe, ClassifierPipe) else ""
             own = f"; or give it an encoder of its own: replace_listeners{where} in its block"

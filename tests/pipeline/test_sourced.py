@@ -27,12 +27,14 @@ def folder(bert_dir, tmp_path_factory):
     return path
 
 
-def start(folder, names, labels=None, **settings):
-    """What ``spacy train`` does before the first update."""
+def start(folder, names, labels=None, luke=None, **settings):
+    """What ``spacy train`` does before the first update. luke: its block; None: sourced, too."""
     config = Config().from_str(CONFIG.format(path=(folder / "train.spacy").as_posix()))
     source = {"source": str(folder / "joint")}
     config["nlp"]["pipeline"] = names
     config["components"] = dict.fromkeys(names, source)
+    if luke is not None:
+        config["components"]["luke"] = luke
     config["components"]["luke_ner"] = {**source, **settings}
     config["initialize"]["components"] = {"luke_ner": {"labels": labels}}
     return init_nlp(config)
@@ -54,6 +56,16 @@ def test_both_ways_that_the_error_names_can_be_trained_and_saved(folder, tmp_pat
         nlp.update(examples, sgd=nlp.resume_training())
         nlp.to_disk(tmp_path)
         assert spacy.load(tmp_path).pipe_names == nlp.pipe_names
+
+
+def test_a_listener_that_has_learned_with_another_encoder(folder, bert_dir, caplog):
+    new = {"factory": "luke", "model": {"name": str(bert_dir)}}
+    with caplog.at_level(logging.WARNING):
+        start(folder, ["luke", "luke_ner"])
+        assert "listens to is new" not in caplog.text
+        start(folder, ["luke", "luke_ner"], luke=new)
+    assert "luke_ner is not initialised (it is sourced" in caplog.text
+    assert "but the luke that it listens to is new" in caplog.text
 
 
 def test_an_encoder_after_its_listener_does_not_count(folder):
