@@ -13,7 +13,7 @@ from spacy.tokens import Doc, DocBin
 from wasabi import Printer
 
 from ..annotations.group_spans import row_of, rows_of
-from ..corpora.json_docs import doc_to_json, is_partial
+from ..corpora.json_docs import is_partial, record_of
 from ..errors import ConfigError, CorpusError, InputError
 from ..files import whole_file
 from . import app, exit_on_error
@@ -47,7 +47,12 @@ def to_jsonl_cli(
         if out.resolve() == docs.resolve():
             raise ConfigError("DOCS and OUT must be different files.")
         check_file(out, force)
-        written = write_jsonl(docs, out, spans_key)
+        written, n_lost = write_jsonl(docs, out, spans_key)
+    if n_lost:
+        msg.warn(
+            f"{n_lost:,} relations were left out, because their spans were not written "
+            "(--spans-key writes the spans of a group)."
+        )
     if spans_key is None:
         _warn_of_groups(written, msg)
     _warn_of_unknown(written, spans_key, msg)
@@ -80,8 +85,8 @@ def _warn_of_unknown(docs: Iterable[Doc], spans_key: str | None, msg: Printer) -
         )
 
 
-def write_jsonl(source: Path, out: Path, spans_key: str | None = None) -> list[Doc]:
-    """Write a line per document. Returns the documents.
+def write_jsonl(source: Path, out: Path, spans_key: str | None = None) -> tuple[list[Doc], int]:
+    """Write a line per document. Returns the documents, and how many relations were left out.
 
     Raises CorpusError, naming the document, if one cannot be written, or if none has the group
     ``spans_key``.
@@ -91,14 +96,17 @@ def write_jsonl(source: Path, out: Path, spans_key: str | None = None) -> list[D
         keys = sorted({key for doc in docs for key in doc.spans})
         raise CorpusError(f"{source} has no spans group {spans_key!r}; it has {keys}.")
     out.parent.mkdir(parents=True, exist_ok=True)
+    n_lost = 0
     with whole_file(out) as temporary, temporary.open("w", encoding="utf8") as file:
         for number, doc in enumerate(docs, start=1):
             try:
-                line = json.dumps(doc_to_json(doc, spans_key), ensure_ascii=False)
+                record, n = record_of(doc, spans_key)
+                line = json.dumps(record, ensure_ascii=False)
             except (InputError, TypeError) as err:  # TypeError: user_data["meta"] is not JSON
                 raise CorpusError(f"{source}, document {number}: {err}") from err
+            n_lost += n
             file.write(f"{line}\n")
-    return docs
+    return docs, n_lost
 
 
 def _read(path: Path) -> list[Doc]:

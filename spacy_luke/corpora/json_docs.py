@@ -12,7 +12,7 @@ from ..annotations.questions import Offsets, answer_offsets, question_texts
 from ..annotations.relations import relation_offsets
 from ..annotations.scores import scores_of
 from ..annotations.types import get_types
-from ..errors import InputError
+from ..report import LOGGER
 from .record_docs import META
 from .records import PARTIAL
 
@@ -29,20 +29,39 @@ def doc_to_json(doc: Doc, spans_key: str | None = None) -> dict[str, Any]:
 
     spans_key: write the spans of this group, instead of ``Doc.ents``.
 
-    Raises InputError for a relation whose head or tail is not among the spans.
+    A relation whose head or tail is not among the spans, as after entities were removed, is left
+    out, with a warning.
     """
+    record, n_lost = record_of(doc, spans_key)
+    if n_lost:
+        LOGGER.warning(
+            "%d relations of %r were left out, because their spans are not written: they are no "
+            "%s.",
+            n_lost,
+            doc.text[:60],
+            f"spans of the group {spans_key!r}"
+            if spans_key
+            else "entities (spans_key writes a group)",
+        )
+    return record
+
+
+def record_of(doc: Doc, spans_key: str | None = None) -> tuple[dict[str, Any], int]:
+    """What :func:`doc_to_json` returns, and how many relations it leaves out."""
     spans, scores = all_spans(doc, spans_key), scores_of(doc)
     tokens = [{"text": x.text, "start": x.idx, "end": x.idx + len(x), "id": x.i} for x in doc]
-    return {
+    relations = _relations(doc, {(x.start_char, x.end_char) for x in spans})
+    record = {
         "text": doc.text,
         "tokens": tokens,
         "spans": [_span(span, scores) for span in spans],
         **({PARTIAL: True} if is_partial(doc, spans_key) else {}),
-        "relations": _relations(doc, {(x.start_char, x.end_char) for x in spans}),
+        "relations": relations,
         **_answers(doc),
         **_completions(doc),
         **({META: doc.user_data[META]} if META in doc.user_data else {}),
     }
+    return record, len(relation_offsets(doc)) - len(relations)
 
 
 def is_partial(doc: Doc, spans_key: str | None = None) -> bool:
@@ -82,11 +101,7 @@ def _relations(doc: Doc, places: set[tuple[int, int]]) -> list[dict[str, Any]]:
     relations = []
     for head, tail, label, score in relation_offsets(doc):
         if not {head, tail} <= places:
-            raise InputError(
-                f"The relation {label!r} of {doc.text[slice(*head)]!r} and "
-                f"{doc.text[slice(*tail)]!r} is between spans that are not written. Give their "
-                "spans group (spans_key)."
-            )
+            continue
         ends = {"head_start": head[0], "head_end": head[1]}
         ends.update(tail_start=tail[0], tail_end=tail[1])
         relations.append({**ends, "label": label, "score": score})

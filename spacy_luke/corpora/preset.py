@@ -17,7 +17,7 @@ from ..errors import ConfigError
 from ..report import LOGGER
 from .cut_corpus import CutCorpus
 
-_KEEP, _MAY_KEEP = ("ner", "beam_ner"), ("entity_ruler", "luke_ner")
+_KEEP, _MAY_KEEP = ("ner", "beam_ner"), ("entity_ruler", "luke_ner", "known_names")
 """Factories of components that find entities and never change one that is there, or do not if they
 are set so."""
 
@@ -43,9 +43,9 @@ def preset_ents_corpus(
     Components that *consume* entities (relations, typing, linking) need it: with spaCy's own
     corpus, predicted documents have no entities. ``luke_ner`` overwrites the preset ones (their
     labels and kb ids; an entity without an entity id keeps, in spaCy, the one its tokens had).
-    spaCy's ``ner`` and ``entity_ruler`` keep them, as does ``luke_ner`` with ``overwrite = false``:
-    the gold ones count as found then, which a warning says. Scores computed with preset entities
-    are scores with gold entities, not scores of the whole pipeline.
+    spaCy's ``ner`` and ``entity_ruler`` keep them, as do ``luke_ner`` and ``known_names`` with
+    ``overwrite = false``: the gold ones count as found then, which a warning says. Scores computed
+    with preset entities are scores with gold entities, not scores of the whole pipeline.
 
     path: a ``.spacy`` file, or a directory of them.
     gold_preproc, max_length, limit, augmenter: as for ``spacy.Corpus.v1``.
@@ -151,7 +151,8 @@ def warn_of_kept_entities(nlp: Language) -> bool:
 
 def _keeps_entities(nlp: Language, name: str, pipe: Any) -> bool:
     factory = nlp.get_pipe_meta(name).factory
-    return factory in _KEEP or (factory in _MAY_KEEP and not pipe.overwrite)
+    writes = getattr(pipe, "annotate_ents", True)  # known_names may write a group alone
+    return factory in _KEEP or (factory in _MAY_KEEP and writes and not pipe.overwrite)
 
 
 class PresetCounts:

@@ -163,6 +163,14 @@ def encoder_of(model: Model) -> Encoder:
     return module_of(encoder_node(encoder_below(model)))
 
 
+def encoder_steps(model: Model) -> int | None:
+    """The optimizer steps that the encoder of the task layer has taken; None for a listener that is
+    not connected."""
+    node = encoder_below(model)
+    node = node.attrs["link"].encoder if is_listener(node) else node
+    return None if node is None else shim_of(node).n_steps
+
+
 def shim_of_head(model: Model) -> LukeShim:
     shim = task_node(model).shims[0]
     assert isinstance(shim, LukeShim)

@@ -21,6 +21,7 @@ from ..layers.task_layer import (
     drop_gradients,
     encoder_below,
     encoder_of,
+    encoder_steps,
     has_head,
     head_of,
     initialize_head,
@@ -98,7 +99,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self.cfg = {**cfg, "labels": [], "thresholds": {}, "calibration": None}
         self.limits = {}
         self._n_updates = 0
-        self._says_unscored = self._says_unlearned = True
+        self._encoder_steps: int | None = None
+        self._says_unscored = self._says_unlearned = self._says_moved = True
 
     # For subclasses
 
@@ -182,6 +184,19 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
             getattr(self, self.least_score),
         )
 
+    def _warn_of_moved_encoder(self) -> None:
+        """Warn, once, if a shared encoder has learned without this component, which was tuned
+        before."""
+        before, self._encoder_steps = self._encoder_steps, encoder_steps(self.model)
+        moved = before is not None and before != self._encoder_steps
+        if moved and self.calibration is not None and self._says_moved:
+            self._says_moved = False
+            LOGGER.warning(
+                "%s was tuned, and its encoder has been trained since, with other components: its "
+                "scores and thresholds are those of other weights. Tune it again.",
+                self.name,
+            )
+
     # Labels
 
     @property
@@ -253,6 +268,7 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         if not has_head(self.model):
             raise ConfigError(f"{self.name} has no weights yet: call nlp.initialize().")
         self._check_classes()
+        self._warn_of_moved_encoder()
         query = self._query(list(docs))
         try:
             scores: Any = self._scores(query)
@@ -479,3 +495,4 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     def _check_loaded(self, exclude: Iterable[str]) -> None:
         if not {"cfg", "model"} & set(exclude):
             self._check_classes()
+            self._encoder_steps = encoder_steps(self.model)

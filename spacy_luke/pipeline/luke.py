@@ -57,7 +57,6 @@ name = "studio-ousia/luke-base"
 @Language.factory(
     "luke",
     assigns=["doc._.luke", "span._.luke_vector"],
-    requires=["doc.ents"],
     default_config=DEFAULT_CONFIG["luke"],
 )
 def make_luke(

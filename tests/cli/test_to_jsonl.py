@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
 from spacy_luke.annotations.questions import Answer, Answers
 from spacy_luke.corpora.json_docs import doc_to_json
-from spacy_luke.errors import InputError
 
 TEXT = "Émile 🙂 Zola wrote it , by Zola ,  in Médan ."
 
@@ -107,17 +106,19 @@ def test_a_group_is_written_instead_of_the_entities(run, tmp_path, doc):
         "to-jsonl", "docs.spacy", "out.jsonl", "--spans-key", "other", status=1
     )
     # The relation of the second mention has no place in this group.
-    failed = run("to-jsonl", "docs.spacy", "out.jsonl", "--spans-key", "mine", status=1)
-    assert "docs.spacy, document 1: The relation 'read_in'" in failed
-    assert not (tmp_path / "out.jsonl").exists()
-    doc._.relations = []
+    output = run("to-jsonl", "docs.spacy", "out.jsonl", "--spans-key", "mine")
+    assert "1 relations were left out" in output
+    assert "left out" not in run("to-jsonl", "docs.spacy", "ents.jsonl")
     assert [x["score"] for x in doc_to_json(doc, "mine")["spans"]] == [0.75, 0.5]
 
 
-def test_relations_of_what_is_not_written_are_an_error(doc):
+def test_relations_of_removed_entities_are_left_out_with_a_warning(doc, caplog):
+    assert len(doc_to_json(doc)["relations"]) == len(doc._.relations) == 2
+    assert not caplog.text
     doc.ents = doc.ents[:1]
-    with pytest.raises(InputError, match="spans that are not written"):
-        doc_to_json(doc)
+    written = doc_to_json(doc)
+    assert len(written["spans"]) == 1 and written["relations"] == []
+    assert "2 relations of" in caplog.text and "they are no entities" in caplog.text
 
 
 def test_bad_input_is_one_error(run, tmp_path):

@@ -323,3 +323,9 @@ def test_a_document_does_not_keep_its_pipeline(luke_dir):
     assert seen._.luke.token_vectors is before
     with pytest.raises(InputError, match="The pipeline of this document's vectors is gone"):
         vectors_of(unseen)
+
+
+def test_it_may_be_the_first_component():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke")
+    assert nlp.analyze_pipes()["problems"] == {"luke": []}
