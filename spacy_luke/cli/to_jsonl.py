@@ -49,10 +49,8 @@ def to_jsonl_cli(
         check_file(out, force)
         written, n_lost = write_jsonl(docs, out, spans_key)
     if n_lost:
-        msg.warn(
-            f"{n_lost:,} relations were left out, because their spans were not written "
-            "(--spans-key writes the spans of a group)."
-        )
+        what = f"spans of {spans_key!r}" if spans_key else "entities (--spans-key writes a group)"
+        msg.warn(f"{n_lost:,} relations were left out, because their spans are no {what}.")
     if spans_key is None:
         _warn_of_groups(written, msg)
     _warn_of_unknown(written, spans_key, msg)

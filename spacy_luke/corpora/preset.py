@@ -17,9 +17,11 @@ from ..errors import ConfigError
 from ..report import LOGGER
 from .cut_corpus import CutCorpus
 
-_KEEP, _MAY_KEEP = ("ner", "beam_ner"), ("entity_ruler", "luke_ner", "known_names")
-"""Factories of components that find entities and never change one that is there, or do not if they
-are set so."""
+_KEEP = ("ner", "beam_ner", "entity_ruler", "future_entity_ruler")
+"""Factories of components that find entities and keep those that are there, or those that no new
+one overlaps."""
+_MAY_KEEP = ("luke_ner", "known_names")
+"""Those that keep them, or replace them all."""
 
 ExampleReader = Callable[[Language], Iterable[Example]]
 
@@ -44,8 +46,9 @@ def preset_ents_corpus(
     corpus, predicted documents have no entities. ``luke_ner`` overwrites the preset ones (their
     labels and kb ids; an entity without an entity id keeps, in spaCy, the one its tokens had).
     spaCy's ``ner`` and ``entity_ruler`` keep them, as do ``luke_ner`` and ``known_names`` with
-    ``overwrite = false``: the gold ones count as found then, which a warning says. Scores computed
-    with preset entities are scores with gold entities, not scores of the whole pipeline.
+    ``overwrite = false``, if no other component replaces them: the gold ones count as found then,
+    which a warning says. Scores computed with preset entities are scores with gold entities, not
+    scores of the whole pipeline.
 
     path: a ``.spacy`` file, or a directory of them.
     gold_preproc, max_length, limit, augmenter: as for ``spacy.Corpus.v1``.
@@ -137,7 +140,14 @@ class PresetEntsCorpus:
 def warn_of_kept_entities(nlp: Language) -> bool:
     """Log a warning if components that predict entities keep those that are there: gold entities
     count as found then. Returns whether it did."""
-    kept = [name for name, pipe in nlp.pipeline if _keeps_entities(nlp, name, pipe)]
+    found: list[tuple[str, str, Any]] = [
+        (name, nlp.get_pipe_meta(name).factory, pipe) for name, pipe in nlp.pipeline
+    ]
+    own = [(name, pipe) for name, factory, pipe in found if factory in _MAY_KEEP and _writes(pipe)]
+    if any(pipe.overwrite for _, pipe in own):
+        return False  # no gold entity is left
+    kept = [name for name, factory, _ in found if factory in _KEEP]
+    kept += [name for name, _ in own]
     if kept:
         LOGGER.warning(
             "Gold entities are set on predicted documents, and %s, which would find entities, "
@@ -149,10 +159,9 @@ def warn_of_kept_entities(nlp: Language) -> bool:
     return bool(kept)
 
 
-def _keeps_entities(nlp: Language, name: str, pipe: Any) -> bool:
-    factory = nlp.get_pipe_meta(name).factory
-    writes = getattr(pipe, "annotate_ents", True)  # known_names may write a group alone
-    return factory in _KEEP or (factory in _MAY_KEEP and writes and not pipe.overwrite)
+def _writes(pipe: Any) -> bool:
+    """Whether a component of ours writes ``Doc.ents``, not a group alone."""
+    return getattr(pipe, "annotate_ents", True) and not getattr(pipe, "nested", False)
 
 
 class PresetCounts:

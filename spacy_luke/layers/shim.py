@@ -96,7 +96,7 @@ class LukeShim(PyTorchShim):
     """A shim whose module may be absent until it is initialised or loaded.
 
     prepared: whether the node's settings have been applied to the present module.
-    n_steps: optimizer steps that changed weights.
+    n_steps: optimizer steps that were taken, but for those with the rate 0.
 
     It has no gradient scaler: Thinc's unscales all gradients in every backward pass, which is wrong
     with ``accumulate_gradient``. Mixed precision is bf16 autocast, which needs no scaler.
@@ -154,7 +154,7 @@ class LukeShim(PyTorchShim):
             self._check_rate(optimizer)
             with self._changing():
                 self._step(optimizer, changes)
-            self.n_steps += 1
+            self.n_steps += bool(optimizer.learn_rate)
 
     def _check_rate(self, optimizer: Optimizer) -> None:
         """Warn, once for an optimizer, if it takes two steps in a row with the rate 0. The first

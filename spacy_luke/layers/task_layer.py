@@ -163,12 +163,12 @@ def encoder_of(model: Model) -> Encoder:
     return module_of(encoder_node(encoder_below(model)))
 
 
-def encoder_steps(model: Model) -> int | None:
-    """The optimizer steps that the encoder of the task layer has taken; None for a listener that is
-    not connected."""
+def encoder_steps(model: Model) -> tuple[int, int] | None:
+    """Which encoder the task layer has, and how many optimizer steps it has taken; None for a
+    listener that is not connected. Weights that were loaded count as another encoder."""
     node = encoder_below(model)
     node = node.attrs["link"].encoder if is_listener(node) else node
-    return None if node is None else shim_of(node).n_steps
+    return None if node is None else (shim_of(node).id, shim_of(node).n_steps)
 
 
 def shim_of_head(model: Model) -> LukeShim:

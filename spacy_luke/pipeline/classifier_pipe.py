@@ -99,8 +99,8 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self.cfg = {**cfg, "labels": [], "thresholds": {}, "calibration": None}
         self.limits = {}
         self._n_updates = 0
-        self._encoder_steps: int | None = None
-        self._says_unscored = self._says_unlearned = self._says_moved = True
+        self._tuned_at: tuple[int, int] | None = None
+        self._says_unscored = self._says_unlearned = True
 
     # For subclasses
 
@@ -184,13 +184,19 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
             getattr(self, self.least_score),
         )
 
+    def note_weights(self) -> None:
+        """Calibration and thresholds are those of the present weights: they are being tuned, or
+        were loaded."""
+        self._tuned_at = encoder_steps(self.model)
+
     def _warn_of_moved_encoder(self) -> None:
-        """Warn, once, if a shared encoder has learned without this component, which was tuned
-        before."""
-        before, self._encoder_steps = self._encoder_steps, encoder_steps(self.model)
-        moved = before is not None and before != self._encoder_steps
-        if moved and self.calibration is not None and self._says_moved:
-            self._says_moved = False
+        """Warn, once, if a shared encoder has learned without this component since that was
+        tuned."""
+        if self._tuned_at is None or not (self.calibration or self.thresholds):
+            return
+        now = encoder_steps(self.model)
+        if now is not None and now[0] == self._tuned_at[0] and now != self._tuned_at:
+            self._tuned_at = None
             LOGGER.warning(
                 "%s was tuned, and its encoder has been trained since, with other components: its "
                 "scores and thresholds are those of other weights. Tune it again.",
@@ -469,6 +475,11 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
 
     # Files
 
+    def to_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> None:
+        """Write the component to a directory. See :meth:`.SavesEncoderApart.to_disk`."""
+        self._warn_of_moved_encoder()
+        super().to_disk(path, exclude=exclude)
+
     def from_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":
         """Read the component from a directory.
 
@@ -495,4 +506,4 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     def _check_loaded(self, exclude: Iterable[str]) -> None:
         if not {"cfg", "model"} & set(exclude):
             self._check_classes()
-            self._encoder_steps = encoder_steps(self.model)
+            self.note_weights()

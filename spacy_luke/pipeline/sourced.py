@@ -8,6 +8,7 @@ from ..layers.listener import is_listener
 from ..layers.transformer_data import is_stock_listener, link_of
 from ..report import LOGGER
 from .classifier_pipe import ClassifierPipe
+from .saving import has_weights
 
 
 def check_sourced(nlp: Language) -> None:
@@ -42,11 +43,12 @@ def check_sourced(nlp: Language) -> None:
             if link.encoder is None:
                 continue
             if any(link.encoder is x for x in before):
-                if name in nlp.disabled and link.component not in nlp.disabled:
+                is_new = link.component not in nlp.disabled
+                if is_new and name in nlp.disabled and has_weights(model):
                     LOGGER.warning(
                         "%s is not initialised (it is sourced, frozen or disabled), but the %s "
-                        "that it listens to is new: it has learned with another encoder. Source "
-                        "both, or neither.",
+                        "that it listens to is new: it has learned with another encoder, unless "
+                        "that has the same weights. Source both from one pipeline, or neither.",
                         name,
                         link.component,
                     )

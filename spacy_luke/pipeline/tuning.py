@@ -147,6 +147,7 @@ def tune(
     is_for_all = names is not None or all(map(_written_always, pipes))
     for name in chosen:
         trial = Trial(nlp, name, examples, since)
+        trial.pipe.note_weights()
         own_goal = goal if is_for_all else possible_goal(name, trial.pipe, goal)
         opened = open_filter(trial, own_goal) if of_filter else None
         answers = trial.answers()

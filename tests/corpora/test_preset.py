@@ -76,7 +76,8 @@ EXPECTED = [("Ada Lovelace", "PER", "", "ada"), ("London", "LOC", "", "")]
     [
         ("ner", {}, True),
         ("entity_ruler", {}, True),
-        ("entity_ruler", {"overwrite_ents": True}, False),
+        ("entity_ruler", {"overwrite_ents": True}, True),  # keeps what no new one overlaps
+        ("future_entity_ruler", {}, True),
         ("luke_ner", {"overwrite": False}, True),
         ("known_names", {"annotate_ents": True}, True),
         ("known_names", {"annotate_ents": True, "overwrite": True}, False),
@@ -96,6 +97,17 @@ def test_components_that_keep_preset_entities_are_warned_of(
         assert len(list(read(nlp))) == 2
         list(read(nlp))
         assert caplog.text.count("mine, which would find") == (warned and not settings)
+
+
+def test_gold_entities_that_another_component_replaces_do_not_count(path, nlp, caplog):
+    nlp.add_pipe("luke_ner", config={"nested": True, "overwrite": True})
+    nlp.add_pipe("known_names", config={"annotate_ents": True})
+    list(reader(path)(nlp))
+    assert "known_names, which would find" in caplog.text
+    caplog.clear()
+    nlp.add_pipe("luke_ner", "flat")
+    list(reader(path)(nlp))
+    assert not caplog.text
 
 
 def test_preset_entities_that_are_kept_count_as_found(path, nlp):

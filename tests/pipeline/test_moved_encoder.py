@@ -48,6 +48,27 @@ def test_it_is_told_of_once_when_it_predicts(nlp, caplog):
         learn(nlp, exclude=["ner"])
         nlp("Ada Lovelace lived in London.")
         assert caplog.text.count(MOVED) == 1
+        tune_all(nlp)
+        nlp("Ada Lovelace lived in London.")
+        assert caplog.text.count(MOVED) == 1
+        learn(nlp, exclude=["ner"])
+        nlp("Ada Lovelace lived in London.")
+        assert caplog.text.count(MOVED) == 2
+
+
+def test_saving_tells_of_it_too(nlp, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        learn(nlp, exclude=["ner"])
+        nlp.to_disk(tmp_path)
+    assert caplog.text.count(MOVED) == 1
+
+
+def test_tuning_again_at_once_is_silent(nlp, caplog):
+    with caplog.at_level(logging.WARNING):
+        learn(nlp, exclude=["ner"])
+        tune_all(nlp)
+        nlp("Ada Lovelace lived in London.")
+    assert MOVED not in caplog.text
 
 
 def test_a_frozen_one_is_told_of_too(nlp, caplog):
@@ -66,6 +87,11 @@ def test_what_was_tuned_for_the_present_weights_is_not(nlp, tmp_path, caplog):
         spacy.load(tmp_path)("Ada Lovelace lived in London.")
         learn(nlp)  # forgets its tuning
         nlp.from_disk(tmp_path)("Ada Lovelace lived in London.")
+        still = nlp.resume_training()
+        still.learn_rate = 0.0
+        for _ in range(2):
+            nlp.update(make_examples(nlp), sgd=still, exclude=["ner"])
+        nlp("Ada Lovelace lived in London.")
         learn(nlp)
         tune_all(nlp)
         nlp("Ada Lovelace lived in London.")

@@ -27,15 +27,14 @@ def folder(bert_dir, tmp_path_factory):
     return path
 
 
-def start(folder, names, labels=None, luke=None, **settings):
-    """What ``spacy train`` does before the first update. luke: its block; None: sourced, too."""
+def start(folder, names, labels=None, frozen=(), **blocks):
+    """What ``spacy train`` does before the first update. blocks: of components that are not
+    sourced."""
     config = Config().from_str(CONFIG.format(path=(folder / "train.spacy").as_posix()))
     source = {"source": str(folder / "joint")}
     config["nlp"]["pipeline"] = names
-    config["components"] = dict.fromkeys(names, source)
-    if luke is not None:
-        config["components"]["luke"] = luke
-    config["components"]["luke_ner"] = {**source, **settings}
+    config["components"] = {**dict.fromkeys(names, source), **blocks}
+    config["training"]["frozen_components"] = list(frozen)
     config["initialize"]["components"] = {"luke_ner": {"labels": labels}}
     return init_nlp(config)
 
@@ -49,7 +48,8 @@ def test_a_listener_sourced_without_its_encoder_is_not_trained(folder):
 def test_both_ways_that_the_error_names_can_be_trained_and_saved(folder, tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         both = start(folder, ["luke", "luke_ner"])
-        alone = start(folder, ["luke_ner"], replace_listeners=["model.encoder"])
+        source = {"source": str(folder / "joint"), "replace_listeners": ["model.encoder"]}
+        alone = start(folder, ["luke_ner"], luke_ner=source)
     assert "was removed" not in caplog.text
     for nlp in (both, alone):
         examples = make_examples(nlp)
@@ -66,6 +66,16 @@ def test_a_listener_that_has_learned_with_another_encoder(folder, bert_dir, capl
         start(folder, ["luke", "luke_ner"], luke=new)
     assert "luke_ner is not initialised (it is sourced" in caplog.text
     assert "but the luke that it listens to is new" in caplog.text
+
+
+def test_a_frozen_listener_that_has_learned_nothing(folder, bert_dir, caplog):
+    blocks = {
+        "luke": {"factory": "luke", "model": {"name": str(bert_dir)}},
+        "luke_ner": {"factory": "luke_ner", "model": {"encoder": LISTENER}},
+    }
+    with caplog.at_level(logging.WARNING):
+        start(folder, ["luke", "luke_ner"], frozen=["luke_ner"], **blocks)
+    assert "listens to is new" not in caplog.text
 
 
 def test_an_encoder_after_its_listener_does_not_count(folder):
