@@ -77,8 +77,6 @@ def component_of(row: str, component: dict[str, Any], settings: Settings) -> dic
     if row in MODES:
         model.update(encoder=encoder, mode=row, learn_rate_factor=HEAD_FACTOR)
         model["predict_layout"] = None  # full has its own; here, a document is a sentence
-        if row != "two-stage":
-            model["label_weight"] = None  # as published
         return component
     # The optimizer's rate is that of the Thinc head here, and the encoder's a fifth of it.
     encoder["learn_rate_factor"] = 1.0 / HEAD_FACTOR
