@@ -12,7 +12,6 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ..annotations.annotated import Layer, is_annotated
-from ..calibration import CalibrationTable
 from ..errors import ConfigError, ModelError, TrainingError
 from ..layers.published_head import load_published_head, published_labels
 from ..layers.task_layer import (
@@ -21,7 +20,6 @@ from ..layers.task_layer import (
     drop_gradients,
     encoder_below,
     encoder_of,
-    encoder_steps,
     has_head,
     head_of,
     initialize_head,
@@ -32,12 +30,12 @@ from ..layers.task_layer import (
 )
 from ..metrics.answers import Answers
 from ..report import LOGGER
-from ..validation import Name, Probability, check_dropout, check_numbers, setting
+from ..validation import Name, check_dropout, check_numbers, setting
 from .class_loss import Targets
-from .confidence import Confidence
 from .model_card import record
 from .saving import SavesEncoderApart, check_fixed_settings
 from .score_names import warn_of_equal_score_names
+from .tuned_settings import HasTunedSettings
 
 PUBLISHED_MODES = ("full", "markers")
 """The modes that published classifiers were trained in: of candidate spans, of given spans."""
@@ -54,15 +52,15 @@ def lost_user_data(layer: Layer) -> str:
     return " (A DocBin keeps relations and types if it is made with store_user_data=True.)"
 
 
-class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
+class ClassifierPipe(HasTunedSettings, SavesEncoderApart, Generic[Query, Scores]):
     """A component whose model, a task layer, computes the scores of a query.
 
     A subclass makes the query from documents, gives the gold classes of its rows, the loss and the
     order of the classes, and writes annotations (``set_annotations``, as in all spaCy components).
     ``docs/adding_a_task.md`` shows a complete one.
 
-    Its settings are attributes (:class:`.HasSettings`), and so are ``thresholds`` and
-    ``calibration`` (:class:`.Confidence`), which are tuned.
+    Its settings are attributes (:class:`.HasSettings`), also those that are tuned
+    (:class:`.HasTunedSettings`).
 
     limits: counts of gold annotations that cannot be predicted, by reason; set by ``initialize``.
     """
@@ -75,13 +73,9 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     """The layer of annotation that is learned; in a document it may be declared incomplete."""
     out_of_reach: ClassVar[tuple[str, ...]] = ()
     """The reasons in ``limits`` for which a gold annotation cannot be learned at all."""
-    least_score: ClassVar[str] = "threshold"
-    """The setting with the least score of an answer."""
     published_nil: ClassVar[str] = ""
     """The class of published checkpoints that means "none of the labels"."""
 
-    thresholds: dict[Name, Probability | None] = setting()
-    calibration: CalibrationTable | None = setting()
     _labels: list[Name] = setting("labels")
 
     limits: dict[str, int]
@@ -99,7 +93,6 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self.cfg = {**cfg, "labels": [], "thresholds": {}, "calibration": None}
         self.limits = {}
         self._n_updates = 0
-        self._tuned_at: tuple[int, int] | None = None
         self._says_unscored = self._says_unlearned = True
 
     # For subclasses
@@ -141,7 +134,6 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
 
     @property
     def answer_labels(self) -> tuple[str, ...]:
-        """The labels of :meth:`answers`."""
         return self.labels
 
     def _query_to_learn(self, docs: Sequence[Doc]) -> Query:
@@ -161,47 +153,6 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
     def _gold_key(self) -> str | None:
         """The name of the spans group with the gold entities, or None for ``Doc.ents``."""
         return None
-
-    @property
-    def _confidence(self) -> Confidence:
-        return Confidence.of(self.name, self.cfg, self.answer_labels, self.least_score)
-
-    def _forget_tuning(self) -> None:
-        """Remove calibration and thresholds, which are those of weights that are now changed."""
-        if self.calibration is None and not self.thresholds:
-            return
-        # The least score that was chosen is one of calibrated scores.
-        before = getattr(self, self.least_score)
-        if self.calibration is not None:
-            before = self.calibration.get("before", before)
-        self.cfg.update(thresholds={}, calibration=None, **{self.least_score: before})
-        LOGGER.warning(
-            "%s: calibration and thresholds of labels are removed, because the weights that they "
-            "were chosen for are changed. %s is %s, as before tuning. Tune again after training, "
-            "unless that tunes what it saves.",
-            self.name,
-            self.least_score,
-            getattr(self, self.least_score),
-        )
-
-    def note_weights(self) -> None:
-        """Calibration and thresholds are those of the present weights: they are being tuned, or
-        were loaded."""
-        self._tuned_at = encoder_steps(self.model)
-
-    def _warn_of_moved_encoder(self) -> None:
-        """Warn, once, if a shared encoder has learned without this component since that was
-        tuned."""
-        if self._tuned_at is None or not (self.calibration or self.thresholds):
-            return
-        now = encoder_steps(self.model)
-        if now is not None and now[0] == self._tuned_at[0] and now != self._tuned_at:
-            self._tuned_at = None
-            LOGGER.warning(
-                "%s was tuned, and its encoder has been trained since, with other components: its "
-                "scores and thresholds are those of other weights. Tune it again.",
-                self.name,
-            )
 
     # Labels
 
@@ -491,6 +442,10 @@ class ClassifierPipe(SavesEncoderApart, Generic[Query, Scores]):
         self._check_loaded(exclude)
         check_fixed_settings(Path(path), scorer_of(self.model))
         return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        self._warn_of_moved_encoder()
+        return super().to_bytes(exclude=exclude)
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":
         self._before_loading(exclude)

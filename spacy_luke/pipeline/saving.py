@@ -11,7 +11,7 @@ from spacy.pipeline import TrainablePipe
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
-from ..errors import ConfigError
+from ..errors import ConfigError, reading
 from ..files import remove_folder, whole_file
 from ..layers.encoder import ENCODER, check_embeddings, module_of, shim_of
 from ..layers.encoder_files import FOLDER, apart
@@ -65,7 +65,9 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
         """Read the component from a directory. Of a new component, settings that were overridden at
         loading, that is those that differ from the config beside it, count more than the saved
         ones. One that has weights already takes the saved ones, but for those of its model, which
-        are those of the pipeline's config."""
+        are those of the pipeline's config.
+
+        Raises ConfigError if a file is missing, CheckpointError if one cannot be read."""
         path, exclude = Path(path), tuple(exclude)
         if "cfg" not in exclude and not (path / "cfg").exists():
             raise ConfigError(
@@ -73,13 +75,13 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
                 "The folder is not whole."
             )
         overridden: dict[str, Any] = {}
-        if not has_weights(self.model):
-            overridden = overridden_settings(path, self.cfg)
-        elif "cfg" not in exclude:
-            self.cfg.update(saved_settings(path, self.cfg))
         for node in filter(is_listener, self.model.walk()):
             check_loaded_upstream(path, node.attrs["link"])
-        with apart(path / FOLDER):
+        with reading(f"The component in {path}"), apart(path / FOLDER):
+            if not has_weights(self.model):
+                overridden = overridden_settings(path, self.cfg)
+            elif "cfg" not in exclude:
+                self.cfg.update(saved_settings(path, self.cfg))
             super().from_disk(path, exclude=exclude)
         self._check_encoders()
         self.cfg.update(overridden)

@@ -56,10 +56,13 @@ def test_it_is_told_of_once_when_it_predicts(nlp, caplog):
         assert caplog.text.count(MOVED) == 2
 
 
-def test_saving_tells_of_it_too(nlp, tmp_path, caplog):
+@pytest.mark.parametrize(
+    "save", [lambda nlp, path: nlp.to_disk(path), lambda nlp, _: nlp.to_bytes()]
+)
+def test_saving_tells_of_it_too(nlp, tmp_path, caplog, save):
     with caplog.at_level(logging.WARNING):
         learn(nlp, exclude=["ner"])
-        nlp.to_disk(tmp_path)
+        save(nlp, tmp_path)
     assert caplog.text.count(MOVED) == 1
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 import spacy
 
-from spacy_luke.errors import ConfigError
+from spacy_luke.errors import CheckpointError, ConfigError
 from tests.pipeline.conftest import LISTENER
 from tests.pipeline.relation_data import make_examples
 
@@ -60,6 +60,16 @@ def test_a_folder_without_the_learned_settings_is_not_whole(nlp, tmp_path):
     with pytest.raises(ConfigError, match="luke_ner/cfg is missing"):
         spacy.load(tmp_path)
     assert "luke" in spacy.load(tmp_path, exclude=["luke_ner"]).pipe_names
+
+
+@pytest.mark.parametrize("component", ["luke", "luke_ner"])
+@pytest.mark.parametrize("file", ["cfg", "model"])
+def test_a_file_cut_in_half_is_an_error_that_names_its_folder(nlp, tmp_path, component, file):
+    nlp.to_disk(tmp_path)
+    path = tmp_path / component / file
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(CheckpointError, match=f"The component in .*/{component} cannot be read: "):
+        spacy.load(tmp_path)
 
 
 @pytest.mark.parametrize(
