@@ -86,7 +86,16 @@ def change_text(text: str, case: Case) -> str:
 
     Character by character, because spans, relations and types are stored by character offsets, and
     so that two tokenisations of a text stay aligned. A character whose changed form has another
-    length, such as "ß" in upper case or "İ" in lower case, stays as it is.
+    length, such as "ß" in upper case, stays as it is, but "İ" becomes "i". So do Georgian letters
+    in upper case: its capitals, in Unicode, are those of headlines, which few encoders know.
     """
-    change = str.lower if case == "lower" else str.upper
+    change = _lower if case == "lower" else _upper
     return "".join(x if len(x) == 1 else char for char, x in zip(text, map(change, text)))
+
+
+def _lower(character: str) -> str:
+    return "i" if character == "İ" else character.lower()
+
+
+def _upper(character: str) -> str:
+    return character if "\u10d0" <= character <= "\u10ff" else character.upper()

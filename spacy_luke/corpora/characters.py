@@ -10,6 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import CorpusError
+from ..kb.whole_words import UNSPACED_LANGUAGES, is_unspaced
 from .conversion_report import Report
 
 
@@ -83,21 +84,29 @@ def align_spans(
     for item, inner in trimmed.items():
         span = _char_span(doc, inner, alignment, report, location)
         if span is None:
-            _count_left_out(alignment, report, location)
+            _count_left_out(doc, inner, alignment, report, location)
             unknown.update(overlapping_tokens(doc, item))
         else:
             spans[item] = span
     return AlignedSpans(doc, spans, unknown)
 
 
-def _count_left_out(alignment: str, report: Report, location: str) -> None:
+def _count_left_out(
+    doc: Doc, item: CharSpan, alignment: str, report: Report, location: str
+) -> None:
     """Count a span that cuts a token; with the first one under ``strict``, note the remedy."""
     what = f"spans left out: they cut a token (alignment {alignment})"
     if alignment == "strict" and what not in report.events:
-        report.notes.append(
-            "spans that cut a token were left out: --alignment expand moves them to token "
-            "boundaries, --alignment split splits the token"
+        remedy = (
+            "--alignment expand moves them to token boundaries, --alignment split splits the token"
         )
+        is_known = doc.vocab.lang in UNSPACED_LANGUAGES
+        if not is_known and any(map(is_unspaced, doc.text[item.start : item.end])):
+            remedy = (
+                "--lang with the language of the text cuts it into tokens as that is written; "
+                + remedy
+            )
+        report.notes.append(f"spans that cut a token were left out: {remedy}")
     report.count(what, location)
 
 

@@ -14,6 +14,7 @@ from .conversion_report import Report
 from .lines import Advance, at_line, ignore_progress, read_lines
 from .options import AUTO, ConvertOptions
 from .tag_schemes import PREFIXES, SchemeDetector, Tag, TaggedEntity, parse_tag, read_entities
+from .words import spaces_between
 
 DOCSTART = "-DOCSTART-"
 COMMENTS = ("# ", "#\t")
@@ -70,8 +71,8 @@ def read_columns(
 
     Words become tokens unchanged. The format does not record the spaces between them, so the
     text joins them by single spaces (spaCy's corpus reader keeps the words instead of tokenising
-    that text). The file is read twice: once to detect its layout and scheme, once for its
-    documents. ``report`` is filled while documents are consumed.
+    that text), or as :func:`.spaces_between` says. The file is read twice: once to detect its
+    layout and scheme, once for its documents. ``report`` is filled while documents are consumed.
 
     Raises CorpusError, with the line, for a wrong number of columns, an invalid tag, a tag of
     another scheme, a file without words, and one whose words are running numbers; ConfigError if
@@ -281,7 +282,8 @@ def _make_doc(nlp: Language, group: list[Sentence], scheme: str, report: Report)
             entities.append(TaggedEntity(start + offset, end + offset, label))
         words.extend(word.word for word in sentence.words)
         starts.extend(i == 0 for i in range(len(sentence.words)))
-    doc = Doc(nlp.vocab, words=words, sent_starts=starts)
+    spaces = spaces_between(nlp, words, report)
+    doc = Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=starts)
     doc.set_ents([Span(doc, s, e, label=label) for s, e, label in entities], default="outside")
     report.add_doc(doc, doc.ents, sentences=len(group))
     return doc

@@ -1,6 +1,7 @@
 """The place of a span whose text the file quotes: at its offsets, or near them."""
 
 from typing import NamedTuple
+from unicodedata import category, combining, normalize
 
 from ..errors import CorpusError
 from .offset_units import from_utf16, has_wide_characters
@@ -48,12 +49,19 @@ def find_near(text: str, quote: str, start: int) -> int | None:
 
 
 def same_letters(one: str, other: str) -> bool:
-    """Whether two texts have the same letters and digits, and any at all."""
+    """Whether two texts have the same letters and digits, and any at all. Vowel signs of Indic and
+    other scripts are letters; accents, and vowel marks of Hebrew and Arabic, are not."""
     return _letters(one) == _letters(other) != ""
 
 
 def _letters(text: str) -> str:
-    return "".join(character for character in text.casefold() if character.isalnum())
+    return "".join(filter(_is_letter, normalize("NFC", text.casefold())))
+
+
+def _is_letter(character: str) -> bool:
+    # Classes of combination: 10 to 36 are marks of Hebrew, Arabic and Syriac, from 200 on accents.
+    is_sign = category(character)[0] == "M" and not 10 <= combining(character) <= 36
+    return character.isalnum() or is_sign and combining(character) < 200
 
 
 def _in_utf16(text: str, start: int, end: int) -> tuple[int, int]:

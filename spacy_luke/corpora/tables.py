@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..errors import CorpusError
+from ..kb.whole_words import is_whole
 from .checks import errors_at
 from .columns import Sentence, TaggedWord, make_sentence_docs
 from .conversion_report import Report
@@ -117,14 +118,15 @@ def _count_line_ends_once(rows: Sequence[Row], key: str, report: Report) -> None
     """Make CR LF in texts one character if more spans fit then: an editor or writer of Windows has
     made them of the line ends that offsets count."""
     texts = {row.cells[key]: row.cells[TEXT] for row in rows if CRLF in row.cells[TEXT]}
-    fits = [0, 0]
+    fits, n_differ = [0, 0], 0
     for row in rows:
         text, place = texts.get(row.cells[key], ""), _place(row)
         forms = text, text.replace(CRLF, "\n")
         if place is not None and forms[0][slice(*place)] != forms[1][slice(*place)]:
+            n_differ += 1
             for i, form in enumerate(forms):
                 fits[i] += _fits(form, *place, row.cells.get(MENTION, ""))
-    if any(fits) and fits[1] >= fits[0]:
+    if n_differ and fits[1] >= fits[0]:
         what = "texts in whose offsets CR LF is one character, read so"
         if fits[1] == fits[0]:
             what = "texts with CR LF, which offsets may count once or twice: read as twice"
@@ -147,8 +149,7 @@ def _fits(text: str, start: int, end: int, mention: str) -> bool:
     found = text[start:end]
     if mention:
         return found.replace(CRLF, "\n") == mention.replace(CRLF, "\n")
-    cut = any(text[max(i - 1, 0) : i + 1].isalnum() for i in (start, end) if 0 < i < len(text))
-    return bool(found) and found == found.strip() and not cut
+    return bool(found) and found == found.strip() and is_whole(text, start, end)
 
 
 def _ids_of_spans(rows: Iterable[Row], report: Report) -> bool:

@@ -1,20 +1,45 @@
 """Documents of given words, and spans by word numbers."""
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import CorpusError
+from ..kb.whole_words import UNSPACED_LANGUAGES, is_unspaced
 from .conversion_report import Report
+
+
+def spaces_between(nlp: Language, words: Sequence[str], report: Report) -> list[bool] | None:
+    """Whether a space follows each of the words of a file that does not say so; None if unknown.
+
+    In languages without spaces between words there is one only between words of other scripts, such
+    as ``New York``, and not if both are single characters, as where a file has one in each line.
+    """
+    if nlp.lang not in UNSPACED_LANGUAGES:
+        return None
+    note = (
+        f"words are joined without spaces, as {nlp.lang} is written (--lang xx joins them by "
+        "spaces, and readers keep them as tokens)"
+    )
+    if note not in report.notes:
+        report.notes.append(note)
+    return [*(_is_apart(*pair) for pair in pairwise(words)), False]
+
+
+def _is_apart(word: str, following: str) -> bool:
+    sides = word[-1], following[0]
+    are_letters = all(x.isalnum() and not is_unspaced(x) for x in sides)
+    return are_letters and len(word) + len(following) > 2
 
 
 class WordDoc:
     """A document of given words, and the mapping from words to its tokens.
 
-    If the spaces between words are unknown, the text joins the words by single spaces. (spaCy's
-    corpus reader keeps such words instead of tokenising the text.) An empty word cannot be a token:
+    If the spaces between words are unknown, the text joins the words by single spaces (spaCy's
+    corpus reader keeps such words instead of tokenising the text), but see
+    :func:`spaces_between`. An empty word cannot be a token:
     it is left out and counted, and the ends of spans are adjusted.
     """
 
@@ -48,6 +73,8 @@ class WordDoc:
             starts = [i in firsts for i in range(len(kept))]
         if spaces is not None:
             spaces = [space for word, space in zip(words, spaces) if word]
+        else:
+            spaces = spaces_between(nlp, kept, report)
         self.doc = Doc(nlp.vocab, words=kept, spaces=spaces, sent_starts=starts)
 
     def span(

@@ -13,13 +13,18 @@ _POSSESSIVE = re.compile(r"(?<=\w)(?:'s\b|(?<=s)'(?!\w))")
 _JOINING = re.compile(r"(?<!\d)\.|\.(?!\d)|(?<=\w)'(?=\w)")
 """Periods, except between digits, and apostrophes inside words."""
 _VIRUSES = re.compile("[^aeou]uses$")
-_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u00b4`", "'"))
+_APOSTROPHES = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u02b9\u02bb\u02bc\u00b4\u05f3\u2032`", "'")
+)
 _STROKES = str.maketrans("\u0131\u0142\u00f8\u0111\u0127\u0167", "ilodht")
 """Letters whose diacritic Unicode does not separate, e.g. of Lodz, Tromso, and the Turkish i."""
 # Marks that readers leave out: accents of Latin, Greek and Cyrillic, vowel marks of Hebrew and
-# Arabic, and the Arabic tatweel. Marks of other scripts, such as the vowels of Devanagari, are
-# letters.
-_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0640\u064b-\u065f\u0670]")
+# Arabic, the Arabic tatweel, and selectors of variants (of Han characters and emoji). Marks of
+# other scripts, such as the vowels of Devanagari, are letters.
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0640\u064b-\u065f\u0670"
+    "\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -88,7 +93,8 @@ def _without(pattern: re.Pattern[str], letters: list[_Letter]) -> list[_Letter]:
 def fold_name(text: str) -> str:
     """Lower case without diacritics, with one kind of apostrophe. NFKC may make letters that have a
     lower case, so it is applied twice."""
-    lower = normalize("NFKC", normalize("NFKC", text).casefold())
+    # The acute accent as an apostrophe is a space and a mark in NFKC.
+    lower = normalize("NFKC", normalize("NFKC", text.translate(_APOSTROPHES)).casefold())
     letters = _MARKS.sub("", normalize("NFD", lower)).translate(_STROKES)
     return normalize("NFC", letters).translate(_APOSTROPHES)
 

@@ -18,6 +18,8 @@ _WORD = re.compile(
 )
 _UNSPACED = ("CJK ", "HIRAGANA ", "THAI ", "LAO ", "KHMER ", "MYANMAR ", "TAI ", "NEW TAI ", "YI ")
 """Beginnings of the names of characters of scripts without spaces between words."""
+UNSPACED_LANGUAGES = frozenset({"ja", "km", "lo", "my", "th", "zh"})
+"""Languages that are written without spaces between words."""
 _KATAKANA_NAMES = ("KATAKANA", "HALFWIDTH KATAKANA")
 _JOINERS = "\u00ad\u200c\u200d\u2060"
 """The soft hyphen, the joiners of Persian and Indic scripts, and the word joiner."""
@@ -67,6 +69,11 @@ def words(text: str) -> Iterator[tuple[int, int]]:
     Katakana is a word.
     """
     return (match.span() for match in _WORD.finditer(text.translate(_KINDS)))
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether it is of a script without spaces between words, Katakana included."""
+    return _KINDS[ord(character)] in (_SINGLE, _KATAKANA)
 
 
 def is_whole(text: str, start: int, end: int) -> bool:

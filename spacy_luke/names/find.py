@@ -91,8 +91,9 @@ def _normalised(names: NameList, doc: Doc) -> Iterator[tuple[Place, list[int]]]:
         forms = names.forms_of(row)
         first, last = bisect_right(stream.marks, start), bisect_right(stream.marks, end - 1)
         for mark in stream.marks[first:last]:
-            text = doc[mark].text
-            forms = [x for x in forms if text in names.forms.restore_key(x)]
+            # Wide punctuation, and the same in ASCII.
+            texts = {doc[mark].text, fold_name(doc[mark].text)}
+            forms = [x for x in forms if any(y in names.forms.restore_key(x) for y in texts)]
         n_capitals = sum(map(str.isupper, doc[start:end].text))
         forms = [x for x in forms if n_capitals >= _least_capitals(names.forms.restore_key(x))]
         if " " not in key and not is_shortened(doc[start:end].text, names.lang):

@@ -11,6 +11,9 @@ from ..kb.normalize import fold_name, normalize_tokens
 _CACHED_TOKENS = 8
 """Longer runs of tokens without white space (of scripts that write none) are rarely repeated."""
 
+_WITH_SPACE = frozenset("、。｡､，；：！？（）［］「」『』《》〈〉【】〔〕｢｣")
+"""Punctuation of East Asian scripts, which write no white space beside it."""
+
 Form = tuple[str, Sequence[tuple[int, int]]]
 """Of a run of tokens without white space between them: the text, and the characters of each token
 in it."""
@@ -22,7 +25,7 @@ class Stream:
     of which something is in the text. ends: character -> the token that ends there.
 
     dropped: the tokens, except white space, of which nothing is in the text. marks: those of them
-    that are punctuation with white space beside it, in ascending order.
+    that are punctuation with white space beside it, or as wide, in ascending order.
     """
 
     text: str = ""
@@ -76,9 +79,9 @@ def _runs(doc: Doc) -> Iterator[tuple[int, tuple[str, ...]]]:
 
 
 def _is_mark(texts: Sequence[str], i: int) -> bool:
-    """Whether a token of which nothing is left is punctuation at an edge of its run; an apostrophe
-    may be a possessive."""
-    at_edge = i in (0, len(texts) - 1)
+    """Whether a token of which nothing is left is punctuation at an edge of its run, or has its own
+    space; an apostrophe may be a possessive."""
+    at_edge = i in (0, len(texts) - 1) or not _WITH_SPACE.isdisjoint(texts[i])
     return at_edge and not any(x.isalnum() or x == "'" for x in fold_name(texts[i]))
 
 

@@ -28,7 +28,7 @@ class Result(NamedTuple):
 def convert(tmp_path):
     """Reads a file of a format: a text as it is, a list as JSON, for some formats one a line."""
 
-    def run(format_name: str, content: str | list[Any], **options: Any) -> Result:
+    def run(format_name: str, content: str | list[Any], lang: str = "en", **options: Any) -> Result:
         item = get_format(format_name)
         settings = ConvertOptions(**options)
         item.check(settings)
@@ -39,7 +39,7 @@ def convert(tmp_path):
         path = tmp_path / "corpus.in"
         path.write_bytes(content.encode("utf-8"))
         report = Report()
-        docs = list(item.reader(path, blank("en"), settings, report, lambda n_bytes: None))
+        docs = list(item.reader(path, blank(lang), settings, report, lambda n_bytes: None))
         packed = DocBin(docs=docs, store_user_data=True).to_bytes()
         return Result(list(DocBin().from_bytes(packed).get_docs(Vocab())), report)
 

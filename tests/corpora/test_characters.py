@@ -4,6 +4,7 @@ import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.tokens import Doc
 
 from spacy_luke.corpora.characters import CharSpan, align_spans, make_text_doc, split_tokens
 from spacy_luke.corpora.conversion_report import Report
@@ -33,6 +34,16 @@ def test_split_loses_no_span_that_holds_a_character(text, start, length):
     inner = text[start:end].strip()
     if inner:
         assert placed.spans[item].text == inner
+
+
+@pytest.mark.parametrize("lang, is_named", [("en", True), ("zh", False)])
+def test_the_language_is_named_where_a_token_is_a_text_without_spaces(lang, is_named):
+    text, report = "王小明住在北京", Report()
+    nlp = spacy.blank(lang)
+    nlp.tokenizer = lambda text: Doc(nlp.vocab, words=[text], spaces=[False])
+    align_spans(make_text_doc(nlp, text), [CharSpan(0, 3, "X")], "strict", report, "line 1")
+    (note,) = report.notes
+    assert ("--lang" in note) is is_named and "--alignment split" in note
 
 
 def test_a_tokenizer_that_changes_the_text_is_refused():

@@ -233,6 +233,36 @@ def test_training_keeps_the_words_of_the_file(tmp_path):
     assert [t.text for t in example.predicted] == ["don't", "U.K.!"]
 
 
+@pytest.mark.parametrize(
+    "words, text",
+    [
+        ("他 住 在 北 京 。", "他住在北京。"),
+        ("王小明 ， 生 于 1 8 8 7 年", "王小明，生于1887年"),
+        ("在 New York 见 Ada Lovelace", "在New York见Ada Lovelace"),
+    ],
+)
+def test_languages_without_spaces_have_none(tmp_path, words, text):
+    path = tmp_path / "corpus.conll"
+    path.write_text("".join(f"{word} O\n" for word in words.split(" ")), encoding="utf8")
+    for lang, expected in (("zh", text), ("xx", f"{words} ")):
+        report = Report()
+        (doc,) = read_columns(path, blank(lang), ConvertOptions(), report)
+        assert doc.text == expected and [t.text for t in doc] == words.split(" ")
+        assert any("joined without spaces" in x for x in report.notes) == (lang == "zh")
+
+
+def test_names_are_found_in_characters_of_lines(tmp_path):
+    path = tmp_path / "corpus.conll"
+    path.write_text("在 O\n北 B-LOC\n京 I-LOC\n。 O\n\n北 B-LOC\n京 I-LOC\n", encoding="utf8")
+    nlp = blank("zh")
+    docs = list(read_columns(path, nlp, ConvertOptions(n_sents=2), Report()))
+    DocBin(docs=docs).to_disk(tmp_path / "out.spacy")
+    (example,) = Corpus(tmp_path / "out.spacy")(nlp)
+    assert example.predicted.text == "在北京。北京"
+    assert [x.text for x in example.reference.ents] == ["北京"] * 2
+    assert [t.is_sent_start for t in example.reference].count(True) == 2
+
+
 def test_every_entity_of_a_sentence_is_kept_neighbours_apart(tmp_path):
     docs, report = read_docs(tmp_path, "Ada B-PER\nBob B-PER\nsaw O\nNew B-LOC\nYork I-LOC\n")
     assert ents(docs[0]) == [("Ada", "PER"), ("Bob", "PER"), ("New York", "LOC")]

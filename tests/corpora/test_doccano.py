@@ -101,9 +101,23 @@ def test_the_unit_of_offsets_is_detected_or_given(convert, spans, unit, change, 
 
 
 def test_the_page_counts_utf16_units_if_both_fit(convert, spans):
-    text = "🚀 a b c"
-    (doc,), _ = convert(FORMAT, lines({"text": text, "label": [[5, 6, "X"]]}))
-    assert spans(doc.ents) == [("b", "X")]
+    text = "🚀北京大学"
+    (doc,), report = convert(FORMAT, lines({"text": text, "label": [[3, 4, "X"]]}), lang="zh")
+    assert spans(doc.ents) == [("京", "X")]  # or 大
+    assert [x for x in report.events if "fit as utf16 and as characters alike" in x]
+
+
+@pytest.mark.parametrize("lang", ["zh", "xx"])  # every character is a token, or all are one
+@pytest.mark.parametrize("unit, shift", [("characters", 0), ("utf16", 2)])
+def test_letters_at_their_ends_decide_where_tokens_do_not(convert, spans, lang, unit, shift):
+    text = "😀😀王小明住在北京。"
+    label = [[2 + shift, 5 + shift, "PER"], [7 + shift, 9 + shift, "LOC"]]
+    (doc,), report = convert(
+        FORMAT, lines({"text": text, "label": label}), lang=lang, alignment="split"
+    )
+    assert spans(doc.ents) == [("王小明", "PER"), ("北京", "LOC")]
+    assert any(x.startswith(f"offsets count {unit}: of 2 spans") for x in report.notes)
+    assert not any("alike" in x for x in report.events)
 
 
 def test_an_offset_inside_a_character_is_an_error(convert):

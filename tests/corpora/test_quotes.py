@@ -34,6 +34,30 @@ def test_a_quote_is_found_at_its_offsets_or_near_them(start, end, quote, found):
     assert find_quote(TEXT, start, end, quote) == found
 
 
+HINDI = "सीता दिल्ली में है, राम का घर मुंबई में"
+
+
+@pytest.mark.parametrize("quote", ["दिल्ली", "सीता", "मुंबई"])
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_vowel_signs_are_letters(quote, shift):
+    place = HINDI.index(quote), HINDI.index(quote) + len(quote)
+    moved = [max(x + shift, 0) for x in place]
+    assert find_quote(HINDI, *moved, quote) == (*place, NEAR)
+
+
+def test_another_word_with_the_same_consonants_differs():
+    start = HINDI.index("का")
+    assert find_quote(HINDI, start, start + 2, "की").how == NOWHERE
+
+
+@pytest.mark.parametrize(
+    "text, quote",
+    [("Bjo\u0308rn,", "Björn"), ("\u05e9\u05b8\u05dc\u05d5\u05dd", "\u05e9\u05dc\u05d5\u05dd")],
+)
+def test_accents_and_vowel_marks_that_readers_leave_out_do_not_count(text, quote):
+    assert find_quote(text, 0, len(text), quote) == (0, len(text), DIFFERS)
+
+
 def test_a_quote_far_away_is_not_found():
     text = "x" * (NEARBY + 1) + "Ada"
     assert find_quote(text, 0, 3, "Ada").how == NOWHERE

@@ -30,6 +30,16 @@ def test_entities_and_relations_are_read(convert, spans, relations):
     assert not report.events
 
 
+def test_a_language_without_spaces(convert, spans, relations):
+    entities = [{"type": "Peop", "start": 0, "end": 3}, {"type": "Loc", "start": 5, "end": 7}]
+    (doc,), report = convert(
+        "conll04", [record(tokens=list("王小明住在北京。"), entities=entities)], lang="zh"
+    )
+    assert doc.text == "王小明住在北京。" and relations(doc) == [("王小明", "北京", "Live_In")]
+    assert spans(doc.ents) == [("王小明", "Peop"), ("北京", "Loc")]
+    assert sum("joined without spaces" in note for note in report.notes) == 1
+
+
 def test_the_alias_names_the_tool_whose_format_it_is(convert):
     assert len(convert("spert", [RECORD, RECORD]).docs) == 2
 

@@ -74,6 +74,18 @@ def test_offsets_that_count_line_ends_once_are_read_so_in_a_file_of_windows(
     assert spans(doc.ents) == names and "\r\n" in doc.text and not report.events
 
 
+def test_so_they_are_in_a_script_without_spaces(convert, spans):
+    text = "报告。\n王小明住在北京。\n他在上海遇见了李雷。"
+    names = [("王小明", "PER"), ("北京", "LOC"), ("上海", "LOC"), ("李雷", "PER")]
+    rows = [f'"{text}",{text.index(x)},{text.index(x) + len(x)},{y}' for x, y in names]
+    written = "\r\n".join(["text,start,end,label", *rows]).replace("\n", "\r\n")
+    (doc,), report = convert(FORMAT, written.replace("\r\r", "\r"), lang="zh")
+    assert spans(doc.ents) == names and doc.text == text
+    assert "texts in whose offsets CR LF is one character, read so" in report.events
+    unclear = 'text,start,end,label\r\n"报告。\r\n住在北京",6,8,LOC\r\n'  # or 5 to 7
+    assert [x for x in convert(FORMAT, unclear, lang="zh").events if "once or twice" in x]
+
+
 def test_line_ends_that_may_count_once_or_twice_are_told(convert, spans):
     content = 'text,start,end,label\r\n"x\r\ny\r\nz\r\nw\r\nthe Ada and Bob",12,15,PER\r\n'
     (doc,), report = convert(FORMAT, content)

@@ -243,7 +243,9 @@ def test_pieces_carry_the_shape_of_their_word(bpe, nlp):
 @pytest.mark.parametrize(
     ("text", "shape"),
     [("city", LOWER), ("Tokyo", TITLE), ("A", TITLE), ("NATO", UPPER), ("iOS", MIXED)]
-    + [("東京", UNCASED), ("42", UNCASED), ("", UNCASED), ("don't", LOWER)],
+    + [("東京", UNCASED), ("42", UNCASED), ("", UNCASED), ("don't", LOWER)]
+    + [("Schro\u0308der", TITLE), ("Vie\u0323\u0302t", TITLE), ("KO\u0308LN", UPPER)]
+    + [("Donau\u00addampf", TITLE), ("\u200dcity", LOWER), ("\u0308", UNCASED)],
 )
 def test_shapes(text, shape):
     assert word_shape(text) == shape

@@ -25,6 +25,11 @@ from spacy_luke.kb.normalize import normalize_name
         ("Trom\u0073\u00f8", "TROMSO"),
         ("\u01fe", "o"),
         ("\u1fce", "\u0313\u0301"),
+        ("O\u00b4Brien", "O'Brien"),
+        ("O\u02bbzbekiston", "O\u2018zbekiston"),
+        ("\u05d2\u05f3\u05d5\u05e8\u05d2\u05f3", "\u05d2'\u05d5\u05e8\u05d2'"),
+        ("\u845b\U000e0100\u57ce", "\u845b\u57ce"),
+        ("\u2764\ufe0f", "\u2764"),
     ],
 )
 def test_ways_to_write_a_name_are_equal(one, other):

@@ -132,6 +132,24 @@ def test_an_empty_list_and_an_empty_text(nlp):
     assert found(listed("Ada"), nlp(" \n ")) == []
 
 
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("我见了大卫·李和王五", ["大卫·李"]),
+        ("我见了大卫・李", ["大卫・李"]),
+        ("大卫、李明和王五", []),
+        ("我见了大卫。李很远", []),
+        ("大卫（李）", []),
+        ("《红楼梦》（小说）", []),
+        ("红楼梦（小说）", ["红楼梦（小说）"]),
+        ("红楼梦(小说)", ["红楼梦(小说)"]),
+    ],
+)
+def test_wide_punctuation_has_its_own_space(text, expected):
+    names = listed("大卫·李", "红楼梦(小说)", lang="zh")
+    assert texts(names, spacy.blank("zh")(text)) == expected
+
+
 def test_scripts_without_white_space():
     doc = spacy.blank("zh")("我在北京大学学习。" * 50)
     names = listed("北京", "北京大学", "大学", lang="zh")
