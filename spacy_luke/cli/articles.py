@@ -23,9 +23,12 @@ from .stages import (
 )
 
 # Files that are not hidden, for example pages1.xml-p1p41242.bz2.
-_NAME = re.compile(r"[^.].*(\.xml(-[^.]*)?(\.bz2|\.gz)?|\.spacy|\.jsonl)$")
+_NAME = re.compile(r"[^.].*(\.xml(-[^.]*)?(\.bz2|\.gz)?|\.spacy|\.jsonl)$", re.IGNORECASE)
 _KINDS = (".spacy", ".jsonl")
-_UNSUPPORTED = re.compile(r"[^.].*\.xml(-[^.]*)?\.(7z|xz|zip|zst)$")
+_UNSUPPORTED = re.compile(
+    r"[^.].*(\.xml\b.*|(?<!\.sql)(?<!\.txt)\.(7z|xz|zip|zst|bz2|gz))$", re.IGNORECASE
+)
+"""Names of what may be an export, if they are not those of one that can be read."""
 
 
 @app.command("articles")
@@ -97,7 +100,7 @@ def articles_cli(
     with exit_on_error(msg):
         workers_engine = Engine(engine, workers, scheduler)
         sources = [file for path in sources for file in _files(path, msg)]
-        kinds = {path.suffix if path.suffix in _KINDS else "export": path for path in sources}
+        kinds = {x if (x := path.suffix.lower()) in _KINDS else "export": path for path in sources}
         if len(kinds) > 1:
             raise ConfigError(
                 f"{' and '.join(map(str, kinds.values()))} are of different kinds: read them into "
@@ -136,11 +139,12 @@ def _files(path: Path, msg: Printer) -> list[Path]:
         return [path]
     files = sorted(x for x in path.iterdir() if x.is_file())
     supported = [x for x in files if _NAME.match(x.name)]
-    unsupported = [x.name for x in files if _UNSUPPORTED.match(x.name)]
+    others = [x.name for x in files if x not in supported]
+    unsupported = [name for name in others if _UNSUPPORTED.match(name)]
     if unsupported:
         msg.warn(
             f"{len(unsupported)} exports in {path} cannot be read: {', '.join(unsupported)}. "
-            "Provide them as bz2, gzip or plain XML."
+            "Provide them as bz2, gzip or plain XML, with names in .xml.bz2, .xml.gz or .xml."
         )
     if not supported:
         raise CorpusError(

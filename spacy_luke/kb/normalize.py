@@ -40,7 +40,7 @@ def normalize_name(text: str, lang: str = "") -> str:
         word; for ``en``, regular plurals, too (``Parkinson's diseases`` becomes ``parkinson
         disease``), and for the others the genitive -s (``Berlins`` becomes ``berlin``).
     """
-    words, without_ending = _plain(text, lang).split(), _WITHOUT_ENDING.get(lang)
+    words, without_ending = _plain(text, lang).split(), _without_ending(lang)
     if without_ending:
         words = [without_ending(word) for word in words]
     return " ".join(words) or " ".join(normalize("NFKC", text).casefold().split())
@@ -57,7 +57,7 @@ def normalize_tokens(
     alone. Example: of ``("Spider", "-", "Man")`` it is ``spider man``, with (0, 6), (0, 0) and
     (7, 10).
     """
-    without_ending = _WITHOUT_ENDING.get(lang)
+    without_ending = _without_ending(lang)
     letters: list[_Letter] = []
     for token, text in enumerate(texts):
         letters += [(x, token) for x in fold_name(text)]
@@ -102,7 +102,7 @@ def fold_name(text: str) -> str:
 def is_shortened(text: str, lang: str) -> bool:
     """Whether :func:`normalize_name` takes the ending of a plural or genitive off a word, not only
     that of a possessive: of ``AIDS`` and ``Windows'``, not of ``McDonald's``."""
-    without_ending = _WITHOUT_ENDING.get(lang)
+    without_ending = _without_ending(lang)
     words = _plain(text, lang).split()
     return without_ending is not None and any(without_ending(x) != x for x in words)
 
@@ -110,7 +110,7 @@ def is_shortened(text: str, lang: str) -> bool:
 def _plain(text: str, lang: str) -> str:
     """A name without possessives and punctuation; words have their endings."""
     plain = fold_name(text)
-    if lang in _WITHOUT_ENDING:
+    if _without_ending(lang):
         plain = _POSSESSIVE.sub("", plain)
     return normalize("NFC", "".join(map(_kept, _JOINING.sub("", plain))))
 
@@ -147,3 +147,8 @@ _WITHOUT_ENDING: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("da", "de", "lb", "nb", "nn", "no", "sv"), _without_genitive),
 }
 """Languages whose possessives are removed -> what removes an ending of a word."""
+
+
+def _without_ending(lang: str) -> Callable[[str], str] | None:
+    """Of ``de-formal`` and other forms of a language, that of the language."""
+    return _WITHOUT_ENDING.get(lang.partition("-")[0])

@@ -86,7 +86,8 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
 
 
 def read_links(db: Database, sources: Sequence[Manifest]) -> dict[str, int]:
-    """Create ``pages``, ``disambiguations``, ``links`` (n: how often a text links to a title;
+    """Create ``pages``, ``names`` (redirects and aliases: several articles may have one, and it may
+    be the title of another), ``disambiguations``, ``links`` (n: how often a text links to a title;
     n_articles: in how many articles) and ``shared`` (titles to which one text links in the same
     article; n: in how many articles) of one or several sets of articles. Returns the number of
     titles that are articles in several sets: all their links count."""
@@ -114,6 +115,10 @@ def read_links(db: Database, sources: Sequence[Manifest]) -> dict[str, int]:
                 [language, articles],
             )
             db.execute(f"INSERT INTO shared {_SHARED}", [language, articles])
+    db.execute(
+        "CREATE TABLE names AS SELECT DISTINCT language, title, target FROM pages "
+        "WHERE kind = 'redirect'"
+    )
     # With several sets of one language, a title that is an article in one is an article in all.
     db.execute(
         "DELETE FROM pages WHERE kind <> 'article' AND (language, title) IN "

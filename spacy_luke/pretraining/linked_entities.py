@@ -17,16 +17,24 @@ from .tables import ARTICLES, FROM_PARQUET, literal
 _LEAD = 600
 """Characters of an article in which its first sentence is searched for."""
 
+_PHRASES = 200
+"""Characters of a description in languages without marks at the ends of sentences."""
+
 # An article that repeats a link says it once: so a new article is better predicted, and a linker
 # that learns from these articles can leave each of them out of the counts (pipeline/leave_one_out).
-# An article about "Mercury (planet)" is also called "Mercury".
+# An article about "Mercury (planet)" is also called "Mercury"; Chinese and Japanese write no space.
 _ALIASES = """
 CREATE TABLE aliases AS SELECT title, alias, sum(n) AS n FROM (
     SELECT title, trim(anchor) AS alias, sum(n_articles) AS n FROM resolved GROUP BY ALL
-    UNION ALL SELECT target, title, 0 FROM redirects
+    UNION ALL SELECT coalesce(r.target, n.target), n.title, 0 FROM names n
+        LEFT JOIN redirects r ON n.target = r.title
     UNION ALL SELECT title, title, 0 FROM counted
-    UNION ALL SELECT title, regexp_replace(title, ' \\([^()]+\\)$', ''), 0 FROM counted
-) WHERE alias <> '' GROUP BY title, alias
+    UNION ALL SELECT title,
+        regexp_replace(title, '( \\([^()]+\\)| ?（[^（）]+）)$', ''), 0 FROM counted
+    UNION ALL SELECT title,
+        regexp_replace(title, '([\\p{Han}\\p{Hiragana}\\p{Katakana}ー])\\([^()]+\\)$', '\\1'), 0
+        FROM counted
+) WHERE title IN (SELECT title FROM counted) AND alias <> '' GROUP BY title, alias
 """
 _ENTITIES = """
 SELECT c.title, c.n, a.aliases, a.counts, l.lead FROM counted c
@@ -92,7 +100,14 @@ def _entities(db: Database, language: str, findings: Findings) -> Iterator[Entit
             findings.add(f"articles left out because their title is {NIL}", title)
             continue
         paragraph = (lead or "").strip().partition("\n")[0]
-        _, *others = sentence_starts(paragraph, language)
-        sentence = paragraph[: others[0]].strip() if others else paragraph
         weights = dict(zip(aliases, map(float, counts)))
-        yield Entity(title, title, weights, sentence, count=float(n))
+        yield Entity(title, title, weights, _description(paragraph, language), count=float(n))
+
+
+def _description(paragraph: str, language: str) -> str:
+    """The first sentence of a paragraph. In Thai and Lao, where phrases count as sentences, so many
+    of them as have ``_PHRASES`` characters, and at least one."""
+    _, *others = [*sentence_starts(paragraph, language), len(paragraph)]
+    is_phrases = language.partition("-")[0] in ("th", "lo")
+    end = max([x for x in others if x <= _PHRASES], default=others[0]) if is_phrases else others[0]
+    return paragraph[:end].strip()

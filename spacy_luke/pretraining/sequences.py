@@ -1,12 +1,15 @@
 """Cut an article into training sequences of whole sentences, with links as entities."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import cast
 
 import numpy as np
 
-from ..vocab.pieces import PieceTokenizer
+from ..kb.whole_words import is_whole
+from ..vocab.pieces import Encoded, PieceTokenizer
 
 Array = np.ndarray
 Sentences = Callable[[Sequence[str]], list[list[int]]]
@@ -51,22 +54,22 @@ def lay_out(
 ) -> Article:
     """Tokenise a text and align its links (characters [start, end)) with pieces."""
     paragraphs = _paragraphs(text)
-    texts = [text[a:b] for a, b in paragraphs]
-    ids, offsets, words, cuts = [], [], [], []
+    ids, words, cuts = [], [], []
     n_pieces = 0
+    encoded = _encode(text, paragraphs, link_starts, link_ends, tokenizer)
+    starts_of = sentences([text[a:b] for a, b in paragraphs])
     for (start, _), sentence_starts, (piece_ids, chars, first) in zip(
-        paragraphs, sentences(texts), tokenizer.encode_texts(texts)
+        paragraphs, starts_of, encoded
     ):
         ids.append(piece_ids)
         words.append(first)
-        offsets.append(chars + start)
         # The first piece that ends after the start of the sentence.
         first_pieces = np.searchsorted(
-            chars[:, 1], np.asarray(sentence_starts, dtype=np.int64), side="right"
+            chars[:, 1], np.asarray(sentence_starts, dtype=np.int64) + start, side="right"
         )
         cuts.append(first_pieces + n_pieces)
         n_pieces += len(piece_ids)
-    chars = np.concatenate([np.zeros((0, 2), dtype=np.int64), *offsets])
+    chars = _characters(encoded)
     first, last, kept, dropped = _on_pieces(text, chars, link_starts, link_ends, max_mention)
     every_cut = np.unique(np.concatenate([np.zeros(1, dtype=np.int64), *cuts]))
     every_cut = every_cut[every_cut < max(n_pieces, 1)]
@@ -91,13 +94,71 @@ def _paragraphs(text: str) -> list[tuple[int, int]]:
     return ranges
 
 
+def _encode(
+    text: str,
+    paragraphs: Sequence[tuple[int, int]],
+    link_starts: Array,
+    link_ends: Array,
+    tokenizer: PieceTokenizer,
+) -> list[Encoded]:
+    """The pieces of each paragraph, with their characters in the text.
+
+    In scripts without spaces pieces may extend over the ends of words. A paragraph in which they do
+    so at a link of whole words is encoded in parts that are cut at its links, as mentions are at
+    prediction.
+    """
+    encoded = _encode_ranges(text, paragraphs, tokenizer)
+    *_, is_whole_pieces = _piece_ranges(text, _characters(encoded), link_starts, link_ends)
+    if is_whole_pieces.all():
+        return encoded
+    links = list(zip(link_starts.tolist(), link_ends.tolist()))
+    is_words = [text[a:b] == text[a:b].strip() != "" and is_whole(text, a, b) for a, b in links]
+    lost = [a for (a, _), x, y in zip(links, is_words, is_whole_pieces) if x and not y]
+    if not lost:
+        return encoded
+    # A space before a link belongs to its first piece.
+    edges = {a - text[a - 1 : a].isspace() for (a, _), x in zip(links, is_words) if x}
+    edges |= {b for (_, b), x in zip(links, is_words) if x}
+    for i, (start, end) in enumerate(paragraphs):
+        if any(start <= a < end for a in lost):
+            inner = sorted(x for x in edges if start < x < end)
+            parts = _encode_ranges(text, list(pairwise([start, *inner, end])), tokenizer)
+            encoded[i] = cast(Encoded, tuple(map(np.concatenate, zip(*parts))))
+    return encoded
+
+
+def _encode_ranges(
+    text: str, ranges: Sequence[tuple[int, int]], tokenizer: PieceTokenizer
+) -> list[Encoded]:
+    encoded = tokenizer.encode_texts([text[a:b] for a, b in ranges])
+    return [(ids, chars + a, first) for (a, _), (ids, chars, first) in zip(ranges, encoded)]
+
+
+def _characters(encoded: Iterable[Encoded]) -> Array:
+    """(n_pieces, 2) the characters of all pieces."""
+    return np.concatenate([np.zeros((0, 2), dtype=np.int64), *(chars for _, chars, _ in encoded)])
+
+
 def _on_pieces(
     text: str, chars: Array, link_starts: Array, link_ends: Array, max_mention: int
 ) -> tuple[Array, Array, Array, Counter[str]]:
-    """Piece ranges and indices of the links that consist of whole pieces and are not too long.
+    """Piece ranges and indices of the links that consist of whole pieces and are not too long."""
+    first, last, whole = _piece_ranges(text, chars, link_starts, link_ends)
+    short = last - first <= max_mention
+    dropped: Counter[str] = Counter()
+    dropped["links not made of whole pieces"] = int((~whole).sum())
+    dropped["links with too many pieces"] = int((whole & ~short).sum())
+    kept = np.flatnonzero(whole & short)
+    return first[kept], last[kept], kept, +dropped
+
+
+def _piece_ranges(
+    text: str, chars: Array, link_starts: Array, link_ends: Array
+) -> tuple[Array, Array, Array]:
+    """The first and the last piece of each link, and whether it consists of whole pieces.
 
     Example: pieces at the characters [0, 3), [3, 6), [7, 9). The link [3, 9) has the pieces [1, 3).
-    The link [4, 9) begins within a piece and is dropped.
+    The link [4, 9) begins within a piece.
     """
     # In byte-level BPE, a word's first piece includes the space before it, in SentencePiece any
     # white space.
@@ -113,12 +174,7 @@ def _on_pieces(
     )
     whole = inside & (stops == link_ends)
     whole &= (begins == link_starts) | (spaced & (begins == link_starts - 1))
-    short = last - first <= max_mention
-    dropped: Counter[str] = Counter()
-    dropped["links not made of whole pieces"] = int((~whole).sum())
-    dropped["links with too many pieces"] = int((whole & ~short).sum())
-    kept = np.flatnonzero(whole & short)
-    return first[kept], last[kept], kept, +dropped
+    return first, last, whole
 
 
 def _inside(cuts: Array, starts: Array, ends: Array) -> Array:

@@ -114,6 +114,48 @@ def test_folders_of_articles(tmp_path):
     assert found(kb, "Mercury") == []
 
 
+def test_an_alias_may_be_that_of_several_articles_and_the_title_of_another(tmp_path):
+    rows = [article(i, x, "", []) for i, x in enumerate(("Anna Moss", "Bo Moss", "Tarn"))]
+    others = [("Moss", "redirect", "Anna Moss"), ("Moss", "redirect", "Bo Moss")]
+    others += [("Tarn", "redirect", "Bo Moss"), ("The Moss", "redirect", "Moss")]
+    others += [("Lost", "redirect", "Nowhere"), ("Here", "redirect", "Here")]
+    make_articles(tmp_path / "articles", (rows, others))
+    run("kb", tmp_path / "articles", tmp_path / "kb")
+    kb = opened(tmp_path / "kb")
+    assert len(kb) == 3
+    assert sorted(found(kb, "Moss")) == [("Anna Moss", "exact"), ("Bo Moss", "exact")]
+    assert sorted(found(kb, "Tarn")) == [("Bo Moss", "exact"), ("Tarn", "exact")]
+    assert found(kb, "The Moss")[0] == ("Anna Moss", "exact")
+    assert found(kb, "Lost") == [] == found(kb, "Here")
+
+
+@pytest.mark.parametrize(
+    "language, text, description",
+    [
+        ("th", "ประเทศไทย มีชื่อทางการว่า ราชอาณาจักรไทย เป็นรัฐ", None),
+        ("th", "ประเทศไทย " + "มี" * 100 + " เป็นรัฐ", "ประเทศไทย"),
+        ("lo", "ລາວ" * 100 + " ລາວ", "ລາວ" * 100),
+        ("en", "It is. Or not.", "It is."),
+    ],
+)
+def test_the_description_is_a_sentence_or_as_many_phrases(tmp_path, language, text, description):
+    rows = [article(1, "A", text, [])]
+    make_articles(tmp_path / "articles", (rows, []), language=language)
+    run("kb", tmp_path / "articles", tmp_path / "kb")
+    assert opened(tmp_path / "kb").entity("A").description == (description or text)
+
+
+@pytest.mark.parametrize(
+    "title, alias",
+    [("水星（行星）", "水星"), ("水星(项目)", "水星"), ("かな (曲)", "かな"), ("f(x)", None)],
+)
+def test_a_part_in_parentheses_may_have_no_space_before_it(tmp_path, title, alias):
+    make_articles(tmp_path / "articles", ([article(1, title, "", [])], []), language="zh")
+    run("kb", tmp_path / "articles", tmp_path / "kb")
+    aliases = set(opened(tmp_path / "kb").entity(title).aliases)
+    assert aliases == {title, alias} - {None}
+
+
 def test_annotated_documents_have_the_entities_that_they_link_to(tmp_path):
     doc = blank("en")("Ada met Bo and Ada.")
     doc.ents = [Span(doc, i, i + 1, "P", kb_id=x) for i, x in ((0, "Q1"), (2, "NIL"), (4, "Q1"))]

@@ -140,13 +140,15 @@ def test_a_folder_of_exports_is_read_as_several(tmp_path):
     (dumps / "sub.xml").mkdir()
     assert "contains no export" in fail("articles", dumps, "-o", tmp_path / "articles")
     corpus = (CORPUS / "encyclopedia.xml").read_bytes()
-    for name, end in (("pages1.xml", b""), ("pages2.xml", b"\n")):
+    for name, end in (("pages1.xml", b""), ("pages2.XML", b"\n")):
         (dumps / name).write_bytes(corpus + end)
-    (dumps / "pages3.xml-p1p2.7z").write_text("not read", encoding="utf8")
+    for name in ("pages3.xml-p1p2.7z", "pages4.bz2", "pages5.xml.bz2.001"):
+        (dumps / name).write_text("not read", encoding="utf8")
     told = run("articles", dumps, "-o", tmp_path / "articles", "--workers", 1, "--no-progress")
-    assert "cannot be read: pages3.xml-p1p2.7z" in " ".join(told.split())
+    names = "pages3.xml-p1p2.7z, pages4.bz2, pages5.xml.bz2.001"
+    assert f"3 exports in {dumps} cannot be read: {names}." in " ".join(told.split())
     manifest = read_manifest(tmp_path / "articles", "articles")
-    assert list(manifest.inputs) == ["0 pages1.xml", "1 pages2.xml"] and len(manifest.parts) == 2
+    assert list(manifest.inputs) == ["0 pages1.xml", "1 pages2.XML"] and len(manifest.parts) == 2
 
 
 def test_a_folder_of_something_else_is_refused_before_anything_is_read(tmp_path):

@@ -93,6 +93,12 @@ def test_germanic_genitives_are_equal_in_these_languages_alone(lang, one, other)
     assert normalize_name(one, "it") != normalize_name(other, "it")
 
 
+@pytest.mark.parametrize("lang, one, other", [("de-formal", "Berlins", "Berlin"),
+                                              ("en-gb", "Diseases", "disease")])  # fmt: skip
+def test_a_form_of_a_language_has_its_endings(lang, one, other):
+    assert normalize_name(one, lang) == normalize_name(other, lang)
+
+
 def test_names_that_only_look_like_genitives_keep_their_end():
     names = ["Hans", "Paris", "Carlos", "Markus", "Strauss"]
     assert [normalize_name(x, "de") for x in names] == [x.lower() for x in names]

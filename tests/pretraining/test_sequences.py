@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sentencepiece import SentencePieceTrainer
 
 from spacy_luke.checkpoint.read_tokenizer import read_tokenizer
 from spacy_luke.pretraining.sequences import Article, SequenceLimits, cut_sequences, lay_out
 from spacy_luke.vocab.pieces import PieceTokenizer
+from spacy_luke.vocab.sentencepiece import SentencePieceModel
 
 TEXT = "Ada lives in Tokyo. She met Kyoto.\n\nLondon is not in Japan! Tokyo is."
 
@@ -69,6 +71,37 @@ def test_a_link_may_stand_behind_any_white_space(kind, space, make_checkpoint):
     start = text.index("Tokyo")
     article = laid_out(tokenizer, text, links=[(start, start + 5)])
     assert article.links.tolist() == [0] and not article.dropped
+
+
+@pytest.fixture(scope="module")
+def japanese(tmp_path_factory):
+    """SentencePiece, whose pieces extend over the ends of words."""
+    path = tmp_path_factory.mktemp("japanese") / "japanese.model"
+    texts = ["京都は古い。", "東京は大きい。", "彼は東京と京都へ。", "彼は京都と東京へ。"] * 20
+    with path.open("wb") as file:
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(texts), model_writer=file, vocab_size=24,
+            hard_vocab_limit=False, minloglevel=2,
+        )  # fmt: skip
+    ids = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 100}
+    return PieceTokenizer(SentencePieceModel(path.read_bytes()), ids, {})
+
+
+def test_a_link_of_whole_words_is_cut_out_of_a_piece(japanese):
+    text = "京都は古い。\n彼は東京と京都へ。\n東京は大きい。"
+    links = [(7, 8), (9, 11), (12, 14), (17, 19)]
+    assert [text[a:b] for a, b in links] == ["彼", "東京", "京都", "東京"]
+    plain = laid_out(japanese, text)
+    assert japanese.encode_texts(["彼は東京と京都へ。"])[0][1][0].tolist() == [0, 2]  # one piece
+    article = laid_out(japanese, text, links)
+    assert article.links.tolist() == [0, 1, 2, 3] and not article.dropped
+    alone = [japanese.encode_texts([text[a:b]])[0] for a, b in links]
+    found = [article.ids[a:b].tolist() for a, b in zip(article.starts, article.ends)]
+    assert found == [ids[chars[:, 0] < chars[:, 1]].tolist() for ids, chars, _ in alone]
+    first = japanese.encode_texts([text.split("\n")[0]])[0][0]
+    assert article.ids[: len(first)].tolist() == first.tolist() == plain.ids[: len(first)].tolist()
+    inside_a_word = laid_out(japanese, "Tokyoite", [(0, 5)])
+    assert inside_a_word.dropped["links not made of whole pieces"] == 1
 
 
 def test_a_sentence_does_not_begin_inside_a_link(tokenizer):

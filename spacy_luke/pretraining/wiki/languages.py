@@ -188,7 +188,7 @@ DISAMBIGUATION_SUFFIXES = frozenset(
     olika_betydelser flertydig täsmennyssivu rozcestník rozlišovacia_stránka egyértelműsítő
     dezambiguizare anlam_ayrımı disambiguasi nyahkekaburan định_hướng פירושונים αποσαφήνιση
     вишезначна_одредница пояснение desambiguació argipen apartigilo
-    begriffsklärungsseite begriffsklärungsseiten
+    begriffsklärungsseite begriffsklärungsseiten बहुविकल्पी แก้ความกำกวม
     """)
 )
 

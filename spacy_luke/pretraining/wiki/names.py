@@ -119,7 +119,7 @@ class DumpNames:
         name = template_key(page.title, site.template_prefixes)
         if page.redirect is not None:
             self.redirects[name] = template_key(page.redirect, site.template_prefixes)
-        elif marks_disambiguations(page.text, site):
+        elif marks_disambiguations(page.text, site, name):
             self.marking.add(name)
         elif name in disambiguation_templates(site.language) and (
             name not in _PLAIN or _NOTE.search(_output(page.text)) is not None
@@ -160,21 +160,28 @@ class DumpNames:
         return cls(**{**values, **lists})  # type: ignore[arg-type]
 
 
-def marks_disambiguations(text: str, site: Site) -> bool:
+def marks_disambiguations(text: str, site: Site, template: str = "") -> bool:
     """Whether the pages that use a template are disambiguation pages, by its text: it contains
-    ``__DISAMBIG__``, or a category whose name has a word for them (and none for links or notes)."""
+    ``__DISAMBIG__``, or a category whose name has a word for them (and none for links or notes).
+
+    template: its name. If that is one of the language's table, it is a word for them, too.
+    """
     text = _output(text)
+    known = disambiguation_templates(site.language)
+    word = template.replace("_", " ") if template in known else ""
     if MAGIC_WORD.search(text) is not None:
         return True
     return any(
         site.prefixes.get(prefix.strip().casefold()) == CATEGORY
-        and _is_of_disambiguations(name.replace("_", " "))
+        and _is_of_disambiguations(name.replace("_", " "), word)
         for prefix, name in _CATEGORY.findall(text)
     )
 
 
-def _is_of_disambiguations(category: str) -> bool:
-    return _WORDS.search(category) is not None and _NOT_OF_PAGES.search(category) is None
+def _is_of_disambiguations(category: str, word: str) -> bool:
+    begins = bool(word) and category.strip().casefold().startswith(word)
+    has_word = begins or _WORDS.search(category) is not None
+    return has_word and _NOT_OF_PAGES.search(category) is None
 
 
 def _output(text: str) -> str:

@@ -200,6 +200,12 @@ def test_an_apostrophe_before_italics_stays() -> None:
         ("a {{{1|b}}} c", "a c"),
         ("-{zh-hans:计算机; zh-hant:電腦}-和-{A|zh-cn:软件; zh-tw:軟體}-", "计算机和软件"),
         ("-{狗}-是", "狗是"),
+        ("-{zh-hans:AT&amp;T公司;zh-hant:乙}-是", "AT&T公司是"),
+        ("-{zh-hans:查理·布朗&middot;A;zh-hant:乙;}-", "查理·布朗·A"),
+        ("-{甲=>zh-hans:乙}-", "乙"),
+        ("-{sr-ec:рачунар; sr-el:računar}- је", "рачунар је"),
+        ("-{kk-cyrl:ә; kk-latn:ä}-", "ә"),
+        ("<ruby>東京<rp>（</rp><rt>とうきょう</rt><rp>）</rp></ruby>都", "東京都"),
         ("a\u200e\u00adb\ufeff", "ab"),
     ],
 )

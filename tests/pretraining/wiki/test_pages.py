@@ -1,5 +1,7 @@
 """Redirects and disambiguation pages are told from articles, by the names of their own wiki."""
 
+from dataclasses import replace
+
 import pytest
 
 from spacy_luke.pretraining.articles import read_dump
@@ -158,6 +160,21 @@ def test_a_dump_with_templates_tells_which_mark_disambiguation_pages() -> None:
         for x in ("{{many_Words}}", "{{sev}}", "{{DP|x}}")
     ]
     assert marks == ["template many Words", "template sev", ""]
+
+
+@pytest.mark.parametrize(
+    "language, name", [("hi", "बहुविकल्पी शब्द"), ("th", "แก้กำกวม"), ("lt", "nuorodinis")]
+)
+def test_a_template_of_the_table_may_have_a_category_of_its_name(language: str, name: str) -> None:
+    """In languages whose word for disambiguation pages is not known otherwise."""
+    site = Site(
+        language=language, base="https://wiki.x.example/A", namespaces={10: "T", 14: "Category"}
+    )
+    text = f"<div>{name}</div>"
+    for category, marks in (("", False), (f"[[Category:{name}]]", True), ("[[Category:X]]", False)):
+        found = names(site, article(f"T:{name}", text + category, 10))
+        mark = disambiguation_mark(article("A", f"{{{{{name}}}}}"), replace(site, names=found))
+        assert bool(mark) == marks
 
 
 @pytest.mark.parametrize(
