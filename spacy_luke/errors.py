@@ -68,5 +68,6 @@ def reading(what: str) -> Iterator[None]:
     except BaseException as err:
         if not isinstance(err, Exception) and type(err).__name__ != "PanicException":
             raise  # KeyboardInterrupt, SystemExit
-        reason = str(err) if type(err) in (Exception, ValueError, OSError) else repr(err)
+        is_plain = type(err) in (Exception, ValueError) or isinstance(err, OSError)
+        reason = str(err) if is_plain else repr(err)  # of an OSError it would not name the file
         raise CheckpointError(f"{what} cannot be read: {reason}.") from err

@@ -1,5 +1,6 @@
 """Align character spans with the tokens of a document."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,8 +11,11 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import CorpusError
-from ..kb.whole_words import UNSPACED_LANGUAGES, is_unspaced
+from ..kb.whole_words import UNSPACED_LANGUAGES
 from .conversion_report import Report
+
+_OF_LANGUAGES = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of Thai, Japanese and Chinese, for which spaCy has tokenizers."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def _count_left_out(
             "--alignment expand moves them to token boundaries, --alignment split splits the token"
         )
         is_known = doc.vocab.lang in UNSPACED_LANGUAGES
-        if not is_known and any(map(is_unspaced, doc.text[item.start : item.end])):
+        if not is_known and _OF_LANGUAGES.search(doc.text, item.start, item.end):
             remedy = (
                 "--lang with the language of the text cuts it into tokens as that is written; "
                 + remedy

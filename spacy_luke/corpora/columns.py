@@ -14,7 +14,7 @@ from .conversion_report import Report
 from .lines import Advance, at_line, ignore_progress, read_lines
 from .options import AUTO, ConvertOptions
 from .tag_schemes import PREFIXES, SchemeDetector, Tag, TaggedEntity, parse_tag, read_entities
-from .words import spaces_between
+from .words import count_cut, spaces_between
 
 DOCSTART = "-DOCSTART-"
 COMMENTS = ("# ", "#\t")
@@ -285,6 +285,8 @@ def _make_doc(nlp: Language, group: list[Sentence], scheme: str, report: Report)
     spaces = spaces_between(nlp, words, report)
     doc = Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=starts)
     doc.set_ents([Span(doc, s, e, label=label) for s, e, label in entities], default="outside")
+    if spaces is not None:
+        count_cut(nlp.make_doc(doc.text), doc.ents, report, f"line {group[0].lines[0]}")
     report.add_doc(doc, doc.ents, sentences=len(group))
     return doc
 

@@ -65,7 +65,7 @@ def read_hipe(
 
     Words become tokens unchanged, also the two parts of a word at a line's end ("Fett¬", "henne").
     ``NoSpaceAfter`` determines the text, unless ``options.ignore_spacing`` is set. The report
-    notes how many entities of that text cut a token of the tokenizer.
+    counts how many entities of that text cut a token of the tokenizer.
 
     The entities are those of ``options.ne_columns``. Their ``kb_id_`` is in ``NEL-LIT``, or in
     ``NEL-METO`` for metonymic columns. "NIL" is kept, and ``_`` becomes no id. Comments are stored
@@ -81,25 +81,17 @@ def read_hipe(
             f"ne_columns has {missing[0]!r}, but the columns of {path} are {', '.join(header)}."
         )
     writer = AnnotationWriter(options.spans_key, report)
-    n_cut = 0
     for document in read_documents(path, header, advance):
         location = f"line {document.rows[0].line}"
         columns = [name for name in options.ne_columns if _is_annotated(document, name)]
         if columns:
             spaces = None if options.ignore_spacing else _spaces(document.rows)
             parsed, n_sents = _parse(path, nlp, document, columns, spaces, report)
-            if spaces is not None:
-                n_cut += _count_cut(nlp, parsed)
             yield writer.write(parsed, location, n_sents)
         else:
             names = ", ".join(options.ne_columns)
             report.count(f"documents skipped: not annotated in {names}", location)
     writer.finish()
-    if n_cut:
-        report.notes.append(
-            f"{n_cut} entities begin or end inside a token of the {nlp.lang!r} tokenizer, which "
-            "spaCy's corpus reader uses: set its gold_preproc, or convert with ignore_spacing"
-        )
 
 
 def read_header(path: Path) -> list[str]:
@@ -158,12 +150,6 @@ def _spaces(rows: Sequence[Row]) -> list[bool]:
     return ["NoSpaceAfter" not in row.flags for row in rows[:-1]] + [False]
 
 
-def _count_cut(nlp: Language, parsed: ParsedDoc) -> int:
-    """The number of spans with an end that is not on a boundary of the tokenizer's tokens."""
-    doc = nlp.make_doc(parsed.doc.text)
-    return sum(doc.char_span(x.start_char, x.end_char) is None for x in parsed.spans)
-
-
 def _is_annotated(document: Document, column: str) -> bool:
     return any(row.cells[column] != UNSPECIFIED for row in document.rows)
 
@@ -183,7 +169,7 @@ def _parse(
     begins = [0, *(i for i in ends if i < len(rows))] if ends else None
     texts = [row.cells[WORD] for row in rows]
     with errors_at(f"{path}, {location}"):
-        words = WordDoc(nlp, texts, report, location, begins, spaces)
+        words = WordDoc(nlp, texts, report, location, begins, spaces, keep_words=spaces is None)
     if document.name:
         words.doc.user_data["id"] = document.name
     words.doc.user_data["meta"] = document.meta

@@ -1,7 +1,8 @@
 """The place of a span whose text the file quotes: at its offsets, or near them."""
 
+import re
 from typing import NamedTuple
-from unicodedata import category, combining, normalize
+from unicodedata import category, normalize
 
 from ..errors import CorpusError
 from .offset_units import from_utf16, has_wide_characters
@@ -12,6 +13,13 @@ DIFFERS = "spans whose text differs in punctuation, taken by offsets"
 IN_UTF16 = "spans whose offsets count UTF-16 units, converted by their text"
 NEAR = "spans moved: their text is near their offsets"
 NOWHERE = "spans left out: their text is not at their offsets"
+
+
+_NO_LETTERS = re.compile(
+    "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u180b-\u180f"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\U000e0100-\U000e01ef]"
+)
+"""Accents, marks of Hebrew and Arabic, and selectors of variants."""
 
 
 class Found(NamedTuple):
@@ -50,18 +58,14 @@ def find_near(text: str, quote: str, start: int) -> int | None:
 
 def same_letters(one: str, other: str) -> bool:
     """Whether two texts have the same letters and digits, and any at all. Vowel signs of Indic and
-    other scripts are letters; accents, and vowel marks of Hebrew and Arabic, are not."""
+    other scripts are letters. Selectors of variants, vowel marks of Hebrew and Arabic, and accents
+    that are not part of a letter (NFC), are not."""
     return _letters(one) == _letters(other) != ""
 
 
 def _letters(text: str) -> str:
-    return "".join(filter(_is_letter, normalize("NFC", text.casefold())))
-
-
-def _is_letter(character: str) -> bool:
-    # Classes of combination: 10 to 36 are marks of Hebrew, Arabic and Syriac, from 200 on accents.
-    is_sign = category(character)[0] == "M" and not 10 <= combining(character) <= 36
-    return character.isalnum() or is_sign and combining(character) < 200
+    plain = _NO_LETTERS.sub("", normalize("NFC", text.casefold()))
+    return "".join(x for x in plain if x.isalnum() or category(x)[0] == "M")
 
 
 def _in_utf16(text: str, start: int, end: int) -> tuple[int, int]:

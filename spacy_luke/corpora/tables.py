@@ -149,7 +149,8 @@ def _fits(text: str, start: int, end: int, mention: str) -> bool:
     found = text[start:end]
     if mention:
         return found.replace(CRLF, "\n") == mention.replace(CRLF, "\n")
-    return bool(found) and found == found.strip() and is_whole(text, start, end)
+    is_inside = 0 <= start < end <= len(text)
+    return is_inside and found == found.strip() and is_whole(text, start, end)
 
 
 def _ids_of_spans(rows: Iterable[Row], report: Report) -> bool:

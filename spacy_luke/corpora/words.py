@@ -15,7 +15,8 @@ def spaces_between(nlp: Language, words: Sequence[str], report: Report) -> list[
     """Whether a space follows each of the words of a file that does not say so; None if unknown.
 
     In languages without spaces between words there is one only between words of other scripts, such
-    as ``New York``, and not if both are single characters, as where a file has one in each line.
+    as ``New York`` and ``Mr. Smith``, and not if both are single characters, as where a file has
+    one in each line.
     """
     if nlp.lang not in UNSPACED_LANGUAGES:
         return None
@@ -29,9 +30,24 @@ def spaces_between(nlp: Language, words: Sequence[str], report: Report) -> list[
 
 
 def _is_apart(word: str, following: str) -> bool:
-    sides = word[-1], following[0]
-    are_letters = all(x.isalnum() and not is_unspaced(x) for x in sides)
-    return are_letters and len(word) + len(following) > 2
+    before, after = word[-1], following[0]
+    is_after = after.isalnum() and not is_unspaced(after)
+    is_before = before in ".,;:!?" or (before.isalnum() and not is_unspaced(before))
+    return is_before and is_after and len(word) + len(following) > 2
+
+
+def count_cut(tokens: Doc, spans: Iterable[Span], report: Report, location: str) -> None:
+    """Count spans that begin or end inside a token of the tokenizer, with which readers cut a text
+    whose spaces are known. tokens: of the tokenizer, for the text of the spans' document."""
+    n_cut = sum(tokens.char_span(x.start_char, x.end_char) is None for x in spans)
+    if n_cut:
+        report.count(
+            f"entities that begin or end inside a token of the {tokens.vocab.lang!r} tokenizer, "
+            "which spaCy's corpus reader uses: set its gold_preproc, or convert with --lang xx "
+            "(hipe: --ignore-spacing)",
+            location,
+            n_cut,
+        )
 
 
 class WordDoc:
@@ -51,9 +67,11 @@ class WordDoc:
         location: str,
         sentences: Iterable[int] | None = None,
         spaces: Sequence[bool] | None = None,
+        keep_words: bool = False,
     ) -> None:
         """sentences: the first word of each sentence; None if unknown. spaces: whether a space
-        follows each word; None if unknown.
+        follows each word; None if the file does not say so. keep_words: spaces stay unknown, in
+        any language.
 
         Raises CorpusError if there are no words.
         """
@@ -73,14 +91,16 @@ class WordDoc:
             starts = [i in firsts for i in range(len(kept))]
         if spaces is not None:
             spaces = [space for word, space in zip(words, spaces) if word]
-        else:
+        elif not keep_words:
             spaces = spaces_between(nlp, kept, report)
         self.doc = Doc(nlp.vocab, words=kept, spaces=spaces, sent_starts=starts)
+        self._tokens = None if spaces is None else nlp.make_doc(self.doc.text)
 
     def span(
         self, start: int, end: int, label: str, owner: str, kb_id: str = "", span_id: str = ""
     ) -> Span | None:
-        """The span of words [start, end); None, and counted, if all of them are empty.
+        """The span of words [start, end); None, and counted, if all of them are empty. One that the
+        tokenizer cuts is counted, too.
 
         Raises CorpusError, with the owner, if the range is invalid.
         """
@@ -92,4 +112,7 @@ class WordDoc:
         if first == last:
             self._report.count("spans left out: their words are empty", self._where)
             return None
-        return Span(self.doc, first, last, label=label, kb_id=kb_id, span_id=span_id)
+        span = Span(self.doc, first, last, label=label, kb_id=kb_id, span_id=span_id)
+        if self._tokens is not None:
+            count_cut(self._tokens, [span], self._report, self._where)
+        return span

@@ -14,7 +14,7 @@ _JOINING = re.compile(r"(?<!\d)\.|\.(?!\d)|(?<=\w)'(?=\w)")
 """Periods, except between digits, and apostrophes inside words."""
 _VIRUSES = re.compile("[^aeou]uses$")
 _APOSTROPHES = str.maketrans(
-    dict.fromkeys("\u2018\u2019\u02b9\u02bb\u02bc\u00b4\u05f3\u2032`", "'")
+    dict.fromkeys("\u2018\u2019\u02b9\u02bb\u02bc\u00b4\u1ffd\u05f3\u2032`", "'")
 )
 _STROKES = str.maketrans("\u0131\u0142\u00f8\u0111\u0127\u0167", "ilodht")
 """Letters whose diacritic Unicode does not separate, e.g. of Lodz, Tromso, and the Turkish i."""

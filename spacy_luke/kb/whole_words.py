@@ -16,10 +16,13 @@ _WORD = re.compile(
     f"{_LETTER}[{_LETTER}{_MARK}]*|{_KATAKANA}[{_KATAKANA}{_MARK}]*"
     f"|[{_SINGLE}{_OTHER}{_MARK}]{_MARK}*"
 )
-_UNSPACED = ("CJK ", "HIRAGANA ", "THAI ", "LAO ", "KHMER ", "MYANMAR ", "TAI ", "NEW TAI ", "YI ")
+_UNSPACED = (
+    *("CJK ", "IDEOGRAPHIC ", "HIRAGANA ", "THAI ", "LAO ", "KHMER ", "MYANMAR ", "TAI "),
+    *("NEW TAI ", "YI "),
+)
 """Beginnings of the names of characters of scripts without spaces between words."""
-UNSPACED_LANGUAGES = frozenset({"ja", "km", "lo", "my", "th", "zh"})
-"""Languages that are written without spaces between words."""
+UNSPACED_LANGUAGES = frozenset({"ja", "th", "zh"})
+"""Languages of spaCy that are written without spaces between words."""
 _KATAKANA_NAMES = ("KATAKANA", "HALFWIDTH KATAKANA")
 _JOINERS = "\u00ad\u200c\u200d\u2060"
 """The soft hyphen, the joiners of Persian and Indic scripts, and the word joiner."""

@@ -15,6 +15,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config
 
 from ..annotations.annotated import is_annotated
+from ..errors import reading
 from ..files import remove_folder
 from ..kb.entity import Findings
 from ..names.build import EMPTY, NUL
@@ -228,11 +229,12 @@ class KnownNames(HasSettings, Pipe):
         was saved without its list, the list is empty, with a warning."""
         path, exclude = Path(path), tuple(exclude)
         overridden: dict[str, Any] = {}
-        if self.names is not self._first:
-            self.cfg.update(saved_settings(path, self.cfg))
-        else:
-            overridden = overridden_settings(path, self.cfg)
-        self.cfg.update(srsly.read_json(path / "cfg"))
+        with reading(f"The component in {path}"):
+            if self.names is not self._first:
+                self.cfg.update(saved_settings(path, self.cfg))
+            else:
+                overridden = overridden_settings(path, self.cfg)
+            self.cfg.update(srsly.read_json(path / "cfg"))
         self.cfg.update(overridden)
         if FOLDER in exclude:
             return self

@@ -67,7 +67,7 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
         ones. One that has weights already takes the saved ones, but for those of its model, which
         are those of the pipeline's config.
 
-        Raises ConfigError if a file is missing, CheckpointError if one cannot be read."""
+        Raises ConfigError if ``cfg`` is missing, CheckpointError if a file cannot be read."""
         path, exclude = Path(path), tuple(exclude)
         if "cfg" not in exclude and not (path / "cfg").exists():
             raise ConfigError(

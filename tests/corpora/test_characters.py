@@ -44,6 +44,9 @@ def test_the_language_is_named_where_a_token_is_a_text_without_spaces(lang, is_n
     align_spans(make_text_doc(nlp, text), [CharSpan(0, 3, "X")], "strict", report, "line 1")
     (note,) = report.notes
     assert ("--lang" in note) is is_named and "--alignment split" in note
+    khmer, report = "ខ្មែរ", Report()  # spaCy has no tokenizer of it
+    align_spans(make_text_doc(nlp, khmer), [CharSpan(0, 2, "X")], "strict", report, "line 1")
+    assert "--lang" not in report.notes[0]
 
 
 def test_a_tokenizer_that_changes_the_text_is_refused():

@@ -2,7 +2,8 @@
 
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.lang.zh import Chinese
+from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus
 
 from spacy_luke.corpora.columns import read_columns
@@ -239,6 +240,8 @@ def test_training_keeps_the_words_of_the_file(tmp_path):
         ("他 住 在 北 京 。", "他住在北京。"),
         ("王小明 ， 生 于 1 8 8 7 年", "王小明，生于1887年"),
         ("在 New York 见 Ada Lovelace", "在New York见Ada Lovelace"),
+        ("人々 2020 年 三〇 〇二", "人々2020年三〇〇二"),
+        ("见 Mr. Smith , 3.5 或 3 . 5", "见Mr. Smith, 3.5或3.5"),
     ],
 )
 def test_languages_without_spaces_have_none(tmp_path, words, text):
@@ -249,6 +252,20 @@ def test_languages_without_spaces_have_none(tmp_path, words, text):
         (doc,) = read_columns(path, blank(lang), ConvertOptions(), report)
         assert doc.text == expected and [t.text for t in doc] == words.split(" ")
         assert any("joined without spaces" in x for x in report.notes) == (lang == "zh")
+
+
+def test_entities_that_the_tokenizer_cuts_are_counted(tmp_path):
+    """Readers cut the text with it."""
+    path = tmp_path / "corpus.conll"
+    path.write_text("米 B-LOC\n軍 O\n\n北京 B-LOC\n", encoding="utf8")
+    nlp = Chinese()
+    nlp.tokenizer = lambda text: Doc(nlp.vocab, words=[text], spaces=[False])
+    what = "entities that begin or end inside a token of the 'zh' tokenizer"
+    report = Report()
+    list(read_columns(path, nlp, ConvertOptions(), report))
+    assert [(x.startswith(what), y.count, y.first) for x, y in report.events.items()] == [
+        (True, 1, "line 1")
+    ]
 
 
 def test_names_are_found_in_characters_of_lines(tmp_path):

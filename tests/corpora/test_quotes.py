@@ -52,7 +52,13 @@ def test_another_word_with_the_same_consonants_differs():
 
 @pytest.mark.parametrize(
     "text, quote",
-    [("Bjo\u0308rn,", "Björn"), ("\u05e9\u05b8\u05dc\u05d5\u05dd", "\u05e9\u05dc\u05d5\u05dd")],
+    [
+        ("Bjo\u0308rn,", "Björn"),
+        ("\u05e9\u05b8\u05dc\u05d5\u05dd", "\u05e9\u05dc\u05d5\u05dd"),
+        ("\u263a\ufe0f x love", "\u263a x love"),
+        ("\u845b\U000e0100\u57ce", "\u845b\u57ce"),
+        ("1\ufe0f\u20e3 a", "1 a"),
+    ],
 )
 def test_accents_and_vowel_marks_that_readers_leave_out_do_not_count(text, quote):
     assert find_quote(text, 0, len(text), quote) == (0, len(text), DIFFERS)

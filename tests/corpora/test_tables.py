@@ -86,6 +86,25 @@ def test_so_they_are_in_a_script_without_spaces(convert, spans):
     assert [x for x in convert(FORMAT, unclear, lang="zh").events if "once or twice" in x]
 
 
+@pytest.mark.parametrize(
+    "text, start, end, lang",
+    [
+        ("报告。\r\n他住在北京", 8, 10, "zh"),
+        ("Costs\r\nabout $100", 14, 17, "en"),
+        ("Visit\r\nthe U.S.", 11, 15, "en"),
+        ("He\r\nlikes C++", 10, 13, "en"),
+    ],
+)
+def test_a_span_at_the_end_of_a_text_whose_line_ends_count_twice(
+    convert, spans, text, start, end, lang
+):
+    content = f'text,start,end,label\r\n"{text}",{start},{end},X\r\n'
+    (doc,), _ = convert(FORMAT, content, lang=lang, alignment="split")
+    assert spans(doc.ents) == [(text[start:end], "X")]
+    with pytest.raises(CorpusError, match=rf"line 3: the span \(X\) goes from {start} to 40"):
+        convert(FORMAT, content.replace(f",{end},", ",40,"), lang=lang)
+
+
 def test_line_ends_that_may_count_once_or_twice_are_told(convert, spans):
     content = 'text,start,end,label\r\n"x\r\ny\r\nz\r\nw\r\nthe Ada and Bob",12,15,PER\r\n'
     (doc,), report = convert(FORMAT, content)

@@ -26,6 +26,7 @@ from spacy_luke.kb.normalize import normalize_name
         ("\u01fe", "o"),
         ("\u1fce", "\u0313\u0301"),
         ("O\u00b4Brien", "O'Brien"),
+        ("O\u1ffdBrien", "O'Brien"),
         ("O\u02bbzbekiston", "O\u2018zbekiston"),
         ("\u05d2\u05f3\u05d5\u05e8\u05d2\u05f3", "\u05d2'\u05d5\u05e8\u05d2'"),
         ("\u845b\U000e0100\u57ce", "\u845b\u57ce"),

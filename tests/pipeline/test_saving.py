@@ -70,6 +70,9 @@ def test_a_file_cut_in_half_is_an_error_that_names_its_folder(nlp, tmp_path, com
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(CheckpointError, match=f"The component in .*/{component} cannot be read: "):
         spacy.load(tmp_path)
+    path.unlink()
+    with pytest.raises((CheckpointError, ConfigError), match=f"{component}/{file}"):
+        spacy.load(tmp_path)
 
 
 @pytest.mark.parametrize(
