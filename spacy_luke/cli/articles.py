@@ -26,7 +26,9 @@ from .stages import (
 _NAME = re.compile(r"[^.].*(\.xml(-[^.]*)?(\.bz2|\.gz)?|\.spacy|\.jsonl)$", re.IGNORECASE)
 _KINDS = (".spacy", ".jsonl")
 _UNSUPPORTED = re.compile(
-    r"[^.].*(\.xml\b.*|(?<!\.sql)(?<!\.txt)\.(7z|xz|zip|zst|bz2|gz))$", re.IGNORECASE
+    r"[^.](?!.*(-index|titles-in|\.(sql|txt|json|md5|sha1)\b|~$)).*"
+    r"(\.xml\b.*|\.(7z|xz|zip|zst|bz2|gz))$",
+    re.IGNORECASE,
 )
 """Names of what may be an export, if they are not those of one that can be read."""
 

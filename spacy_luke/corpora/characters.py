@@ -49,10 +49,15 @@ def check_offsets(owner: str, start: int, end: int, text: str) -> None:
         )
 
 
+def tokenise(nlp: Language, text: str) -> Doc:
+    """The tokens of a text of any length."""
+    nlp.max_length = max(nlp.max_length, len(text) + 1)
+    return nlp.make_doc(text)
+
+
 def make_text_doc(nlp: Language, text: str) -> Doc:
     """Tokenise a text of any length. Raises CorpusError if the tokenizer changes it."""
-    nlp.max_length = max(nlp.max_length, len(text) + 1)
-    doc = nlp.make_doc(text)
+    doc = tokenise(nlp, text)
     if doc.text != text:
         raise CorpusError(
             f"the tokenizer of {nlp.lang!r} changes the text, so character offsets would shift."

@@ -10,6 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import ConfigError, CorpusError
+from .characters import tokenise
 from .conversion_report import Report
 from .lines import Advance, at_line, ignore_progress, read_lines
 from .options import AUTO, ConvertOptions
@@ -286,7 +287,7 @@ def _make_doc(nlp: Language, group: list[Sentence], scheme: str, report: Report)
     doc = Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=starts)
     doc.set_ents([Span(doc, s, e, label=label) for s, e, label in entities], default="outside")
     if spaces is not None:
-        count_cut(nlp.make_doc(doc.text), doc.ents, report, f"line {group[0].lines[0]}")
+        count_cut(tokenise(nlp, doc.text), doc.ents, report, f"line {group[0].lines[0]}")
     report.add_doc(doc, doc.ents, sentences=len(group))
     return doc
 

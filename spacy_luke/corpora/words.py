@@ -8,6 +8,7 @@ from spacy.tokens import Doc, Span
 
 from ..errors import CorpusError
 from ..kb.whole_words import UNSPACED_LANGUAGES, is_unspaced
+from .characters import tokenise
 from .conversion_report import Report
 
 
@@ -30,10 +31,10 @@ def spaces_between(nlp: Language, words: Sequence[str], report: Report) -> list[
 
 
 def _is_apart(word: str, following: str) -> bool:
-    before, after = word[-1], following[0]
-    is_after = after.isalnum() and not is_unspaced(after)
-    is_before = before in ".,;:!?" or (before.isalnum() and not is_unspaced(before))
-    return is_before and is_after and len(word) + len(following) > 2
+    if word[-1] in ".,;:!?":  # after a mark alone "3 . 14" and "x . com" are one
+        word, following = (word[:-1], following) if len(word) > 1 else ("", "")
+    are_letters = all(x.isalnum() and not is_unspaced(x) for x in (word[-1:], following[:1]))
+    return are_letters and len(word) + len(following) > 2
 
 
 def count_cut(tokens: Doc, spans: Iterable[Span], report: Report, location: str) -> None:
@@ -94,7 +95,7 @@ class WordDoc:
         elif not keep_words:
             spaces = spaces_between(nlp, kept, report)
         self.doc = Doc(nlp.vocab, words=kept, spaces=spaces, sent_starts=starts)
-        self._tokens = None if spaces is None else nlp.make_doc(self.doc.text)
+        self._tokens = None if spaces is None else tokenise(nlp, self.doc.text)
 
     def span(
         self, start: int, end: int, label: str, owner: str, kb_id: str = "", span_id: str = ""

@@ -85,12 +85,14 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
     return counts
 
 
-def read_links(db: Database, sources: Sequence[Manifest]) -> dict[str, int]:
-    """Create ``pages``, ``names`` (redirects and aliases: several articles may have one, and it may
-    be the title of another), ``disambiguations``, ``links`` (n: how often a text links to a title;
-    n_articles: in how many articles) and ``shared`` (titles to which one text links in the same
-    article; n: in how many articles) of one or several sets of articles. Returns the number of
-    titles that are articles in several sets: all their links count."""
+def read_links(
+    db: Database, sources: Sequence[Manifest], with_names: bool = False
+) -> dict[str, int]:
+    """Create ``pages``, ``names`` (if wanted; redirects and aliases: several articles may have one,
+    and it may be the title of another), ``disambiguations``, ``links`` (n: how often a text links
+    to a title; n_articles: in how many articles) and ``shared`` (titles to which one text links in
+    the same article; n: in how many articles) of one or several sets of articles. Returns the
+    number of titles that are articles in several sets: all their links count."""
     db.execute("CREATE TABLE pages (language VARCHAR, title VARCHAR, kind VARCHAR, target VARCHAR)")
     db.execute(
         "CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR, n BIGINT, "
@@ -115,10 +117,11 @@ def read_links(db: Database, sources: Sequence[Manifest]) -> dict[str, int]:
                 [language, articles],
             )
             db.execute(f"INSERT INTO shared {_SHARED}", [language, articles])
-    db.execute(
-        "CREATE TABLE names AS SELECT DISTINCT language, title, target FROM pages "
-        "WHERE kind = 'redirect'"
-    )
+    if with_names:
+        db.execute(
+            "CREATE TABLE names AS SELECT DISTINCT language, title, target FROM pages "
+            "WHERE kind = 'redirect'"
+        )
     # With several sets of one language, a title that is an article in one is an article in all.
     db.execute(
         "DELETE FROM pages WHERE kind <> 'article' AND (language, title) IN "

@@ -71,7 +71,8 @@ def read_articles(
 
 
 def _join(db: Database, manifest: Manifest, findings: Findings) -> None:
-    for counts in (read_links(db, [manifest]), follow_redirects(db), resolve_links(db)):
+    read = read_links(db, [manifest], with_names=True)
+    for counts in (read, follow_redirects(db), resolve_links(db)):
         for reason, n in counts.items():
             findings.add(reason, n=n)
     # Annotated documents have no titles of their own.
@@ -84,6 +85,7 @@ def _join(db: Database, manifest: Manifest, findings: Findings) -> None:
     )
     db.execute("DELETE FROM redirects WHERE target NOT IN (SELECT title FROM counted)")
     db.execute(_ALIASES)
+    db.execute("DROP TABLE names")
     db.execute("CREATE TABLE leads (title VARCHAR, lead VARCHAR)")
     articles = [literal(x) for x in manifest.paths(ARTICLES.file)]
     if articles and is_dump:

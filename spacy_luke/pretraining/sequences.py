@@ -1,9 +1,10 @@
 """Cut an article into training sequences of whole sentences, with links as entities."""
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import cast
 
 import numpy as np
@@ -103,28 +104,53 @@ def _encode(
 ) -> list[Encoded]:
     """The pieces of each paragraph, with their characters in the text.
 
-    In scripts without spaces pieces may extend over the ends of words. A paragraph in which they do
-    so at a link of whole words is encoded in parts that are cut at its links, as mentions are at
-    prediction.
+    Pieces may extend over an end of a link of whole words, mostly in scripts without spaces. There
+    the paragraph is cut, and encoded in parts, as mentions are at prediction.
     """
     encoded = _encode_ranges(text, paragraphs, tokenizer)
-    *_, is_whole_pieces = _piece_ranges(text, _characters(encoded), link_starts, link_ends)
-    if is_whole_pieces.all():
-        return encoded
-    links = list(zip(link_starts.tolist(), link_ends.tolist()))
-    is_words = [text[a:b] == text[a:b].strip() != "" and is_whole(text, a, b) for a, b in links]
-    lost = [a for (a, _), x, y in zip(links, is_words, is_whole_pieces) if x and not y]
-    if not lost:
-        return encoded
-    # A space before a link belongs to its first piece.
-    edges = {a - text[a - 1 : a].isspace() for (a, _), x in zip(links, is_words) if x}
-    edges |= {b for (_, b), x in zip(links, is_words) if x}
+    cuts: set[int] = set()
+    while True:
+        *_, is_whole_pieces = _piece_ranges(text, _characters(encoded), link_starts, link_ends)
+        lost = np.flatnonzero(~is_whole_pieces)
+        links = zip(link_starts[lost].tolist(), link_ends[lost].tolist())
+        # Other pieces between new cuts may be others, and extend over other links.
+        edges = {x for a, b in links if _is_words(text, a, b) for x in (_before_space(text, a), b)}
+        if edges <= cuts:
+            return encoded
+        _encode_again(
+            text, paragraphs, encoded, sorted(edges - cuts), sorted(cuts | edges), tokenizer
+        )
+        cuts |= edges
+
+
+def _is_words(text: str, start: int, end: int) -> bool:
+    inside = text[start:end]
+    return inside == inside.strip() != "" and is_whole(text, start, end)
+
+
+def _before_space(text: str, start: int) -> int:
+    """A space before a link belongs to its first piece."""
+    return start - 1 if start and text[start - 1].isspace() else start
+
+
+def _encode_again(
+    text: str,
+    paragraphs: Sequence[tuple[int, int]],
+    encoded: list[Encoded],
+    new: list[int],
+    cuts: list[int],
+    tokenizer: PieceTokenizer,
+) -> None:
+    """Encode the paragraphs with new cuts in the parts between all cuts. new, cuts: sorted."""
+    parts: dict[int, list[tuple[int, int]]] = {}
     for i, (start, end) in enumerate(paragraphs):
-        if any(start <= a < end for a in lost):
-            inner = sorted(x for x in edges if start < x < end)
-            parts = _encode_ranges(text, list(pairwise([start, *inner, end])), tokenizer)
-            encoded[i] = cast(Encoded, tuple(map(np.concatenate, zip(*parts))))
-    return encoded
+        if bisect_right(new, start) < bisect_left(new, end):
+            inner = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
+            parts[i] = list(pairwise([start, *inner, end]))
+    again = iter(_encode_ranges(text, [x for of_one in parts.values() for x in of_one], tokenizer))
+    for i, of_one in parts.items():
+        found = zip(*islice(again, len(of_one)))
+        encoded[i] = cast(Encoded, tuple(map(np.concatenate, found)))
 
 
 def _encode_ranges(

@@ -135,7 +135,8 @@ def test_ids_that_no_vocabulary_can_hold_are_dropped_and_counted(bert_dir, tmp_p
 def test_a_folder_of_exports_is_read_as_several(tmp_path):
     dumps = tmp_path / "dumps"
     dumps.mkdir()
-    for name in ("README.txt", "._pages1.xml", "langlinks.sql.gz", "x-index.txt.bz2"):
+    unread = "README.txt", "._pages1.xml", "langlinks.sql.gz", "x-index.txt.bz2", "a.xml.bz2.md5"
+    for name in (*unread, "x-multistream-index1.txt-p1p41.bz2", "x-all-titles-in-ns0.gz"):
         (dumps / name).write_text("not read", encoding="utf8")
     (dumps / "sub.xml").mkdir()
     assert "contains no export" in fail("articles", dumps, "-o", tmp_path / "articles")

@@ -241,7 +241,8 @@ def test_training_keeps_the_words_of_the_file(tmp_path):
         ("王小明 ， 生 于 1 8 8 7 年", "王小明，生于1887年"),
         ("在 New York 见 Ada Lovelace", "在New York见Ada Lovelace"),
         ("人々 2020 年 三〇 〇二", "人々2020年三〇〇二"),
-        ("见 Mr. Smith , 3.5 或 3 . 5", "见Mr. Smith, 3.5或3.5"),
+        ("见 Mr. Smith , 3.5 或 3 . 14", "见Mr. Smith,3.5或3.14"),
+        ("12 : 30 , www . google . com", "12:30,www.google.com"),
     ],
 )
 def test_languages_without_spaces_have_none(tmp_path, words, text):

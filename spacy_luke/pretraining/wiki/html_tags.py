@@ -29,8 +29,13 @@ _OPENING = re.compile(rf"<!--|<(/?)({_NAMES})(?=[\s/>])([^<>]*?)(/?)>", _CASE)
 _CLOSING = {name: re.compile(rf"</{name}\s*>", _CASE) for name in (*_DROPPED, *_KEPT)}
 _NEXT_REFERENCE = re.compile(r"<ref(?=[\s>])[^<>]*(?<!/)>", _CASE)
 
-_READING = re.compile(r"<(r[tp]|rtc)(?=[\s>])[^<>]*>[^<>]*</\1\s*>", _CASE)
-"""How Han characters are read, above them (``ruby``), and parentheses around it."""
+_RUBY = r"</?(?:r[tpb]|rtc|ruby)(?=[\s>])"
+_READING = re.compile(
+    rf"<(?:r[tp]|rtc)(?=[\s>])[^<>]*>((?:(?!{_RUBY})[^\n])*)(?:</(?:r[tp]|rtc)\s*>|(?={_RUBY}))",
+    _CASE,
+)
+"""How Han characters are read, above them (``ruby``), and parentheses around it; its end may be
+left out."""
 _TAG = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)(?=[\s/>])[^<>]*>")
 _BROKEN_REFERENCE = re.compile(r"</?ref(?:erences)?(?=[\s/=])[^<>\n]*", re.IGNORECASE)
 _LINE_TAGS = frozenset({"br", "hr"})
@@ -49,11 +54,12 @@ _INLINE_TAGS = frozenset(
 ) | frozenset((*_DROPPED, *_KEPT))
 _MARKUP = {ord(char): f"&#{ord(char)};" for char in "[]{}'|<>=:;*#&_-"}
 _VARIABLE = re.compile(r"<tvar\|[^<>\n]*>|</>")
-_VARIANT_CODE = re.compile(
-    r"\s*(?:zh|sr|sh|kk|ku|uz|tg|tly|crh|gan|wuu|iu|ike|shi|zgh|ban|mni)(?:-[a-z]+)*\s*"
-)
-"""Codes of languages that are written in several scripts, and of their variants."""
-_BETWEEN_VARIANTS = re.compile(rf";(?=(?:[^;]*=>)?{_VARIANT_CODE.pattern}:|\s*$)")
+_CODES = "zh|sr|sh|kk|ku|uz|tg|tly|crh|gan|wuu|iu|ike|shi|zgh|ban|mni"
+"""Languages that are written in several scripts."""
+_CODED = rf"(?:[^;]*?=>)?\s*(?:{_CODES})(?:-[a-z]+)*\s*:"
+"""The beginning of a variant: ``zh-hans:``, or ``A=>zh-hans:``."""
+_CODED_TEXT = re.compile(rf"{_CODED}(.*)", _CASE | re.DOTALL)
+_BETWEEN_VARIANTS = re.compile(rf";(?={_CODED}|\s*$)", _CASE)
 _VARIANT = re.compile(r"-\{(?![{|])([^{}]*)\}-(?!\})")
 
 
@@ -69,9 +75,11 @@ def without_tags(text: str, dropped: Counter[str], keep_tables: bool = False) ->
         text = _without_extensions(text, dropped, keep_tables)
         if "<tvar|" in text:
             text = _VARIABLE.sub("", text)
-        if "<r" in text:
-            text, count = _READING.subn("", text)
-            dropped["reading"] += count
+        for reading in _READING.findall(text) if "<r" in text else ():
+            dropped["reading"] += 1
+            dropped["link in reading"] += reading.count("[[")
+        if dropped["reading"]:
+            text = _READING.sub("", text)
         text = _TAG.sub(_replace_tag, text)
         if "<ref" in text or "</ref" in text:
             text, count = _BROKEN_REFERENCE.subn(HOLE, text)
@@ -191,7 +199,6 @@ def _variant(match: re.Match[str]) -> str:
         rest = match[1]
     # The text of a variant may contain entities (``&amp;``) and other semicolons.
     for part in _BETWEEN_VARIANTS.split(rest):
-        code, colon, words = part.rpartition("=>")[2].partition(":")
-        if colon and _VARIANT_CODE.fullmatch(code):
-            return words.strip()
+        if coded := _CODED_TEXT.match(part):
+            return coded[1].strip()
     return rest
