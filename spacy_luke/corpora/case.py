@@ -87,7 +87,7 @@ def change_text(text: str, case: Case) -> str:
     Character by character, because spans, relations and types are stored by character offsets, and
     so that two tokenisations of a text stay aligned. A character whose changed form has another
     length, such as "ß" in upper case, stays as it is, but "İ" becomes "i". Georgian letters stay as
-    they are: its capitals, in Unicode, are those of headlines, which few encoders know.
+    they are: their capitals, in Unicode, are those of headlines, which few encoders know.
     """
     change = _lower if case == "lower" else _upper
     return "".join(x if len(x) == 1 else char for char, x in zip(text, map(change, text)))

@@ -31,9 +31,9 @@ def spaces_between(nlp: Language, words: Sequence[str], report: Report) -> list[
 
 
 def _is_apart(word: str, following: str) -> bool:
-    if word[-1] in ".,;:!?":  # after a mark alone "3 . 14" and "x . com" are one
-        word, following = (word[:-1], following) if len(word) > 1 else ("", "")
-    are_letters = all(x.isalnum() and not is_unspaced(x) for x in (word[-1:], following[:1]))
+    if word[-1] in ".,;:!?":
+        word = word[:-1]  # nothing is left of a mark alone, as in "3 . 14" and "x . com"
+    are_letters = all(x.isalnum() and not is_unspaced(x) for x in (word[-1:], following[0]))
     return are_letters and len(word) + len(following) > 2
 
 
