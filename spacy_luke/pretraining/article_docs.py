@@ -20,8 +20,8 @@ from ..kb.entity import NIL
 from .article_files import read_articles
 from .articles import STAGE
 from .database import database
-from .entities import follow_redirects, read_links
 from .manifest import Manifest, read_manifest
+from .resolved_links import follow_redirects, read_links
 from .settings import VocabSettings
 from .tables import ARTICLES
 

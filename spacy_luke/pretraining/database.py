@@ -61,6 +61,23 @@ def write_query(db: Database, query: str, folder: Path, table: Table) -> int:
     )
 
 
+def drop_tables(db: Database, *tables: str) -> None:
+    """Drop tables that are not needed any longer, because they take memory and disk."""
+    for table in tables:
+        db.execute(f"DROP TABLE {table}")
+
+
+def count_rows(db: Database, source: str) -> int:
+    """The number of rows of ``FROM …``."""
+    return int(value_of(db, f"SELECT count(*) {source}"))
+
+
+def value_of(db: Database, query: str) -> int:
+    """The number that a query returns; 0 if it returns none."""
+    row = db.execute(query).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
 def quoted(text: str) -> str:
     """A text as it is written between single quotes in SQL."""
     return text.replace("'", "''")

@@ -15,32 +15,28 @@ import srsly
 from ..corpora.lines import read_lines
 from ..errors import ConfigError, CorpusError
 from ..vocab.entity_vocab import SPECIALS
-from .database import Database, database, quoted, rows_of, write_query
+from .database import (
+    Database,
+    count_rows,
+    database,
+    drop_tables,
+    quoted,
+    rows_of,
+    value_of,
+    write_query,
+)
 from .disk import fingerprint
 from .engine import Engine
 from .manifest import Manifest, by_input
+from .resolved_links import follow_redirects, read_links, resolve_links
 from .settings import VocabSettings
 from .stage import begin
-from .tables import ANCHORS, ARTICLES, FROM_PARQUET, NO_COLUMNS, PAGES, TARGETS, literal
+from .tables import ANCHORS, NO_COLUMNS, TARGETS, literal
 
 STAGE = "entities"
-_DOUBLINGS = 6
-"""How often the lengths of redirect chains are halved. Redirects that remain are loops."""
 _SPACED = "replace({}, '_', ' ')"
 """Titles of wikis may be written with underscores. Ids of annotated documents may have them."""
 _CHOSEN = "(SELECT item FROM chosen)"
-_SHARED = f"""
-SELECT ?, anchor, titles, count(*) FROM (
-    SELECT pair[2] AS anchor, list_sort(list(pair[1])) AS titles FROM (
-        SELECT article, unnest(pairs) AS pair FROM (
-            SELECT row_number() OVER () AS article,
-                list_distinct(list_zip(link_targets, link_anchors)) AS pairs {FROM_PARQUET}
-            WHERE len(list_distinct(list_zip(link_targets, link_anchors)))
-                > len(list_distinct(link_anchors))
-        )
-    ) GROUP BY article, pair[2] HAVING count(*) > 1
-) GROUP BY anchor, titles
-"""
 
 
 def build_vocabulary(
@@ -85,129 +81,6 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
     return counts
 
 
-def read_links(
-    db: Database, sources: Sequence[Manifest], with_names: bool = False
-) -> dict[str, int]:
-    """Create ``pages``, ``names`` (if wanted; redirects and aliases: several articles may have one,
-    and it may be the title of another), ``disambiguations``, ``links`` (n: how often a text links
-    to a title; n_articles: in how many articles) and ``shared`` (titles to which one text links in
-    the same article; n: in how many articles) of one or several sets of articles. Returns the
-    number of titles that are articles in several sets: all their links count."""
-    db.execute("CREATE TABLE pages (language VARCHAR, title VARCHAR, kind VARCHAR, target VARCHAR)")
-    db.execute(
-        "CREATE TABLE links (language VARCHAR, title VARCHAR, anchor VARCHAR, n BIGINT, "
-        "n_articles BIGINT)"
-    )
-    db.execute("CREATE TABLE shared (language VARCHAR, anchor VARCHAR, titles VARCHAR[], n BIGINT)")
-    for manifest in sources:
-        language = str(manifest.settings["language"])
-        pages = [literal(x) for x in manifest.paths(PAGES.file)]
-        articles = [literal(x) for x in manifest.paths(ARTICLES.file)]
-        if pages:
-            db.execute(
-                f"INSERT INTO pages SELECT ?, title, kind, target {FROM_PARQUET}",
-                [language, pages],
-            )
-        if articles:
-            db.execute(
-                "INSERT INTO links SELECT ?, link.key[1] AS title, link.key[2] AS anchor, "
-                "sum(link.value), count(*) FROM (SELECT unnest(map_entries(list_histogram("
-                f"list_zip(link_targets, link_anchors)))) AS link {FROM_PARQUET}) "
-                "GROUP BY title, anchor",
-                [language, articles],
-            )
-            db.execute(f"INSERT INTO shared {_SHARED}", [language, articles])
-    if with_names:
-        db.execute(
-            "CREATE TABLE names AS SELECT DISTINCT language, title, target FROM pages "
-            "WHERE kind = 'redirect'"
-        )
-    # With several sets of one language, a title that is an article in one is an article in all.
-    db.execute(
-        "DELETE FROM pages WHERE kind <> 'article' AND (language, title) IN "
-        "(SELECT (language, title) FROM pages WHERE kind = 'article')"
-    )
-    db.execute(
-        "CREATE TABLE disambiguations AS SELECT DISTINCT language, title FROM pages "
-        "WHERE kind = 'disambiguation'"
-    )
-    twice = "FROM pages WHERE kind = 'article' GROUP BY language, title HAVING count(*) > 1"
-    return {"titles of several articles": _count_rows(db, f"FROM (SELECT title {twice})")}
-
-
-def follow_redirects(db: Database) -> dict[str, int]:
-    """Create ``redirects`` (redirect -> final target) and ``loops``, redirects without an article
-    at their end: loops, and redirects to a category. Of several targets (an alias of several
-    records of linked text) the first one by name is used.
-
-    With redirects a -> b -> c -> d, a points to b, then c (1st pass), then d (2nd pass).
-    """
-    db.execute(
-        "CREATE TABLE redirects AS SELECT language, title, coalesce(min(target), title) AS target "
-        "FROM pages WHERE kind = 'redirect' GROUP BY language, title"
-    )
-    for _ in range(_DOUBLINGS):
-        db.execute(
-            "CREATE OR REPLACE TABLE redirects AS SELECT a.language, a.title, "
-            "coalesce(b.target, a.target) AS target FROM redirects a LEFT JOIN redirects b "
-            "ON a.language = b.language AND a.target = b.title"
-        )
-    loops = "SELECT a.language, a.title FROM redirects a JOIN redirects b "
-    loops += "ON a.language = b.language AND a.target = b.title"
-    db.execute(f"CREATE TABLE loops AS {loops}")
-    db.execute("DELETE FROM redirects WHERE (language, title) IN (FROM loops)")
-    several = "GROUP BY language, title HAVING count(DISTINCT target) > 1"
-    return {
-        "redirects": _count_rows(db, "FROM redirects"),
-        "redirects to several articles": _count_rows(
-            db, f"FROM (SELECT title FROM pages WHERE kind = 'redirect' {several})"
-        ),
-        "redirects to no article": _count_rows(db, "FROM loops"),
-    }
-
-
-def resolve_links(db: Database) -> dict[str, int]:
-    """Replace ``links`` and ``shared`` by ``resolved``: links to articles, with redirects resolved.
-    Others are counted."""
-    db.execute(
-        "CREATE TABLE followed AS SELECT l.language, coalesce(r.target, l.title) AS title, "
-        "l.anchor, l.n, l.n_articles, r.target IS NOT NULL AS by_redirect, "
-        "o.title IS NOT NULL AS in_loop "
-        "FROM links l LEFT JOIN redirects r ON l.language = r.language AND l.title = r.title "
-        "LEFT JOIN loops o ON l.language = o.language AND l.title = o.title"
-    )
-    ambiguous = "(language, title) IN (FROM disambiguations)"
-    counts = {
-        name: _value(db, f"SELECT sum(n) FROM followed{condition}")
-        for name, condition in {
-            "links": "",
-            "links by a redirect": " WHERE by_redirect",
-            "links by a redirect to no article": " WHERE in_loop",
-            "links to a disambiguation": f" WHERE NOT in_loop AND {ambiguous}",
-        }.items()
-    }
-    _drop(db, "links")
-    # An article that links to a title by a text directly and by redirects was counted for each.
-    db.execute(
-        "CREATE TABLE repeated AS SELECT language, title, anchor, sum(surplus) AS surplus FROM ("
-        "SELECT s.language, coalesce(r.target, s.title) AS title, s.anchor, "
-        "(count(*) - 1) * any_value(s.n) AS surplus FROM (SELECT language, anchor, n, "
-        "row_number() OVER () AS number, unnest(titles) AS title FROM shared) s "
-        "LEFT JOIN redirects r ON s.language = r.language AND s.title = r.title "
-        "GROUP BY s.number, s.language, coalesce(r.target, s.title), s.anchor"
-        ") WHERE surplus > 0 GROUP BY language, title, anchor"
-    )
-    db.execute(
-        "CREATE TABLE resolved AS SELECT f.language, f.title, f.anchor, f.n, "
-        "(f.n_articles - coalesce(r.surplus, 0))::BIGINT AS n_articles FROM ("
-        "SELECT language, title, anchor, sum(n)::BIGINT AS n, sum(n_articles) AS n_articles "
-        f"FROM followed WHERE NOT in_loop AND NOT {ambiguous} GROUP BY ALL"
-        ") f LEFT JOIN repeated r USING (language, title, anchor)"
-    )
-    _drop(db, "followed", "disambiguations", "shared", "repeated")
-    return counts
-
-
 def _count(db: Database, settings: VocabSettings) -> dict[str, int]:
     """Create ``counted`` (links per entity) and ``named`` (names per entity). An entity is a title
     or, with sitelinks, an item. A title without an item is an entity, too."""
@@ -225,7 +98,7 @@ def _count(db: Database, settings: VocabSettings) -> dict[str, int]:
             "language || ':' || title, language, title FROM titles ANTI JOIN items "
             "USING (language, title)"
         )
-    _drop(db, "titles")
+    drop_tables(db, "titles")
     db.execute(
         "CREATE TABLE counted AS SELECT item, coalesce(sum(r.n), 0)::BIGINT AS count FROM named n "
         "LEFT JOIN resolved r USING (language, title) GROUP BY item"
@@ -263,8 +136,8 @@ def _read_white_list(db: Database, path: Path | None) -> dict[str, int]:
         "DELETE FROM listed WHERE (language, title) IN "
         "(SELECT (language, title) FROM pages WHERE kind = 'disambiguation')"
     )
-    n_unmatched = _count_rows(db, "FROM white_list ANTI JOIN listed USING (name)")
-    _drop(db, "pages", "all_titles", "forms", "matched", "white_list")
+    n_unmatched = count_rows(db, "FROM white_list ANTI JOIN listed USING (name)")
+    drop_tables(db, "pages", "all_titles", "forms", "matched", "white_list")
     return {"white list: not found": n_unmatched}
 
 
@@ -341,18 +214,16 @@ def _choose(db: Database, settings: VocabSettings) -> dict[str, int]:
         f"count >= {settings.min_count} OR item IN ({listed}) "
         f"ORDER BY item IN ({listed}) DESC, count DESC, item LIMIT {settings.size})"
     )
-    if not _count_rows(db, "FROM chosen"):
+    if not count_rows(db, "FROM chosen"):
         reason = f"no entity has {settings.min_count} links (--min-count)"
-        if not _count_rows(db, "FROM resolved"):
+        if not count_rows(db, "FROM resolved"):
             reason = "no link leads to an article"
         raise CorpusError(f"The vocabulary would be empty: {reason}.")
     return {
-        "white list: beyond --size": _count_rows(
-            db, f"FROM ({listed}) WHERE item NOT IN {_CHOSEN}"
-        ),
-        "entities": _count_rows(db, "FROM chosen"),
-        "entities left out": _count_rows(db, f"FROM counted WHERE item NOT IN {_CHOSEN}"),
-        "links to an entity": int(_value(db, "SELECT sum(count) FROM chosen")),
+        "white list: beyond --size": count_rows(db, f"FROM ({listed}) WHERE item NOT IN {_CHOSEN}"),
+        "entities": count_rows(db, "FROM chosen"),
+        "entities left out": count_rows(db, f"FROM counted WHERE item NOT IN {_CHOSEN}"),
+        "links to an entity": int(value_of(db, "SELECT sum(count) FROM chosen")),
     }
 
 
@@ -391,18 +262,3 @@ def _write(db: Database, folder: Path, several: bool) -> None:
         folder,
         ANCHORS,
     )
-
-
-def _drop(db: Database, *tables: str) -> None:
-    """Drop tables that are not needed any longer, because they take memory and disk."""
-    for table in tables:
-        db.execute(f"DROP TABLE {table}")
-
-
-def _count_rows(db: Database, source: str) -> int:
-    return int(_value(db, f"SELECT count(*) {source}"))
-
-
-def _value(db: Database, query: str) -> int:
-    row = db.execute(query).fetchone()
-    return int(row[0] or 0) if row else 0

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from ..kb.entity import NIL, Entity, Findings
 from .articles import STAGE
 from .database import Database, database, rows_of
-from .entities import follow_redirects, read_links, resolve_links
 from .manifest import Manifest, read_manifest
+from .resolved_links import follow_redirects, read_links, resolve_links
 from .sentences import sentence_starts
 from .settings import VocabSettings
 from .tables import ARTICLES, FROM_PARQUET, literal
