@@ -33,7 +33,9 @@ def luke_ner_score(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]
 
 def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = False) -> Answers:
     """The spans of the group with their scores. An answer is right if its tokens and label are
-    gold. In flat mode a span with tokens of unknown annotation is left out, as spaCy does, and gold
+    gold. As in spaCy's scores, of several within one token of the reference at most one is right
+    (that with the highest score), and a span is left out that has, in flat mode, tokens of unknown
+    annotation and, in nested mode, another text than the reference's tokens. In flat mode gold
     entities that another component has found are not asked for."""
     answers = Answers()
     for eg in examples:
@@ -45,7 +47,7 @@ def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = F
         group = eg.predicted.spans.get(spans_key)
         x2y = eg.alignment.x2y
         found = [
-            ("", None) if span is None else (span.label_, _aligned(x2y, span))
+            ("", None) if span is None else (span.label_, _compared(eg, span, nested))
             for span in (() if group is None else spans_by_row(eg.predicted, group))
         ]
         others = {(ent.label_, *(_aligned(x2y, ent) or (0, 0))) for ent in eg.predicted.ents}
@@ -53,9 +55,17 @@ def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = F
         asked = gold if nested else gold - (others - own)
         answers.n_gold.update(label for label, *_ in asked)
         scores = group.attrs.get("scores") if group else None
-        for (label, place), score in zip(found, () if scores is None else scores):
-            if place is not None and (nested or _is_known(doc, place)):
-                answers.found.append(Answer(label, float(score), (label, *place) in gold))
+        compared = [
+            ((label, *place), float(score))
+            for (label, place), score in zip(found, () if scores is None else scores)
+            if place is not None
+        ]
+        order = sorted(range(len(compared)), key=lambda i: compared[i][1])
+        best = {compared[i][0]: i for i in order}  # the one with the highest score is the last
+        answers.found += [
+            Answer(answer[0], score, answer in gold and best[answer] == i)
+            for i, (answer, score) in enumerate(compared)
+        ]
     return answers
 
 
@@ -63,14 +73,8 @@ def compared_spans(eg: Example, spans: Iterable[Span]) -> list[Span | None]:
     """The reference's tokens of each predicted entity, by which spaCy's scorer compares them; None
     if the reference does not tell whether it is right: it has no tokens there, or one of them has
     unknown annotation."""
-    x2y = eg.alignment.x2y
-    places = (_aligned(x2y, span) for span in spans)
-    return [
-        eg.reference[slice(*place)]
-        if place is not None and _is_known(eg.reference, place)
-        else None
-        for place in places
-    ]
+    places = (_compared(eg, span, nested=False) for span in spans)
+    return [None if place is None else eg.reference[slice(*place)] for place in places]
 
 
 def wrong_if_not_gold(eg: Example, spans: Sequence[Span], spans_key: str | None) -> list[Span]:
@@ -81,6 +85,16 @@ def wrong_if_not_gold(eg: Example, spans: Sequence[Span], spans_key: str | None)
     if spans_key:
         return list(spans)
     return [x for x, place in zip(spans, compared_spans(eg, spans)) if place is not None]
+
+
+def _compared(eg: Example, span: Span, nested: bool) -> tuple[int, int] | None:
+    """The reference's tokens by which spaCy's scorer of entities or, in nested mode, of spans
+    groups compares a predicted span; None if it leaves the span out."""
+    if nested:
+        aligned = eg.get_aligned_spans_x2y([span], allow_overlap=True)
+        return (aligned[0].start, aligned[0].end) if aligned else None
+    place = _aligned(eg.alignment.x2y, span)
+    return place if place is not None and _is_known(eg.reference, place) else None
 
 
 def _is_known(doc: Doc, place: tuple[int, int]) -> bool:
