@@ -1,5 +1,6 @@
 """Arrays in ``.npy`` files, mapped into memory."""
 
+import errno
 import mmap
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,16 @@ def map_array(path: Path, error: type[LukeError], scattered: bool) -> np.ndarray
     if scattered and hasattr(mmap, "MADV_RANDOM") and mapped.size:
         mapped._mmap.madvise(mmap.MADV_RANDOM)
     return mapped.view(np.ndarray)
+
+
+def save_array(path: Path, array: np.ndarray) -> None:
+    """Write a file. Raises OSError if the disk has no space for all of it: NumPy does not notice
+    that if it is the end that is missing."""
+    with path.open("wb") as file:
+        np.save(file, array)
+        n_bytes = file.tell()
+    if path.stat().st_size != n_bytes:
+        raise OSError(errno.ENOSPC, "No space for the whole file", str(path))
 
 
 def _load(path: Path) -> Any:  # a np.memmap, whose `_mmap` has no type

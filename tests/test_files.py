@@ -54,6 +54,18 @@ def test_links_are_followed_modes_kept_and_pipes_written_to(tmp_path):
     assert Path(os.devnull).is_char_device()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_of_a_link_the_folder_is_replaced(tmp_path, is_there):
+    real, link = tmp_path / "disk" / "real", tmp_path / "link"
+    (real if is_there else real.parent).mkdir(parents=True)
+    link.symlink_to(real)
+    with whole_folder(link) as temporary:
+        (temporary / "b.txt").write_text("new")
+    assert link.is_symlink() and names(real) == ["b.txt"]
+    assert names(tmp_path) == ["disk", "link"] and names(real.parent) == ["real"]
+
+
 @pytest.mark.parametrize("durable", [False, True])
 def test_a_folder_is_replaced_when_it_is_complete(tmp_path, durable):
     path = tmp_path / "a"

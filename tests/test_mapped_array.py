@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from spacy_luke.errors import VocabError
-from spacy_luke.mapped_array import map_array
+from spacy_luke.mapped_array import map_array, save_array
+from tests.full_disk import no_more_space
 
 ERROR = "AST constructor recursion depth mismatch (before=39, after=36)"
 
@@ -24,6 +25,18 @@ def test_it_is_the_saved_array_and_cannot_be_written(file: Path, scattered: bool
     assert type(array) is np.ndarray and array.tolist() == list(range(7))
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 4_000])
+def test_a_saved_array_is_the_same(tmp_path: Path, n: int) -> None:
+    save_array(tmp_path / "a.npy", np.arange(n))
+    assert np.load(tmp_path / "a.npy").tolist() == list(range(n))
+
+
+@pytest.mark.parametrize("n", [3_990, 40_000])
+def test_an_array_whose_end_is_not_written_is_an_error(tmp_path: Path, n: int) -> None:
+    with no_more_space(4_096), pytest.raises(OSError):
+        save_array(tmp_path / "a.npy", np.zeros(n, np.uint8))
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells how files are read")

@@ -4,6 +4,8 @@ spaCy imports this module with every ``spacy`` command, so it must be light: com
 they need (above all torch) when they run.
 """
 
+import io
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,12 +15,17 @@ from wasabi import Printer
 
 from ..errors import LukeError
 
-app = typer.Typer(
-    name="luke",
-    help="Commands of spacy-luke: import and export, convert corpora, tune, inspect, pretrain.",
-    no_args_is_help=True,
-)
+app = typer.Typer(name="luke", no_args_is_help=True)
 spacy_app.add_typer(app, name="luke")
+
+
+@app.callback()
+def before_commands() -> None:
+    """Commands of spacy-luke: import and export, convert corpora, tune, inspect, pretrain."""
+    # Labels and titles of any script are printed, whatever the terminal can show.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..errors import KnowledgeBaseError
+from ..mapped_array import save_array
 
 Array = np.ndarray
 _BUFFER = 1 << 20
@@ -55,11 +56,6 @@ class ArrayWriter:
         description = np.lib.format.dtype_to_descr(self.dtype)
         header = {"descr": description, "fortran_order": False, "shape": (self.n,)}
         np.lib.format.write_array_header_1_0(file, header)
-
-
-def save_array(path: Path, array: Array) -> None:
-    with path.open("wb") as file:
-        np.save(file, array)
 
 
 def create_array(path: Path, dtype: type, shape: tuple[int, ...]) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import KnowledgeBaseError
 from ..files import beside, whole_folder
-from ..mapped_array import map_array
+from ..mapped_array import map_array, save_array
 from ..validation import Count, check_settings
 from .arrays import Array, ArrayWriter, writing
 from .entity import (
@@ -82,7 +82,7 @@ def build_kb(
                     scratch / f"{table}.hash.npy", KnowledgeBaseError, scattered=True
                 )
                 for kind, values in zip(("hashes", "rows"), hash_index(np.array(hashes))):
-                    np.save(out / f"{table}.{kind}.npy", values)
+                    save_array(out / f"{table}.{kind}.npy", values)
             weights = PRIORS if priors else COUNTS
             write_meta(out, lang=lang, weights=weights, max_meanings=max_meanings)
     return findings
@@ -167,8 +167,8 @@ def _write_aliases(
         "entity_pairs": _bounds(entities, len(counts)),
     }
     for name, values in arrays.items():
-        np.save(out / f"{name}.npy", values.astype(np.int32))
-    np.save(out / "pair_weights.npy", weights[by_form])
+        save_array(out / f"{name}.npy", values.astype(np.int32))
+    save_array(out / "pair_weights.npy", weights[by_form])
     findings.add("aliases", n=len(forms))
     n_without = int((np.bincount(entities, minlength=len(counts)) == 0).sum())
     findings.add("entities without an alias", n=n_without)

@@ -13,8 +13,8 @@ from marisa_trie import Trie
 from ..errors import KnowledgeBaseError, LukeError
 from ..files import whole_folder
 from ..json_file import read_object, write_object
-from ..mapped_array import map_array
-from .arrays import Array, hash_sample, save_array, writing
+from ..mapped_array import map_array, save_array
+from .arrays import Array, hash_sample, writing
 
 FORMAT, VERSION = "spacy-luke link table", 1
 META, TEXTS, TITLES = "links.json", "texts", "titles"

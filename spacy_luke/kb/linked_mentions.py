@@ -25,18 +25,19 @@ class LinkedMentions:
     def __init__(self, path: Path, min_probability: float = 0.0, max_tokens: int = MAX_TOKENS):
         self.path, self.min_probability, self.max_tokens = Path(path), min_probability, max_tokens
         self._table: LinkTable | None = None
+        self._folder = self.path.absolute()  # the current directory may change until it is needed
 
     @property
     def table(self) -> LinkTable:
         """Raises ConfigError if the folder does not exist, and KnowledgeBaseError if it is damaged
         or not a link table."""
         if self._table is None:
-            if not self.path.is_dir():
+            if not self._folder.is_dir():
                 raise ConfigError(
                     f"linked_mentions.path is {str(self.path)!r}, which is not a folder. Make it "
                     "with 'spacy luke link-table'."
                 )
-            self._table = LinkTable.open(self.path)
+            self._table = LinkTable.open(self._folder)
         return self._table
 
     def find(self, docs: Sequence[Doc]) -> list[list[Span]]:

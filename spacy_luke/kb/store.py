@@ -14,14 +14,13 @@ import srsly
 from ..errors import KnowledgeBaseError, LukeError
 from ..files import sha256_of, whole_folder
 from ..json_file import read_object, write_object
-from ..mapped_array import map_array
+from ..mapped_array import map_array, save_array
 from .arrays import (
     Array,
     hash_array,
     hash_sample,
     identity,
     release,
-    save_array,
     writing,
 )
 from .layout import KNOWLEDGE_BASE, Layout, check_arrays

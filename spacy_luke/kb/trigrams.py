@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..mapped_array import save_array
 from .arrays import Array, create_array
 from .text_table import TextTable
 
@@ -99,7 +100,7 @@ def write_trigrams(texts: TextTable, folder: Path) -> None:
     if isinstance(out, np.memmap):
         out.flush()
     for name, array in ((CODES, codes), (STARTS, starts), (SIZES, sizes)):
-        np.save(folder / f"{name}.npy", array)
+        save_array(folder / f"{name}.npy", array)
 
 
 def _count(texts: TextTable) -> tuple[Array, Array]:

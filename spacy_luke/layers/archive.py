@@ -38,11 +38,14 @@ class Archive:
         return b"".join([_aligned_header(data[8 : 8 + length]), memoryview(data)[8 + length :]])
 
     def to_file(self, path: Path) -> None:
-        """Write a file. An existing file, which open pipelines may read, is replaced by
-        renaming."""
+        """Write a file. An existing file, which open pipelines may read, is replaced by renaming.
+        Raises OSError if it cannot be written."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as aligned, beside(path) as unaligned:
-            save_file(self._tensors(), unaligned, metadata=self._header())
+            try:
+                save_file(self._tensors(), unaligned, metadata=self._header())
+            except SafetensorError as err:  # of the disk, which may be full
+                raise OSError(f"{path} cannot be written: {err}.") from err
             _align(unaligned, aligned)
 
     @classmethod

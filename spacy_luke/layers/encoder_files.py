@@ -16,7 +16,7 @@ import torch
 from ..checkpoint.source import Source
 from ..errors import CheckpointError, LukeError, reading
 from ..files import whole_file
-from ..mapped_array import map_array
+from ..mapped_array import map_array, save_array
 from ..model.config import LukeConfig
 from ..model.network import LukeModel
 from ..vocab.entity_index import EntityIndex
@@ -67,8 +67,8 @@ def save_encoder(module: Encoder) -> bytes:
     if stored is None:
         (folder / _ROWS_FILE).unlink(missing_ok=True)
     else:
-        with whole_file(folder / _ROWS_FILE) as temporary, temporary.open("wb") as file:
-            np.save(file, stored)
+        with whole_file(folder / _ROWS_FILE) as temporary:
+            save_array(temporary, stored)
     return _APART
 
 

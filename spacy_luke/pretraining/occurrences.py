@@ -19,6 +19,7 @@ from marisa_trie import Trie
 from ..errors import ConfigError
 from ..files import remove_folder
 from ..kb.whole_words import MAX_CHARACTERS, is_whole, normalize_words, occurrences
+from ..mapped_array import save_array
 from .article_files import ArticleFile, article_files, read_articles
 from .database import database, rows_of, write_query
 from .engine import Engine
@@ -153,7 +154,7 @@ def _count(file: ArticleFile, folder: Path, trie: Path) -> dict[str, int]:
             block.clear()
     totals += np.bincount(np.array(block, np.int64), minlength=len(texts))
     rows = totals.nonzero()[0]
-    np.save(folder / _COUNTS, np.stack([rows, totals[rows]]))
+    save_array(folder / _COUNTS, np.stack([rows, totals[rows]]))
     return {"occurrences of linked texts": int(totals.sum())}
 
 

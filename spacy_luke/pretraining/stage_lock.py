@@ -95,8 +95,16 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
 @contextlib.contextmanager
 def lock(folder: Path) -> Iterator[None]:
     """Lock a folder. The lock is released when the process ends. Raises StageError if another
-    process holds it."""
-    with (folder / ".lock").open("a") as file:
+    process holds it. Of a finished stage in a folder that cannot be written to, the file is
+    there."""
+    path = folder / ".lock"
+    try:
+        file = path.open("a")
+    except OSError:
+        if not path.is_file():
+            raise
+        file = path.open()
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import VocabError
 from ..files import whole_file
-from ..mapped_array import map_array
+from ..mapped_array import map_array, save_array
 from ..sorted_hashes import search
 
 Array = np.ndarray
@@ -107,8 +107,8 @@ class EntityIndex(Mapping[str, int]):
         """Write one file per array. Files are replaced, so an open index stays valid."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, array in self.arrays.items():
-            with whole_file(folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
-                np.save(file, array)
+            with whole_file(folder / f"{name}.npy") as temporary:
+                save_array(temporary, array)
 
     @classmethod
     def open(cls, folder: Path) -> "EntityIndex":

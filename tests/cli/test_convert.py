@@ -52,6 +52,19 @@ def test_columns_are_written_and_reported(run, tmp_path):
     assert "neither clean IOB2" in output
 
 
+def test_labels_that_a_terminal_cannot_show_are_no_error(run, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.conll").write_text(COLUMNS.replace("LOC", "場所"), encoding="utf8")
+        ascii_only = CliRunner(charset="ascii")
+        args = ["conll", f"{name}.conll", f"{name}.spacy"]
+        result = ascii_only.invoke(app, ["luke", "convert", *args], color=False)
+        assert result.exit_code == 0, result.exception
+        assert (
+            r"\u5834\u6240" in result.output
+            and ents(load(tmp_path / f"{name}.spacy"))[1][0][1] == "場所"
+        )
+
+
 def test_jsonl_is_written_with_its_user_data_and_reported(run, tmp_path):
     records = [
         {"text": "Ada ran", "spans": [{"start": 0, "end": 3, "label": "PER"}], "meta": {"id": 9}},

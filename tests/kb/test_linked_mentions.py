@@ -65,6 +65,13 @@ def test_case_and_white_space_do_not_matter_and_words_are_whole(folder):
     ]
 
 
+def test_the_folder_is_that_of_the_time_when_it_was_named(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    found = LinkedMentions(Path(folder.name))
+    monkeypatch.chdir("/")
+    assert mentions(found, blank("en")("the Times Square")) == [("Times Square", "Times Square")]
+
+
 def test_mentions_begin_and_end_at_tokens(folder):
     text = "l'Aquila e la mother-in-law"
     assert mentions(LinkedMentions(folder), blank("it")(text)) == [

@@ -6,6 +6,7 @@ import pytest
 
 from spacy_luke.errors import CheckpointError
 from spacy_luke.layers.archive import Archive
+from tests.full_disk import no_more_space
 
 torch = pytest.importorskip("torch")
 from safetensors.torch import save  # noqa: E402
@@ -23,6 +24,17 @@ TEXTS = {"pieces": {"▁東京": 1, "é": [1, None]}, "names": ["a\u2028b", "\n"
 @pytest.fixture
 def archive():
     return Archive("encoder", CONFIG, TENSORS, TEXTS).to_bytes()
+
+
+@pytest.mark.parametrize("space", [100, 5_000])
+def test_a_full_disk_is_an_error_of_the_file_and_leaves_the_old_one(tmp_path, space):
+    path = tmp_path / "x.safetensors"
+    Archive("encoder", CONFIG, TENSORS, TEXTS).to_file(path)
+    before = path.read_bytes()
+    large = Archive("encoder", CONFIG, {"a": torch.zeros(10_000)}, TEXTS)
+    with no_more_space(space), pytest.raises(OSError, match="safetensors cannot be written"):
+        large.to_file(path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("way", ["bytes", "file"])

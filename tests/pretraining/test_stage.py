@@ -172,6 +172,20 @@ def test_a_lock_of_something_else_is_left_as_it_is(tmp_path):
     assert (tmp_path / ".lock").read_text() == "mine"
 
 
+def test_a_finished_stage_is_found_where_nothing_can_be_written(tmp_path, monkeypatch):
+    first, opened = run(tmp_path), Path.open
+
+    def read_only(path, mode="r", *args, **kwargs):
+        if set(mode) & set("aw+"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, mode, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", read_only)
+    assert run(tmp_path) == first
+    with pytest.raises(PermissionError):
+        run(tmp_path.parent / "other")
+
+
 def test_what_is_not_finished_yet_keeps_no_settings(tmp_path):
     """A checkpoint that a killed run was writing is under another name."""
     with pytest.raises(ValueError, match="refused"):
