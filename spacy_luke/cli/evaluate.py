@@ -30,6 +30,7 @@ from .loading import (
     writes_groups,
 )
 from .options import ForceOption, GpuOption, PipelineArgument
+from .predicted import warn_of_predictions
 from .saving import check_file, save_json
 
 GOLD = "gold_"
@@ -82,6 +83,7 @@ def evaluate_cli(
         use_device(gpu_id)
         nlp = load_pipeline(pipeline, code=code)
         examples = load_examples(docs, nlp, types_from_labels)
+        warn_of_predictions(nlp, examples, docs)
         scores = evaluate(nlp, examples, gold_sents)
         if output is not None:
             save_json(output, scores)

@@ -45,9 +45,13 @@ def _is_current(out: Path) -> bool:
 
 
 def check_file(out: Path, force: bool = False) -> None:
-    """Raise ConfigError if a file exists, unless ``force``, or if a directory does."""
+    """Raise ConfigError if a file exists, unless ``force``, or if a directory does, or if it would
+    be in a file."""
     if out.is_dir():
         raise ConfigError(f"{out} is a directory; give the name of a file.")
+    for folder in out.parents:
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"{out} cannot be written: {folder} is a file.")
     if out.exists() and not force:
         raise ConfigError(f"{out} exists; use --force to replace it, or choose another file.")
 
@@ -83,10 +87,29 @@ def remove_scores(pipeline: Path, labels: Mapping[str, Sequence[str]] | None = N
             srsly.write_json(temporary, meta)
 
 
-def update_pipeline(nlp: Language, out: Path) -> None:
-    """Replace the pipeline in a directory atomically. Other files in it are kept."""
-    out = out.resolve()  # keep a symbolic link
-    out.parent.mkdir(parents=True, exist_ok=True)
+def check_apart(out: Path, pipeline: Path, nlp: Language) -> None:
+    """Raise ConfigError if a file would be a pipeline's directory or one of its own files."""
+    inner, folder = out.resolve(), pipeline.resolve()
+    own = {"meta.json", "config.cfg", "tokenizer", "vocab", *nlp.component_names}
+    if inner == folder or (folder in inner.parents and inner.relative_to(folder).parts[0] in own):
+        raise ConfigError(f"{out} is a place of the pipeline {pipeline}; give another file.")
+
+
+State = frozenset[tuple[str, int, int, int]]
+
+
+def state_of(folder: Path) -> State:
+    """By which :func:`update_pipeline` knows whether files of a directory were changed."""
+    found = ((x, x.stat()) for x in folder.rglob("*") if x.is_file())
+    return frozenset((str(x), s.st_ino, s.st_size, s.st_mtime_ns) for x, s in found)
+
+
+def update_pipeline(nlp: Language, out: Path, before: State) -> None:
+    """Replace the pipeline in a directory atomically. Other files in it are kept.
+
+    before: the :func:`state_of` the directory before the pipeline was loaded. Raises ConfigError,
+    and changes nothing, if it is another one by now: what was changed would be lost.
+    """
     with whole_folder(out) as temporary:
         nlp.to_disk(temporary)
         written = {path.name for path in temporary.iterdir()}
@@ -96,3 +119,7 @@ def update_pipeline(nlp: Language, out: Path) -> None:
                 shutil.copytree(path, temporary / path.name, symlinks=True)
             else:
                 shutil.copy2(path, temporary / path.name, follow_symlinks=False)
+        if state_of(out) != before:
+            raise ConfigError(
+                f"{out} was changed while this ran, and was not replaced. Run it again."
+            )

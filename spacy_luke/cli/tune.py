@@ -19,7 +19,16 @@ from .loading import (
     use_device,
 )
 from .options import ForceOption, GpuOption, PipelineArgument
-from .saving import check_file, check_free, save_json, save_pipeline, update_pipeline
+from .predicted import warn_of_predictions
+from .saving import (
+    check_apart,
+    check_file,
+    check_free,
+    save_json,
+    save_pipeline,
+    state_of,
+    update_pipeline,
+)
 
 if TYPE_CHECKING:
     from ..pipeline.tuning import Tuned
@@ -80,8 +89,12 @@ def tune_cli(
         if report is not None:
             check_file(report, force)
         use_device(gpu_id)
+        before = state_of(target)
         nlp = load_pipeline(pipeline, code=code)
+        if report is not None:
+            check_apart(report, target, nlp)
         examples = load_examples(dev, nlp)
+        warn_of_predictions(nlp, examples, dev)
         if not predicts_entities(nlp):
             preset_gold(examples, nlp)
         results = []
@@ -91,7 +104,7 @@ def tune_cli(
         record_scores(nlp, examples)
         refresh(nlp)
         if out is None:
-            update_pipeline(nlp, target)
+            update_pipeline(nlp, target, before)
         else:
             save_pipeline(nlp, target, force)
         # Last: it may be in the folder of the pipeline, which is replaced.

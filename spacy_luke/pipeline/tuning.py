@@ -102,12 +102,18 @@ def tunable(nlp: Language, names: Sequence[str] | None = None) -> list[str]:
     """The components that can be tuned, in the pipeline's order. Raises ConfigError if there is
     none, and for a name that is not one of them."""
     can = can_be_tuned(nlp)
+    disabled = f" (disabled: {', '.join(nlp.disabled)})" if nlp.disabled else ""
     for name in names or ():
+        if name in nlp.disabled:
+            raise ConfigError(f"{name!r} is disabled in this pipeline.")
         if name not in can:
             known = ", ".join(can) or "none"
-            raise ConfigError(f"{name!r} is not a component that can be tuned; these are: {known}.")
+            raise ConfigError(
+                f"{name!r} is not a component that can be tuned; these are: {known}{disabled}."
+            )
     if not can:
-        raise ConfigError(f"No component can be tuned: {', '.join(nlp.pipe_names) or 'none'}.")
+        given = ", ".join(nlp.pipe_names) or "none"
+        raise ConfigError(f"No component can be tuned: {given}{disabled}.")
     return [name for name in can if names is None or name in names]
 
 
@@ -243,6 +249,7 @@ def _tune(trial: Trial, goal: Goal, opened: OpenFilter | None) -> Tuned:
             "be calibrated."
         )
     least_before = cfg[trial.pipe.least_score]
+    calibrated = cfg["calibration"] is not None
     untuned = (cfg["calibration"] or {}).get("before", least_before)
     trial.set(calibration=None, thresholds={})
     least = _LEAST_SCORE if cfg.get("multi_label") else 0.0
@@ -256,7 +263,7 @@ def _tune(trial: Trial, goal: Goal, opened: OpenFilter | None) -> Tuned:
             choose_bias(trial, goal, "known_bias")
         if opened is not None:
             tuned.filter = choose_filter(trial, goal, opened)
-    held_out = _calibrate(trial, least)
+    held_out = _calibrate(trial, least, calibrated)
     if has_threshold:
         answers = trial.answers()
         own = trial.pipe.best_least_score(trial.examples) if goal == Goal() else None
@@ -295,9 +302,12 @@ def _tune(trial: Trial, goal: Goal, opened: OpenFilter | None) -> Tuned:
     return tuned
 
 
-def _calibrate(trial: Trial, least: float) -> Answers:
+def _calibrate(trial: Trial, least: float, calibrated: bool) -> Answers:
     """Returns the answers that the calibration was fitted on, with scores that were not fitted on
-    them; none without calibration."""
+    them; none without calibration.
+
+    calibrated: whether the component had a calibration.
+    """
     ancestors = trial.pipe.cfg.get("ancestors")
     if ancestors and not trial.pipe.cfg["multi_label"]:
         trial.set(ancestors=False)  # implied types have the score of the type that was chosen
@@ -311,10 +321,13 @@ def _calibrate(trial: Trial, least: float) -> Answers:
         if answers.found:
             LOGGER.warning(
                 "%s: %d answers on the development data are too few for calibration (%d are "
-                "needed); scores stay as they are.",
+                "needed); %s.",
                 trial.name,
                 len(answers.found),
                 LEAST_ANSWERS,
+                "the earlier calibration is removed, because biases and filter are chosen anew"
+                if calibrated
+                else "scores stay as they are",
             )
         return Answers()
     scores = held_out_scores(*found, least)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from wasabi import Printer
 
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
+from spacy_luke.cli import tune as tune_module
 from spacy_luke.cli.tune import print_tuned
 from spacy_luke.pipeline.saving import SavesEncoderApart
 from spacy_luke.pipeline.tuning import Figures, Tuned
@@ -128,6 +129,67 @@ def test_a_report_may_be_in_the_folder_of_the_pipeline(run, tmp_path):
         assert code == 0, output
         assert json.loads(report.read_text())[0]["component"] == "luke_relation"
         assert spacy.load(out).pipe_names == ["luke_relation", "luke_entity_typing"]
+
+
+def test_a_report_that_would_spoil_the_pipeline_is_refused_first(run, trained, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    out = tmp_path / "tuned"
+    for report in ("tuned", "tuned/meta.json", "tuned/luke_ner/cfg", "file/report.json"):
+        args = ["model", "dev.spacy", "--output", str(out)]
+        code, output = run(*args, "--report", str(tmp_path / report))
+        assert code == 1 and ("is a place of the pipeline" in output or "is a file" in output)
+        assert not out.exists()
+
+
+def test_a_pipeline_that_is_changed_meanwhile_is_not_replaced(run, trained, tmp_path, monkeypatch):
+    model = tmp_path / "model"
+    shutil.copytree(trained / "model", model)
+    read = tune_module.load_examples
+
+    def edit_meanwhile(path, nlp):
+        (model / "vocab" / "strings.json").write_text("[]")
+        return read(path, nlp)
+
+    monkeypatch.setattr(tune_module, "load_examples", edit_meanwhile)
+    code, output = run(str(model), "dev.spacy")
+    assert code == 1 and "was changed while this ran, and was not replaced" in output
+    assert (model / "vocab" / "strings.json").read_text() == "[]"
+    assert spacy.load(model).get_pipe("luke_ner").nil_bias == -20.0
+
+
+def test_tuning_on_predictions_is_told(run, trained, tmp_path, caplog):
+    run("model", "dev.spacy", "--output", str(tmp_path / "tuned"))
+    assert "predictions" not in caplog.text
+    nlp = spacy.load(tmp_path / "tuned")
+    written = [nlp(eg.reference.text) for eg in data(trained)]
+    DocBin(docs=written, store_user_data=True).to_disk(tmp_path / "predicted.spacy")
+    for command in ("tune", "evaluate"):
+        caplog.clear()
+        args = ["luke", command, str(tmp_path / "tuned"), str(tmp_path / "predicted.spacy")]
+        CliRunner().invoke(app, args)
+        assert "predicted.spacy: entities have scores, so they are predictions" in caplog.text
+
+
+def test_a_disabled_component_is_said_to_be_disabled(run, trained, tmp_path):
+    nlp = spacy.load(trained / "model", disable=["luke_ner"])
+    nlp.to_disk(tmp_path / "off")
+    code, output = run(str(tmp_path / "off"), "dev.spacy")
+    assert code == 1 and "No component can be tuned: sentencizer (disabled: luke_ner)" in output
+    code, output = run(str(tmp_path / "off"), "dev.spacy", "--component", "luke_ner")
+    assert code == 1 and "'luke_ner' is disabled in this pipeline" in output
+
+
+def test_a_calibration_that_is_removed_is_told(run, trained, tmp_path, caplog):
+    args = ["--component", "luke_relation", "--output"]
+    run("given", "given.spacy", *args, str(tmp_path / "tuned"))
+    docs = list(DocBin().from_disk(trained / "given.spacy").get_docs(spacy.blank("en").vocab))
+    DocBin(docs=docs[:2], store_user_data=True).to_disk(tmp_path / "small.spacy")
+    for model, removed in (("given", False), (str(tmp_path / "tuned"), True)):
+        caplog.clear()
+        code, _ = run(model, str(tmp_path / "small.spacy"), *args, str(tmp_path / "again"), "-F")
+        assert code == 0 and "too few for calibration" in caplog.text
+        assert ("the earlier calibration is removed" in caplog.text) == removed
+        assert ("scores stay as they are" in caplog.text) != removed
 
 
 def test_each_label_has_a_threshold_and_the_default_stays(run, tmp_path):
