@@ -32,7 +32,7 @@ AT_INFERENCE: dict[str, dict[str, float]] = {
         f"k = {k:g} x words": {"candidates_per_word": k, "filter_threshold": 0.0}
         for k in (0.5, 1.0, 2.0)
     },
-    **{f"threshold {t:g}": {"filter_threshold": t} for t in (0.003, 0.03)},
+    **{f"threshold {t:g}": {"filter_threshold": t} for t in (0.003, 0.01, 0.03)},
 }
 NEGATIVE_WEIGHTS = (0.5, 0.25)  # tried for stock spancat beside its default of 1.0
 
