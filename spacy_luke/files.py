@@ -16,6 +16,7 @@ from pathlib import Path
 
 _BLOCK = 1 << 20
 _N_DIGITS = 8
+_N_OF_NAME = 50
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 
 
@@ -23,7 +24,8 @@ _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 def beside(path: Path) -> Iterator[Path]:
     """A hidden name in the folder of ``path`` that no other process uses. If there is a file or a
     folder of that name when the block ends, it is removed."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:_N_DIGITS]}")
+    # Of a long name a part: this one has to fit, too.
+    temporary = path.with_name(f".{path.name[:_N_OF_NAME]}.{uuid.uuid4().hex[:_N_DIGITS]}")
     try:
         yield temporary
     finally:

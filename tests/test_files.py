@@ -22,6 +22,13 @@ def names(folder: Path) -> list[str]:
     return sorted(x.name for x in folder.iterdir())
 
 
+@pytest.mark.parametrize("name", ["a" * 255, "é" * 127, "京" * 85])
+def test_names_may_be_as_long_as_the_system_allows(tmp_path, name):
+    with whole_file(tmp_path / name) as temporary:
+        temporary.write_text("x")
+    assert names(tmp_path) == [name]
+
+
 @pytest.mark.parametrize("durable", [False, True])
 def test_a_file_is_replaced_when_it_is_complete(tmp_path, durable):
     path = tmp_path / "a.txt"
