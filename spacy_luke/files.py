@@ -61,7 +61,7 @@ def whole_folder(
     path: Path, durable: bool = False, keep: Callable[[], bool] = lambda: False
 ) -> Iterator[Path]:
     """An empty folder to write to. It replaces ``path`` when the block ends; after an error
-    ``path`` is what it was. Of a link, the folder to which it leads is replaced.
+    ``path`` is what it was. If it is a link, the folder to which it leads is replaced.
 
     durable: as for ``whole_file``. keep: called last; if it returns true, ``path`` stays as it is.
     """

@@ -54,7 +54,7 @@ def write_checkpoint(
         raise CheckpointError(
             f"This network uses {' and '.join(ours)}, which published files cannot contain."
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.resolve().parent.mkdir(parents=True, exist_ok=True)
     with whole_folder(folder, durable=True) as temporary:
         published = to_published(checkpoint.weights) | checkpoint.others
         source = checkpoint.source

@@ -146,7 +146,7 @@ def predicts_entities(nlp: Language) -> list[str]:
     names = []
     for name, pipe in nlp.pipeline:
         assigns, settings = nlp.get_pipe_meta(name).assigns, _settings(pipe)
-        group = getattr(pipe, "key", settings.get("spans_key"))
+        group = _group_of(pipe)
         writes_ents = "doc.ents" in assigns and not settings.get("nested")
         writes_ents = writes_ents or getattr(pipe, "annotate_ents", False)  # span_ruler
         if writes_ents or ("doc.spans" in assigns and group in groups):
@@ -190,6 +190,17 @@ def writes_groups(nlp: Language) -> list[str]:
         and name not in predicting
         and getattr(nlp.get_pipe(name), "scorer", None) is not None
     ]
+
+
+def group_keys(nlp: Language, names: Iterable[str]) -> list[str]:
+    """The spans groups that components write."""
+    keys = (_group_of(nlp.get_pipe(name)) for name in names)
+    return list(dict.fromkeys(key for key in keys if key))
+
+
+def _group_of(pipe: Any) -> str | None:
+    key: str | None = getattr(pipe, "key", _settings(pipe).get("spans_key"))
+    return key
 
 
 def preset_gold(examples: Iterable[Example], nlp: Language) -> None:

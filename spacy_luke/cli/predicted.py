@@ -6,8 +6,9 @@ from pathlib import Path
 from spacy.language import Language
 from spacy.training import Example
 
+from ..annotations.scores import SCORES
 from ..report import LOGGER
-from .loading import predicts_entities
+from .loading import group_keys, predicts_entities, writes_groups
 from .pages.counts import what_is_written
 from .pages.layers import ENTITIES, NAMES, scored_layers
 
@@ -15,14 +16,18 @@ from .pages.layers import ENTITIES, NAMES, scored_layers
 def warn_of_predictions(nlp: Language, examples: Iterable[Example], source: Path) -> None:
     """Warn if references have scores of what the pipeline predicts: a pipeline has written them
     (``spacy apply``). Entities that were corrected by hand have none."""
+    docs = [eg.reference for eg in examples]
     written = what_is_written(nlp)
     own = {*written, *([ENTITIES] if predicts_entities(nlp) else [])}
-    scored = scored_layers([eg.reference for eg in examples], written) & own
+    scored = [NAMES[x] for x in NAMES if x in scored_layers(docs, written) & own]
+    for key in group_keys(nlp, writes_groups(nlp)):
+        if any(key in doc.spans and SCORES in doc.spans[key].attrs for doc in docs):
+            scored.append(f"spans of the group {key!r}")
     if scored:
         LOGGER.warning(
             "%s: %s have scores, so they are predictions of a pipeline. Figures say how far this "
             "pipeline agrees with that one, and not how often it is right; scores that are tuned "
             "on them are wrong. Give annotated documents.",
             source,
-            " and ".join(NAMES[x] for x in NAMES if x in scored),
+            " and ".join(scored),
         )

@@ -67,7 +67,7 @@ def save_json(out: Path, content: Any) -> None:
 def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:
     """Write a pipeline to a directory. The directory appears when it is complete."""
     check_free(out, force)
-    out.parent.mkdir(parents=True, exist_ok=True)
+    out.resolve().parent.mkdir(parents=True, exist_ok=True)
     with whole_folder(out) as temporary:
         nlp.to_disk(temporary)
 
@@ -88,27 +88,33 @@ def remove_scores(pipeline: Path, labels: Mapping[str, Sequence[str]] | None = N
 
 
 def check_apart(out: Path, pipeline: Path, nlp: Language) -> None:
-    """Raise ConfigError if a file would be a pipeline's directory or one of its own files."""
+    """Raise ConfigError if a file would take the place of a pipeline or of its own files."""
     inner, folder = out.resolve(), pipeline.resolve()
     own = {"meta.json", "config.cfg", "tokenizer", "vocab", *nlp.component_names}
-    if inner == folder or (folder in inner.parents and inner.relative_to(folder).parts[0] in own):
-        raise ConfigError(f"{out} is a place of the pipeline {pipeline}; give another file.")
+    is_own = folder in inner.parents and inner.relative_to(folder).parts[0] in own
+    if is_own or inner == folder or inner in folder.parents:
+        raise ConfigError(f"{out} would replace files of the pipeline {pipeline}; give another.")
 
 
-State = frozenset[tuple[str, int, int, int]]
+State = dict[str, frozenset[tuple[str, int, int, int]]]
+"""Path, inode, size and time of change of each file, by the entry of the directory."""
 
 
 def state_of(folder: Path) -> State:
-    """By which :func:`update_pipeline` knows whether files of a directory were changed."""
-    found = ((x, x.stat()) for x in folder.rglob("*") if x.is_file())
-    return frozenset((str(x), s.st_ino, s.st_size, s.st_mtime_ns) for x, s in found)
+    state = {}
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        real = entry.resolve()  # the folder of a component may be a link
+        found = [(x, x.stat()) for x in (real, *real.rglob("*")) if x.is_file()]
+        files = ((str(x), s.st_ino, s.st_size, s.st_mtime_ns) for x, s in found)
+        state[entry.name] = frozenset(files)
+    return state
 
 
 def update_pipeline(nlp: Language, out: Path, before: State) -> None:
     """Replace the pipeline in a directory atomically. Other files in it are kept.
 
     before: the :func:`state_of` the directory before the pipeline was loaded. Raises ConfigError,
-    and changes nothing, if it is another one by now: what was changed would be lost.
+    and changes nothing, if files that would be replaced were changed since, as by an edit of names.
     """
     with whole_folder(out) as temporary:
         nlp.to_disk(temporary)
@@ -119,7 +125,8 @@ def update_pipeline(nlp: Language, out: Path, before: State) -> None:
                 shutil.copytree(path, temporary / path.name, symlinks=True)
             else:
                 shutil.copy2(path, temporary / path.name, follow_symlinks=False)
-        if state_of(out) != before:
+        now = state_of(out)
+        if any(now.get(name) != before.get(name) for name in written):
             raise ConfigError(
                 f"{out} was changed while this ran, and was not replaced. Run it again."
             )

@@ -24,6 +24,7 @@ from .saving import (
     check_apart,
     check_file,
     check_free,
+    check_movable,
     save_json,
     save_pipeline,
     state_of,
@@ -83,6 +84,7 @@ def tune_cli(
         goal = Goal(precision, recall, each_label)
         if out is None:
             target = get_pipeline_directory(pipeline, in_place=True)
+            check_movable(target)
         else:
             target = out
             check_free(target, force)

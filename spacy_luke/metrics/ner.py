@@ -47,7 +47,7 @@ def ner_answers(examples: Iterable[Example], *, spans_key: str, nested: bool = F
         group = eg.predicted.spans.get(spans_key)
         x2y = eg.alignment.x2y
         found = [
-            ("", None) if span is None else (span.label_, _compared(eg, span, nested))
+            ("", None) if span is None else (span.label_, _compared(eg, x2y, span, nested))
             for span in (() if group is None else spans_by_row(eg.predicted, group))
         ]
         others = {(ent.label_, *(_aligned(x2y, ent) or (0, 0))) for ent in eg.predicted.ents}
@@ -73,7 +73,8 @@ def compared_spans(eg: Example, spans: Iterable[Span]) -> list[Span | None]:
     """The reference's tokens of each predicted entity, by which spaCy's scorer compares them; None
     if the reference does not tell whether it is right: it has no tokens there, or one of them has
     unknown annotation."""
-    places = (_compared(eg, span, nested=False) for span in spans)
+    x2y = eg.alignment.x2y
+    places = (_compared(eg, x2y, span, nested=False) for span in spans)
     return [None if place is None else eg.reference[slice(*place)] for place in places]
 
 
@@ -87,14 +88,24 @@ def wrong_if_not_gold(eg: Example, spans: Sequence[Span], spans_key: str | None)
     return [x for x, place in zip(spans, compared_spans(eg, spans)) if place is not None]
 
 
-def _compared(eg: Example, span: Span, nested: bool) -> tuple[int, int] | None:
+def _compared(eg: Example, x2y: AlignmentArray, span: Span, nested: bool) -> tuple[int, int] | None:
     """The reference's tokens by which spaCy's scorer of entities or, in nested mode, of spans
-    groups compares a predicted span; None if it leaves the span out."""
+    groups compares a predicted span; None if it leaves the span out.
+
+    x2y: of the example, which aligns its tokens anew whenever it is asked for.
+    """
+    place = _aligned(x2y, span)
+    if place is None:
+        return None
     if nested:
-        aligned = eg.get_aligned_spans_x2y([span], allow_overlap=True)
-        return (aligned[0].start, aligned[0].end) if aligned else None
-    place = _aligned(eg.alignment.x2y, span)
-    return place if place is not None and _is_known(eg.reference, place) else None
+        same_text = _plain(span) == _plain(eg.reference[slice(*place)])
+        return place if same_text else None
+    return place if _is_known(eg.reference, place) else None
+
+
+def _plain(span: Span) -> str:
+    """The text as ``Example.get_aligned_spans_x2y`` compares it."""
+    return span.text.lower().strip().replace(" ", "")
 
 
 def _is_known(doc: Doc, place: tuple[int, int]) -> bool:

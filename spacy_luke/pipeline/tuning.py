@@ -325,7 +325,7 @@ def _calibrate(trial: Trial, least: float, calibrated: bool) -> Answers:
                 trial.name,
                 len(answers.found),
                 LEAST_ANSWERS,
-                "the earlier calibration is removed, because biases and filter are chosen anew"
+                "the earlier calibration is removed, because it cannot be fitted anew"
                 if calibrated
                 else "scores stay as they are",
             )

@@ -95,18 +95,21 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
 @contextlib.contextmanager
 def lock(folder: Path) -> Iterator[None]:
     """Lock a folder. The lock is released when the process ends. Raises StageError if another
-    process holds it. Of a finished stage in a folder that cannot be written to, the file is
-    there."""
-    path = folder / ".lock"
+    process holds it.
+
+    A folder that cannot be written to is locked by an existing lock file, which a finished stage
+    has; any number of processes may read it at once.
+    """
+    path, kind = folder / ".lock", fcntl.LOCK_EX
     try:
         file = path.open("a")
     except OSError:
         if not path.is_file():
             raise
-        file = path.open()
+        file, kind = path.open(), fcntl.LOCK_SH
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
         except OSError as error:
             raise StageError(f"Another run is using {folder}.") from error
         yield

@@ -133,11 +133,12 @@ def test_a_report_may_be_in_the_folder_of_the_pipeline(run, tmp_path):
 
 def test_a_report_that_would_spoil_the_pipeline_is_refused_first(run, trained, tmp_path):
     (tmp_path / "file").write_text("mine")
-    out = tmp_path / "tuned"
-    for report in ("tuned", "tuned/meta.json", "tuned/luke_ner/cfg", "file/report.json"):
-        args = ["model", "dev.spacy", "--output", str(out)]
-        code, output = run(*args, "--report", str(tmp_path / report))
-        assert code == 1 and ("is a place of the pipeline" in output or "is a file" in output)
+    out = tmp_path / "runs" / "tuned"
+    places = [out, out / "meta.json", out / "luke_ner" / "cfg", out.parent]
+    for report in (*places, tmp_path / "file" / "report.json"):
+        args = ["model", "dev.spacy", "--output", str(out), "--report", str(report)]
+        code, output = run(*args)
+        assert code == 1 and ("would replace files" in output or "is a file" in output)
         assert not out.exists()
 
 
@@ -146,15 +147,26 @@ def test_a_pipeline_that_is_changed_meanwhile_is_not_replaced(run, trained, tmp_
     shutil.copytree(trained / "model", model)
     read = tune_module.load_examples
 
-    def edit_meanwhile(path, nlp):
-        (model / "vocab" / "strings.json").write_text("[]")
-        return read(path, nlp)
+    (model / "luke_ner").rename(tmp_path / "elsewhere")
+    (model / "luke_ner").symlink_to(tmp_path / "elsewhere")
+    own = ["vocab/strings.json", "luke_ner/cfg", "vocab/new"]
+    for edited in (*own, "__pycache__/code.pyc", "tune.log"):
 
-    monkeypatch.setattr(tune_module, "load_examples", edit_meanwhile)
-    code, output = run(str(model), "dev.spacy")
-    assert code == 1 and "was changed while this ran, and was not replaced" in output
-    assert (model / "vocab" / "strings.json").read_text() == "[]"
-    assert spacy.load(model).get_pipe("luke_ner").nil_bias == -20.0
+        def edit_meanwhile(path, nlp, edited=model / edited):
+            edited.parent.mkdir(exist_ok=True)
+            edited.write_text(edited.read_text() + " " if edited.exists() else "{}")
+            return read(path, nlp)
+
+        monkeypatch.setattr(tune_module, "load_examples", edit_meanwhile)
+        code, output = run(str(model), "dev.spacy")
+        changed = spacy.load(model).get_pipe("luke_ner").nil_bias != -20.0
+        if edited in own:
+            assert code == 1 and "was changed while this ran, and was not replaced" in output
+            assert (model / edited).read_text().endswith((" ", "{}")) and not changed
+        else:  # it is kept
+            assert code == 0 and changed and (model / edited).exists()
+            shutil.rmtree(model)
+            shutil.copytree(trained / "model", model)
 
 
 def test_tuning_on_predictions_is_told(run, trained, tmp_path, caplog):
@@ -168,6 +180,38 @@ def test_tuning_on_predictions_is_told(run, trained, tmp_path, caplog):
         args = ["luke", command, str(tmp_path / "tuned"), str(tmp_path / "predicted.spacy")]
         CliRunner().invoke(app, args)
         assert "predicted.spacy: entities have scores, so they are predictions" in caplog.text
+
+
+def test_predictions_of_nested_spans_are_told_of(bert_dir, tmp_path, caplog):
+    nlp = make_ner(bert_dir, nested=True, spans_key="sc", nil_bias=-20.0)
+    examples = make_examples(nlp)
+    for eg in examples:
+        eg.reference.spans["sc"] = list(eg.reference.ents)
+    nlp.initialize(lambda: examples)
+    nlp.to_disk(tmp_path / "nested")
+    for docs, told in (([eg.reference for eg in examples], False), (None, True)):
+        caplog.clear()
+        written = docs or [nlp(eg.reference.text) for eg in examples]
+        DocBin(docs=written, store_user_data=True).to_disk(tmp_path / "docs.spacy")
+        args = ["luke", "evaluate", str(tmp_path / "nested"), str(tmp_path / "docs.spacy")]
+        CliRunner().invoke(app, args)
+        assert ("spans of the group 'sc' have scores" in caplog.text) == told
+
+
+def test_the_current_directory_is_not_replaced(run, trained, tmp_path, monkeypatch):
+    shutil.copytree(trained / "model", tmp_path / "model")
+    dev = str(trained / "dev.spacy")
+    monkeypatch.chdir(tmp_path / "model")
+    code, output = run(".", dev)
+    assert code == 1 and "is the current directory" in output
+
+
+def test_the_folder_of_a_link_to_nothing_is_made(run, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "new" / "tuned")
+    code, output = run("model", "dev.spacy", "--output", str(tmp_path / "link"))
+    assert code == 0, output
+    assert (tmp_path / "link").is_symlink()
+    assert spacy.load(tmp_path / "disk" / "new" / "tuned").pipe_names[-1] == "luke_ner"
 
 
 def test_a_disabled_component_is_said_to_be_disabled(run, trained, tmp_path):
