@@ -6,6 +6,7 @@ from pathlib import Path
 from spacy.language import Language
 from spacy.training import Example
 
+from ..annotations.queries import completion_offsets
 from ..annotations.scores import SCORES
 from ..report import LOGGER
 from .loading import group_keys, predicts_entities, writes_groups
@@ -23,6 +24,9 @@ def warn_of_predictions(nlp: Language, examples: Iterable[Example], source: Path
     for key in group_keys(nlp, writes_groups(nlp)):
         if any(key in doc.spans and SCORES in doc.spans[key].attrs for doc in docs):
             scored.append(f"spans of the group {key!r}")
+    if any("doc._.completions" in nlp.get_pipe_meta(name).assigns for name in nlp.pipe_names):
+        items = (x for doc in docs for query in completion_offsets(doc) for x in query)
+        scored += ["completions"] if any(x.score not in (0.0, 1.0) for x in items) else []
     if scored:
         LOGGER.warning(
             "%s: %s have scores, so they are predictions of a pipeline. Figures say how far this "

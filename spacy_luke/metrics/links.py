@@ -165,7 +165,8 @@ def link_answers(
     spans_key: str | None = None,
     labels_discard: Collection[str] = (),
 ) -> Answers:
-    """Predicted links with their scores; see :func:`link_score`."""
+    """Predicted links with their scores; see :func:`link_score`. Annotated mentions that another
+    component has linked are not asked for."""
     return _answers(chain(*_all_mentions(examples, spans_key, labels_discard)))
 
 
@@ -182,7 +183,9 @@ def count_links(
 def _answers(mentions: Iterable[LinkedMention]) -> Answers:
     answers = Answers()
     for mention in mentions:
-        answers.n_gold.update([mention.label] if mention.has_id else [])
+        # With ``overwrite = false`` the linker is not asked for what has a link.
+        of_another = mention.link != NO_LINK and mention.candidates is None
+        answers.n_gold.update([mention.label] if mention.has_id and not of_another else [])
         score = dict(mention.candidates or ()).get(mention.link)
         if score is not None:
             answers.found.append(Answer(mention.label, score, mention.is_right))

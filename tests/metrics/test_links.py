@@ -266,14 +266,14 @@ def test_spans_may_be_those_of_a_group() -> None:
 
 def test_mentions_with_discarded_labels_stay_out() -> None:
     gold = {ADA: "Q1", LONDON: "Q3", PARIS: "NIL"}
-    candidates = {LONDON: {"Q3": 0.5, "Q9": 0.5}}
+    candidates = {ADA: {"Q1": 0.5}, LONDON: {"Q3": 0.5, "Q9": 0.5}}
     eg = example({ADA: "Q1", LONDON: "Q9", PARIS: "Q5"}, gold, candidates)
     scores = link_score([eg], labels_discard=["LOC"])
     assert prf(scores, "micro") == prf(scores, "end_to_end") == (1, 1, 1)
     assert set(scores["nel_f_per_type"]) == {"PER"} and prf(scores, "nil") == (None, None, None)
     assert scores["nel_ambiguous_mentions"] == 0
     answers = link_answers([eg], labels_discard=["LOC"])
-    assert answers.found == [] and answers.n_gold == {"PER": 1}
+    assert answers.found == [Answer("PER", 0.5, True)] and answers.n_gold == {"PER": 1}
 
 
 def test_of_equal_mentions_only_those_with_discarded_labels_stay_out() -> None:
@@ -326,6 +326,15 @@ def test_answers_are_the_links_with_their_scores() -> None:
     scores = link_score([eg])
     assert scores["nel_calibration_error"] == pytest.approx((0.75 + 0.5) / 2)
     assert [row[1] for row in scores["nel_reliability"]] == [1, 1]
+
+
+def test_what_another_component_has_linked_is_not_asked_for() -> None:
+    gold = {ADA: "Q1", LONDON: "Q3", PARIS: "Q5", ADA2: "Q1"}
+    found = {ADA: "Q1", LONDON: "Q3", PARIS: "Q9", ADA2: ""}
+    answers = link_answers([example(found, gold, {ADA: {"Q1": 0.75}, ADA2: {}})])
+    assert answers.found == [Answer("PER", 0.75, True)]
+    assert answers.n_gold == {"PER": 2}
+    assert answers.prf() == (1.0, 0.5, f(1.0, 0.5))
 
 
 def test_answers_are_those_that_the_end_to_end_scores_count() -> None:

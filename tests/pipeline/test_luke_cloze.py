@@ -2,16 +2,19 @@
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
 
 from spacy_luke.annotations.queries import get_completions, has_completions
 from spacy_luke.calibration import sigmoid
 from spacy_luke.cli.evaluate import evaluate
 from spacy_luke.cli.loading import load_examples
+from spacy_luke.cli.predicted import warn_of_predictions
 from spacy_luke.errors import ConfigError
 from spacy_luke.inputs.windows import Windows
 from spacy_luke.layers import encoder_run
@@ -95,6 +98,15 @@ def test_scores_are_those_of_the_best_mention(untrained):
     found = dict(scores_of(doc)[0])
     assert found["Ada"] == pytest.approx(sigmoid(logits[[0, 4]]).max(), abs=1e-6)
     assert found["Tokyo"] == pytest.approx(sigmoid(logits[2:3])[0], abs=1e-6)
+
+
+def test_completions_with_scores_are_told_to_be_predictions(trained, caplog):
+    (example,) = make_examples(trained)
+    warn_of_predictions(trained, [example], Path("gold"))
+    assert not caplog.text
+    predicted = trained(example.predicted.copy())
+    warn_of_predictions(trained, [Example(example.predicted, predicted)], Path("written"))
+    assert "written: completions have scores" in caplog.text
 
 
 def test_the_threshold_leaves_completions_out(trained):
