@@ -24,7 +24,6 @@ from .saving import (
     check_apart,
     check_file,
     check_free,
-    check_movable,
     save_json,
     save_pipeline,
     state_of,
@@ -84,12 +83,12 @@ def tune_cli(
         goal = Goal(precision, recall, each_label)
         if out is None:
             target = get_pipeline_directory(pipeline, in_place=True)
-            check_movable(target)
         else:
             target = out
             check_free(target, force)
         if report is not None:
             check_file(report, force)
+            report = report.absolute()  # the current directory may be replaced
         use_device(gpu_id)
         before = state_of(target)
         nlp = load_pipeline(pipeline, code=code)

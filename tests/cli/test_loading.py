@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from spacy_luke.cli import app
 from spacy_luke.cli.loading import get_pipeline_directory, load_pipeline
-from spacy_luke.cli.saving import update_pipeline
+from spacy_luke.cli.saving import state_of, update_pipeline
 from spacy_luke.errors import ConfigError
 from spacy_luke.pipeline.published import import_checkpoint
 from tests.cli.answering import make_answers_by_rule  # noqa: F401  (registers the factory)
@@ -106,9 +106,10 @@ def test_a_pipeline_is_updated_in_the_current_directory(tmp_path, monkeypatch):
     spacy.blank("en").to_disk(tmp_path / "model")
     (tmp_path / "model" / "notes.txt").write_text("keep")
     monkeypatch.chdir(tmp_path / "model")
+    before = state_of(Path())
     nlp = spacy.load(Path())
     nlp.meta["version"] = "9.9"
-    update_pipeline(nlp, Path())
+    update_pipeline(nlp, Path(), before)
     monkeypatch.chdir(tmp_path)
     assert spacy.load("model").meta["version"] == "9.9"
     assert (tmp_path / "model" / "notes.txt").read_text() == "keep"

@@ -198,12 +198,18 @@ def test_predictions_of_nested_spans_are_told_of(bert_dir, tmp_path, caplog):
         assert ("spans of the group 'sc' have scores" in caplog.text) == told
 
 
-def test_the_current_directory_is_not_replaced(run, trained, tmp_path, monkeypatch):
+def test_a_report_may_be_in_the_current_directory_that_is_replaced(
+    run, trained, tmp_path, monkeypatch
+):
     shutil.copytree(trained / "model", tmp_path / "model")
     dev = str(trained / "dev.spacy")
     monkeypatch.chdir(tmp_path / "model")
-    code, output = run(".", dev)
-    assert code == 1 and "is the current directory" in output
+    code, output = run(".", dev, "--report", "report.json")
+    assert code == 0, output
+    assert (
+        json.loads((tmp_path / "model" / "report.json").read_text())[0]["component"] == "luke_ner"
+    )
+    assert spacy.load(tmp_path / "model").get_pipe("luke_ner").nil_bias != -20.0
 
 
 def test_the_folder_of_a_link_to_nothing_is_made(run, tmp_path):
