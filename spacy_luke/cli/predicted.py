@@ -20,7 +20,8 @@ def warn_of_predictions(nlp: Language, examples: Iterable[Example], source: Path
     docs = [eg.reference for eg in examples]
     written = what_is_written(nlp)
     own = {*written, *([ENTITIES] if predicts_entities(nlp) else [])}
-    scored = [NAMES[x] for x in NAMES if x in scored_layers(docs, written) & own]
+    layers = scored_layers(docs, written) & own
+    scored = [name for layer, name in NAMES.items() if layer in layers]
     for key in group_keys(nlp, writes_groups(nlp)):
         if any(key in doc.spans and SCORES in doc.spans[key].attrs for doc in docs):
             scored.append(f"spans of the group {key!r}")
