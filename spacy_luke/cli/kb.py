@@ -17,12 +17,12 @@ from ..kb.edit import edit_kb
 from ..kb.entity import Entity, Findings
 from ..kb.layout import META
 from ..kb.read_records import read_entities, read_ids
-from ..kb.store import Store, check_replaceable, verify
+from ..kb.store import Store, verify
 from ..kb.tables import Tables
 from . import app, exit_on_error
 from .loading import Code, get_pipeline_directory, is_pipeline, load_pipeline, use_device
 from .options import ForceOption, GpuOption, lang_option
-from .saving import check_free, check_movable, remove_scores
+from .saving import check_store, remove_scores
 from .stages import pretraining_extra
 
 _LANGUAGE = re.compile("[a-z]{2,3}")
@@ -79,7 +79,7 @@ def kb_cli(
 
     msg = Printer()
     with exit_on_error(msg):
-        _check_out(out, force)
+        check_store(out, force)
         if lang and _LANGUAGE.fullmatch(lang) is None and lang not in registry.languages:
             raise ConfigError(
                 f"--lang {lang!r} is not the code of a language, such as 'en' or 'de'."
@@ -151,7 +151,7 @@ def kb_edit_cli(
         path = get_pipeline_directory(kb, in_place=True)
         folder = _kb_folder(path)
         if out is not None:
-            _check_out(out, force)
+            check_store(out, force)
         verify(folder)
         findings = Findings()
         new: Iterator[Entity] = iter(()) if add is None else read_entities(add, findings)
@@ -163,15 +163,6 @@ def kb_edit_cli(
             remove_scores(path)
         add_vectors(out or folder, msg)
     msg.good(f"Saved {out or folder}")
-
-
-def _check_out(out: Path, force: bool) -> None:
-    """Raise an error if the folder exists; with ``force``, if it is not a knowledge base."""
-    if force:
-        check_movable(out)
-        check_replaceable(out)
-    else:
-        check_free(out)
 
 
 def _vector_maker(

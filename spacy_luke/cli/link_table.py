@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 from wasabi import Printer
 
-from ..kb.link_table import check_replaceable
+from ..kb.link_table import LINKS
 from ..pretraining.settings import LinkTableSettings
 from . import app, exit_on_error
 from .options import ForceOption, lang_option
-from .saving import check_free, check_movable
+from .saving import check_store
 from .stages import pretraining_extra
 
 
@@ -56,11 +56,7 @@ def link_table_cli(
 
     msg = Printer()
     with exit_on_error(msg):
-        if force:
-            check_movable(out)
-            check_replaceable(out)
-        else:
-            check_free(out)
+        check_store(out, force, LINKS)
         settings = LinkTableSettings(min_probability, min_count, min_share)
         counts = build_link_table(read_manifest(occurrences, STAGE), out, settings, lang)
         rows = [(name, f"{count:,}") for name, count in counts.items()]

@@ -11,6 +11,8 @@ from spacy.language import Language
 
 from ..errors import ConfigError
 from ..files import whole_file, whole_folder
+from ..kb.layout import KNOWLEDGE_BASE, Layout
+from ..kb.store import check_replaceable
 
 
 def check_free(out: Path, force: bool = False, sign: str = "meta.json") -> None:
@@ -24,6 +26,16 @@ def check_free(out: Path, force: bool = False, sign: str = "meta.json") -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         advice = f"--force only replaces one with {sign}" if force else "use --force to replace it"
         raise ConfigError(f"{out} exists; {advice}, or choose another directory.")
+
+
+def check_store(out: Path, force: bool, layout: Layout = KNOWLEDGE_BASE) -> None:
+    """Raise an error if a directory is not empty; with ``force``, if anything else is in it than
+    what ``layout`` says."""
+    if force:
+        check_movable(out)
+        check_replaceable(out, layout)
+    else:
+        check_free(out)
 
 
 def check_movable(out: Path) -> None:

@@ -7,19 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import srsly
 from marisa_trie import Trie
 
-from ..errors import KnowledgeBaseError, LukeError
-from ..files import whole_folder
-from ..json_file import read_object, write_object
-from ..mapped_array import map_array, save_array
-from .arrays import Array, hash_sample, writing
+from ..errors import KnowledgeBaseError
+from .arrays import Array
+from .layout import Layout
+from .store import Store, store_of
 
-FORMAT, VERSION = "spacy-luke link table", 1
-META, TEXTS, TITLES = "links.json", "texts", "titles"
-TITLE_IDS, PROBABILITIES = "title_ids", "probabilities"
-_TRIES, _ARRAYS = (TEXTS, TITLES), {TITLE_IDS: np.int32, PROBABILITIES: np.float32}
+META = "links.json"
 
 
 class LinkedText(NamedTuple):
@@ -31,26 +26,48 @@ class LinkedText(NamedTuple):
     probability: float
 
 
+def _check_fit(meta: Mapping[str, Any], arrays: Mapping[str, Array], source: str) -> None:
+    if not isinstance(meta.get("language"), str):
+        raise KnowledgeBaseError(f"{source} is damaged: language is missing in {META}.")
+    n_ids, n_probabilities = len(arrays["title_ids"]), len(arrays["probabilities"])
+    if n_ids != n_probabilities:
+        raise KnowledgeBaseError(
+            f"{source} is damaged: title_ids has {n_ids} rows, not {n_probabilities}."
+        )
+
+
+LINKS = Layout(
+    what="link table",
+    format="spacy-luke link table",
+    version=2,
+    meta=META,
+    dtypes={
+        "texts": np.uint8,
+        "titles": np.uint8,
+        "title_ids": np.int32,
+        "probabilities": np.float32,
+    },
+    check=_check_fit,
+    own=("texts.marisa", "titles.marisa"),  # of version 1
+)
+"""``texts`` and ``titles`` are tries (of the library marisa-trie), which number their texts from 0.
+A text has the title ``title_ids[i]``, and the link probability ``probabilities[i]``."""
+
+
 class LinkTable:
-    """Finds titles and link probabilities by text.
+    """Finds titles and link probabilities by text."""
 
-    meta: the content of ``links.json``. texts, titles: their ids are rows. title_ids: (n_texts,)
-    the title of each text. probabilities: (n_texts,).
-    """
-
-    def __init__(
-        self, meta: Mapping[str, Any], tries: Mapping[str, Trie], arrays: Mapping[str, Array]
-    ):
-        self.meta = dict(meta)
-        self.texts, self._titles = tries[TEXTS], tries[TITLES]
-        self._title_ids, self.probabilities = arrays[TITLE_IDS], arrays[PROBABILITIES]
+    def __init__(self, store: Store):
+        self.store, arrays = store, store.arrays
+        self.texts, self._titles = (Trie().map(arrays[name].data) for name in ("texts", "titles"))
+        self.probabilities, self._title_ids = arrays["probabilities"], arrays["title_ids"]
 
     def __len__(self) -> int:
         return len(self.texts)
 
     @property
     def language(self) -> str:
-        return str(self.meta["language"])
+        return str(self.store.meta["language"])
 
     def title(self, row: int) -> str:
         return self._titles.restore_key(int(self._title_ids[row]))
@@ -66,71 +83,26 @@ class LinkTable:
     def open(cls, folder: Path) -> "LinkTable":
         """Map the files of a folder into memory. Sizes and a sample of each content are checked.
         Raises KnowledgeBaseError, with the file, if one is missing or damaged."""
-        if not (folder / META).is_file():
-            raise KnowledgeBaseError(f"{folder} is not a link table: {META} is missing.")
-        try:
-            meta = _checked(read_object(folder / META), str(folder / META))
-        except LukeError as err:
-            raise KnowledgeBaseError(str(err)) from err
-        tries = {}
-        for name in _TRIES:
-            path = _trie_path(folder, name)
-            try:
-                _check_sample(meta, name, np.memmap(path, np.uint8, "r"), str(folder))
-                tries[name] = Trie()
-                tries[name].mmap(str(path))
-            except (OSError, ValueError, RuntimeError) as err:
-                if isinstance(err, LukeError):
-                    raise
-                raise KnowledgeBaseError(f"{path} cannot be read: {err}.") from err
-        arrays = {
-            name: map_array(_array_path(folder, name), KnowledgeBaseError, scattered=True)
-            for name in _ARRAYS
-        }
-        return cls._of(meta, tries, arrays, str(folder))
-
-    @classmethod
-    def _of(
-        cls,
-        meta: Mapping[str, Any],
-        tries: Mapping[str, Trie],
-        arrays: Mapping[str, Array],
-        source: str,
-    ) -> "LinkTable":
-        for name, dtype in _ARRAYS.items():
-            _check_sample(meta, name, arrays[name], source)
-            if arrays[name].dtype != dtype or arrays[name].shape != (len(tries[TEXTS]),):
-                raise KnowledgeBaseError(f"{source} is damaged: {name} does not fit {TEXTS}.")
-        return cls(meta, tries, arrays)
-
-    def save(self, folder: Path) -> None:
-        """Write the files to a folder, which replaces another link table."""
-        _write(folder, self.meta, {TEXTS: self.texts, TITLES: self._titles}, self._arrays())
-
-    def to_bytes(self) -> bytes:
-        arrays = {name: array.tobytes() for name, array in self._arrays().items()}
-        tries = {TEXTS: self.texts.tobytes(), TITLES: self._titles.tobytes()}
-        return srsly.msgpack_dumps({"meta": self.meta, **tries, **arrays})
+        return cls(Store.open(folder, LINKS))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "LinkTable":
-        source = "The link table"
-        try:
-            content = srsly.msgpack_loads(data)
-            meta = _checked(content["meta"], source)
-            tries = {}
-            for name in _TRIES:
-                _check_sample(meta, name, np.frombuffer(content[name], np.uint8), source)
-                tries[name] = Trie().frombytes(content[name])
-            arrays = {x: np.frombuffer(content[x], dtype) for x, dtype in _ARRAYS.items()}
-        except LukeError:
-            raise
-        except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as err:
-            raise KnowledgeBaseError(f"These bytes are not a link table: {err!r}.") from err
-        return cls._of(meta, tries, arrays, source)
+        """Raises KnowledgeBaseError for bytes that are damaged or of something else."""
+        return cls(Store.from_bytes(data, LINKS))
 
-    def _arrays(self) -> dict[str, Array]:
-        return {TITLE_IDS: self._title_ids, PROBABILITIES: self.probabilities}
+    def to_bytes(self) -> bytes:
+        return self.store.to_bytes()
+
+    def save(self, folder: Path) -> None:
+        """Write the files to a folder, which replaces another link table."""
+        self.store.save(folder)
+
+    def __reduce__(self) -> tuple:
+        """With its content: its files may be absent on another machine."""
+        return LinkTable.from_bytes, (self.to_bytes(),)
+
+    def __deepcopy__(self, memo: object) -> "LinkTable":
+        return self
 
 
 def write_link_table(
@@ -147,70 +119,11 @@ def write_link_table(
     probabilities = np.full(len(texts), math.nan, np.float32)
     for text, title, probability in entries():
         title_ids[texts[text]], probabilities[texts[text]] = titles[title], probability
-    arrays = {TITLE_IDS: title_ids, PROBABILITIES: probabilities}
-    samples = {name: _sample(array) for name, array in arrays.items()}
-    samples |= {
-        name: _sample(np.frombuffer(trie.tobytes(), np.uint8))
-        for name, trie in ((TEXTS, texts), (TITLES, titles))
+    arrays: dict[str, Array] = {
+        "texts": np.frombuffer(texts.tobytes(), np.uint8),
+        "titles": np.frombuffer(titles.tobytes(), np.uint8),
+        "title_ids": title_ids,
+        "probabilities": probabilities,
     }
-    content = {"format": FORMAT, "version": VERSION, "language": language, **meta, "files": samples}
-    _write(folder, content, {TEXTS: texts, TITLES: titles}, arrays)
+    store_of(arrays, LINKS, language=language, **meta).save(folder)
     return LinkTable.open(folder)
-
-
-def _write(
-    folder: Path, meta: Mapping[str, Any], tries: Mapping[str, Trie], arrays: Mapping[str, Array]
-) -> None:
-    folder = folder.resolve()  # a link keeps pointing to it
-    check_replaceable(folder)
-    with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with whole_folder(folder) as temporary:
-            for name, trie in tries.items():
-                # Not trie.save, whose errors are no OSError.
-                _trie_path(temporary, name).write_bytes(trie.tobytes())
-            for name, array in arrays.items():
-                save_array(_array_path(temporary, name), array)
-            write_object(temporary / META, dict(meta))
-
-
-def check_replaceable(folder: Path) -> None:
-    """Raise KnowledgeBaseError if a folder exists that is neither empty nor a link table: writing
-    one replaces the folder."""
-    if folder.is_dir() and ((folder / META).is_file() or not any(folder.iterdir())):
-        return
-    if folder.exists():
-        raise KnowledgeBaseError(f"{folder} exists and is not a link table. Choose another folder.")
-
-
-def _checked(meta: Any, source: str) -> dict[str, Any]:
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        value = meta.get("format") if isinstance(meta, dict) else meta
-        raise KnowledgeBaseError(f"{source}: format is {value!r}, not {FORMAT!r}.")
-    if meta.get("version") != VERSION:
-        raise KnowledgeBaseError(
-            f"{source}: version is {meta.get('version')!r}; this version of spacy-luke reads "
-            f"{VERSION}. Make the link table again."
-        )
-    if not isinstance(meta.get("files"), dict):
-        raise KnowledgeBaseError(f"{source}: files is {meta.get('files')!r}, not an object.")
-    return meta
-
-
-def _sample(array: Array) -> dict[str, Any]:
-    return {"size": int(array.nbytes), "sample": hash_sample(array)}
-
-
-def _check_sample(meta: Mapping[str, Any], name: str, array: Array, source: str) -> None:
-    if meta["files"].get(name) != _sample(array):
-        raise KnowledgeBaseError(
-            f"{source} is damaged: {name} was changed, or is of another table."
-        )
-
-
-def _trie_path(folder: Path, name: str) -> Path:
-    return folder / f"{name}.marisa"
-
-
-def _array_path(folder: Path, name: str) -> Path:
-    return folder / f"{name}.npy"

@@ -76,7 +76,7 @@ def test_a_dump_becomes_a_table_of_link_probabilities(tmp_path):
     assert "No text was kept" in run(*table, "--force", "--min-count", 1_000)
     assert "--min-share is 0.2" in fail(*table, "--force", "--min-share", 0.2)
     (tmp_path / "links" / "links.json").unlink()
-    assert "is not a link table" in fail(*table, "--force")
+    assert "is not a link table: it contains probabilities.npy" in fail(*table, "--force")
 
 
 def test_the_encoder_becomes_a_pipeline_that_is_asked_and_a_config_trains(bert_dir, tmp_path):

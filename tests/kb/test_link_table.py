@@ -1,5 +1,8 @@
 """Link tables: written, mapped, saved, refused if damaged."""
 
+import copy
+import pickle
+import shutil
 import signal
 import time
 
@@ -28,7 +31,7 @@ def test_entries_are_found_by_their_text(tmp_path):
     table = write(tmp_path / "links", counts={"texts": 3})
     assert [table.get(entry.text) for entry in ENTRIES] == ENTRIES
     assert table.get("Ada") is None and table.get("") is None
-    assert len(table) == 3 and table.language == "en" and table.meta["counts"] == {"texts": 3}
+    assert len(table) == 3 and table.language == "en" and table.store.meta["counts"] == {"texts": 3}
 
 
 def test_a_table_that_cannot_be_written_is_named_and_stays(tmp_path):
@@ -69,7 +72,7 @@ def test_a_large_table_opens_at_once(tmp_path):
     assert time.perf_counter() - start < 0.1
 
 
-@pytest.mark.parametrize("name", ["texts.marisa", "titles.marisa", "title_ids.npy"])
+@pytest.mark.parametrize("name", ["texts.npy", "titles.npy", "title_ids.npy"])
 def test_a_damaged_file_is_named(tmp_path, name):
     write(tmp_path / "links")
     path = tmp_path / "links" / name
@@ -86,7 +89,7 @@ def test_a_damaged_file_is_named(tmp_path, name):
 def test_arrays_of_another_table_are_refused(tmp_path):
     write(tmp_path / "links")
     np.save(tmp_path / "links" / "probabilities.npy", np.zeros(2, np.float32))
-    with pytest.raises(KnowledgeBaseError, match="probabilities was changed"):
+    with pytest.raises(KnowledgeBaseError, match="probabilities has the shape"):
         LinkTable.open(tmp_path / "links")
 
 
@@ -94,8 +97,9 @@ def test_arrays_of_another_table_are_refused(tmp_path):
     "change, message",
     [
         (("link table", "knowledge base"), "format is 'spacy-luke knowledge base'"),
-        (('"version": 1', '"version": 2'), "version is 2; this version of spacy-luke reads 1"),
-        (('"files": {', '"fires": {'), "files is None"),
+        (('"version": 2', '"version": 1'), "version is 1; this version of spacy-luke reads 2"),
+        (('"arrays": {', '"arrows": {'), "arrays is None"),
+        (('"language": "en"', '"language": 3'), "language is missing in links.json"),
     ],
 )
 def test_other_contents_are_refused(tmp_path, change, message):
@@ -110,8 +114,33 @@ def test_other_folders_and_bytes_are_refused(tmp_path):
     with pytest.raises(KnowledgeBaseError, match="links.json is missing"):
         LinkTable.open(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(KnowledgeBaseError, match="is not a link table"):
+    with pytest.raises(KnowledgeBaseError, match="is not a link table: it contains notes.txt"):
         write(tmp_path)
+    (tmp_path / "links.json").write_text('{"nodes": []}')  # of a web page, say
+    with pytest.raises(KnowledgeBaseError, match="it contains notes.txt"):
+        write(tmp_path)
+    (tmp_path / "notes.txt").rename(tmp_path / "notes.npy")
+    with pytest.raises(KnowledgeBaseError, match="it contains notes.npy"):
+        write(tmp_path)
+    assert sorted(files(tmp_path)) == ["links.json", "notes.npy"]
     for data in (b"", b"\x80", b"\x81\xa4meta\x01"):
         with pytest.raises(KnowledgeBaseError):
             LinkTable.from_bytes(data)
+
+
+def test_a_table_of_an_earlier_version_is_replaced(tmp_path):
+    write(tmp_path / "links")
+    meta = tmp_path / "links" / "links.json"
+    meta.write_text(meta.read_text().replace('"version": 2', '"version": 1'))
+    for name in ("texts", "titles"):
+        (tmp_path / "links" / f"{name}.npy").rename(tmp_path / "links" / f"{name}.marisa")
+    write(tmp_path / "links")
+    assert "texts.marisa" not in files(tmp_path / "links")
+
+
+def test_a_table_goes_to_another_process_with_its_content(tmp_path):
+    table = write(tmp_path / "links")
+    sent = pickle.dumps(table)
+    shutil.rmtree(tmp_path / "links")
+    assert [pickle.loads(sent).get(x.text) for x in ENTRIES] == ENTRIES
+    assert copy.deepcopy(table) is table

@@ -240,7 +240,7 @@ def test_texts_of_several_titles_are_dropped(tmp_path):
         "texts": 5,
         "texts kept": 4,
     }
-    assert links.meta["counts"] == counts and links.meta["min_probability"] == 0.01
+    assert links.store.meta["counts"] == counts and links.store.meta["min_probability"] == 0.01
 
 
 def meanings(tmp_path, **settings):
