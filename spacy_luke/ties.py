@@ -5,12 +5,22 @@ The last bits of a score depend on what else was in the batch. Scores that diffe
 lie so densely that this would make different ones equal, they are compared as they are.)
 """
 
+from typing import Any
+
 import numpy as np
 
 Array = np.ndarray
 
 TOLERANCE = 1e-4
 """Of logits: far above what rounding changes, far below what a network means."""
+SCORE_TOLERANCE = TOLERANCE / 4
+"""The most that a score (from 0 to 1) changes if a logit changes by ``TOLERANCE``."""
+
+
+def reaches(score: Any, least: Any) -> Any:
+    """Whether a score is at least as high as a threshold; also of arrays. A threshold may be
+    infinite: no score reaches it."""
+    return score >= least - SCORE_TOLERANCE
 
 
 def likeliest(scores: Array) -> Array:

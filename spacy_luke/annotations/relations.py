@@ -91,14 +91,16 @@ def relation_offsets(doc: Doc) -> list[Offsets]:
 
 
 def gold_offsets(doc: Doc, merged: bool = False, spans_key: str | None = None) -> list[Offsets]:
-    """The relations of a gold document: those with a score of at least ``LEAST_GOLD``.
+    """The relations of a gold document: those with a score of at least ``LEAST_GOLD``. Pairs that
+    are labelled ``NO_RELATION`` have none.
 
     merged: relations are of entities, whatever their mentions; so those of a part of a document
         follow, whose own mentions are in another part (:func:`set_related_elsewhere`). spans_key:
         the group with the mentions; ``Doc.ents`` without it.
     """
     own = [item for item in relation_offsets(doc) if item.score >= LEAST_GOLD]
-    return [*own, *related_elsewhere(doc).get(spans_key or "", ())] if merged else own
+    every = [*own, *related_elsewhere(doc).get(spans_key or "", ())] if merged else own
+    return [item for item in every if item.label != NO_RELATION]
 
 
 def related_elsewhere(doc: Doc) -> dict[str, list[Offsets]]:

@@ -28,20 +28,15 @@ def keys_of(doc: Doc, name: str) -> Iterator[Key]:
             yield key
 
 
-def get_value(span: Span, name: str, default: Any = None) -> Any:
-    """The value of a span, or ``default`` if it was not set."""
-    return data_of(span.doc).get(key_of(span, name), default)
+def get_value(span: Span, name: str) -> Any:
+    """The value of a span, or None if it was not set."""
+    return data_of(span.doc).get(key_of(span, name))
 
 
 def set_value(span: Span, name: str, value: Any) -> None:
     """Set the value of a span. It consists of strings, numbers, lists and dictionaries, so that
     ``DocBin`` and bytes store it."""
     data_of(span.doc)[key_of(span, name)] = value
-
-
-def has_value(span: Span, name: str) -> bool:
-    """Whether the value of a span was set."""
-    return key_of(span, name) in data_of(span.doc)
 
 
 def remove_value(span: Span, name: str) -> None:

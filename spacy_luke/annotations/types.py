@@ -6,6 +6,7 @@ from typing import Any
 from spacy.tokens import Doc, Span
 
 from ..errors import InputError
+from ..ties import reaches
 from .annotated import LEAST_GOLD
 from .given import name_of, probability
 from .span_values import get_value, remove_value, remove_values, set_value
@@ -79,7 +80,7 @@ def with_implied(
 
     def is_written(name: str, score: float) -> bool:
         least = thresholds.get(name, 0.0)
-        return least is not None and score >= least
+        return least is not None and reaches(score, least)
 
     scores = with_ancestors(types)
     return {x: score for x, score in scores.items() if x in types or is_written(x, score)}

@@ -37,10 +37,6 @@ class Windows:
     def __len__(self) -> int:
         return len(self.docs)
 
-    def of_pieces(self, n_pieces: int) -> Array:
-        """(n_pieces,) the window whose own part has each piece."""
-        return np.repeat(np.arange(len(self)), self.own_ends - self.own_starts)[:n_pieces]
-
     def of_spans(self, starts: Array, ends: Array) -> Array:
         """(n_spans,) the window that each piece range belongs to, or -1 if none contains all of it.
 

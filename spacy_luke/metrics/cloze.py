@@ -1,6 +1,7 @@
 """Scores of ``Doc._.completions``, the entities that belong in the gaps of queries."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from spacy.training import Example
@@ -27,9 +28,13 @@ class CompletedQuery(NamedTuple):
 
 
 @registry.scorers("spacy-luke.luke_cloze_scorer.v1")
-def make_luke_cloze_scorer() -> Callable[..., dict[str, Any]]:
-    """Exact match and F1 of completions: :func:`cloze_score`."""
-    return cloze_score
+def make_luke_cloze_scorer(prefix: str = "cloze") -> Callable[..., dict[str, Any]]:
+    """Exact match and F1 of completions: :func:`cloze_score`.
+
+    prefix: of the names of the scores, before "_"; another one if a pipeline has several such
+        components.
+    """
+    return partial(cloze_score, prefix=prefix)
 
 
 def cloze_score(

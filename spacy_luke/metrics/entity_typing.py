@@ -13,6 +13,7 @@ from spacy.util import registry
 from ..annotations.annotated import is_annotated
 from ..annotations.mentions import Place, all_spans, characters
 from ..annotations.types import get_gold_types, get_types, with_ancestors, with_implied
+from ..ties import reaches
 from .answers import Answer, Answers, calibration_scores
 from .ner import wrong_if_not_gold
 from .relations import FIGURES, by_type, common_places
@@ -164,7 +165,7 @@ class _Least(NamedTuple):
             value = self.own.get(name, self.common)
             return math.inf if value is None else value
 
-        kept = {name: score for name, score in types.items() if score >= least(name)}
+        kept = {name: score for name, score in types.items() if reaches(score, least(name))}
         return with_implied(kept, self.own) if ancestors else kept
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
@@ -31,9 +32,13 @@ class AnsweredQuestion(NamedTuple):
 
 
 @registry.scorers("spacy-luke.luke_qa_scorer.v1")
-def make_luke_qa_scorer() -> Callable[..., dict[str, Any]]:
-    """Exact match and F1 of answers to questions: :func:`question_score`."""
-    return question_score
+def make_luke_qa_scorer(prefix: str = "qa") -> Callable[..., dict[str, Any]]:
+    """Exact match and F1 of answers to questions: :func:`question_score`.
+
+    prefix: of the names of the scores, before "_"; another one if a pipeline has several such
+        components.
+    """
+    return partial(question_score, prefix=prefix)
 
 
 def question_score(

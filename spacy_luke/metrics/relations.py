@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from spacy.scorer import PRFScore
@@ -40,15 +41,22 @@ class Pair(NamedTuple):
 
 
 @registry.scorers("spacy-luke.luke_relation_scorer.v1")
-def make_luke_relation_scorer() -> Callable[..., dict[str, Any]]:
-    """Precision, recall and F of relations: :func:`relation_score`."""
-    return relation_score
+def make_luke_relation_scorer(prefix: str = "rels") -> Callable[..., dict[str, Any]]:
+    """Precision, recall and F of relations: :func:`relation_score`.
+
+    prefix: of the names of the scores, before "_"; another one if a pipeline has several such
+        components.
+    """
+    return partial(relation_score, prefix=prefix)
 
 
 @registry.scorers("spacy-luke.semeval_scorer.v1")
-def make_semeval_scorer() -> Callable[..., dict[str, Any]]:
-    """The scores of :func:`relation_score` and ``rels_semeval_f``, see :func:`semeval_score`."""
-    return relation_and_semeval_score
+def make_semeval_scorer(prefix: str = "rels") -> Callable[..., dict[str, Any]]:
+    """The scores of :func:`relation_score` and ``rels_semeval_f``, see :func:`semeval_score`.
+
+    prefix: as in ``spacy-luke.luke_relation_scorer.v1``.
+    """
+    return partial(relation_and_semeval_score, prefix=prefix)
 
 
 def relation_score(

@@ -1,13 +1,15 @@
 """Components that are asked about a document: their questions or queries stand in it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
+from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 
 from ..layers.task_layer import Query, Scores
 from ..report import LOGGER
+from .tokenizer import Tokenizer
 from .without_labels import WithoutLabels
 
 
@@ -15,11 +17,22 @@ class Asked(WithoutLabels[Query, Scores]):
     """A component that answers what the document asks.
 
     asked, answered: what stands in a document, and what the component finds, for messages.
+    make_doc: from the text of a question or query.
     """
+
+    make_doc: Tokenizer
 
     asked: ClassVar[str] = ""
     answered: ClassVar[str] = ""
     _says_unasked = True
+
+    def initialize(  # type: ignore[override]  # without labels, as its base class
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
+    ) -> None:
+        """Read the encoder's weights, and count what cannot be predicted."""
+        if nlp is not None:  # whose tokenizer may be another than when the component was made
+            self.make_doc = nlp.tokenizer
+        super().initialize(get_examples, nlp=nlp)
 
     def _are_asked(self, examples: Sequence[Example]) -> bool:
         """Whether a predicted document is asked anything, or no reference is scored."""

@@ -1,6 +1,6 @@
 """Queries of ``luke_cloze``: the queries of documents, as documents, with their candidates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from spacy.tokens import Doc
@@ -8,11 +8,10 @@ from spacy.tokens import Doc
 from ..annotations.queries import PLACEHOLDER, candidates_of, get_queries
 from ..layers.cloze_scorer import ClozeQuery
 from .entity_task import given_spans
+from .tokenizer import Tokenizer
 
-MakeDoc = Callable[[str], Doc]
 
-
-def cloze_query(docs: Sequence[Doc], spans_key: str | None, make_doc: MakeDoc) -> ClozeQuery:
+def cloze_query(docs: Sequence[Doc], spans_key: str | None, make_doc: Tokenizer) -> ClozeQuery:
     """All queries of documents, in the order of the documents.
 
     spans_key: the spans group with the candidates of queries that do not name theirs; None:
@@ -36,7 +35,7 @@ def cloze_query(docs: Sequence[Doc], spans_key: str | None, make_doc: MakeDoc) -
     )
 
 
-def query_doc(text: str, make_doc: MakeDoc) -> tuple[Doc, int]:
+def query_doc(text: str, make_doc: Tokenizer) -> tuple[Doc, int]:
     """A query as a document in which the placeholder is one token, and the number of the token."""
     before, after = text.split(PLACEHOLDER)
     space = after.startswith(" ")

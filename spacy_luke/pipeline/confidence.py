@@ -7,12 +7,9 @@ import numpy as np
 
 from ..calibration import CalibrationTable, calibrate
 from ..errors import ConfigError
-from ..ties import TOLERANCE
+from ..ties import reaches
 
 Array = np.ndarray
-
-SCORE_TOLERANCE = TOLERANCE / 4
-"""The most that a score changes if a logit changes by ``TOLERANCE``."""
 
 
 class Confidence:
@@ -57,4 +54,4 @@ class Confidence:
 
     def accepts(self, of_label: Array, scores: Array) -> Array:
         """Whether each answer is written."""
-        return scores >= self.least[of_label] - SCORE_TOLERANCE
+        return reaches(scores, self.least[of_label])

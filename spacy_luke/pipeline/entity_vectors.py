@@ -26,10 +26,10 @@ from ..layers.word_passes import weights_state
 from ..mapped_array import map_array
 from ..model.packing import Array
 from ..report import LOGGER
+from .tokenizer import Tokenizer
 
 Text = Literal["name", "description"]
 """What stands for an entity: its name, or its name and description."""
-Tokenizer = Callable[[str], Doc]
 
 _BLOCK = 1024
 _MAX_CHARACTERS = 2000

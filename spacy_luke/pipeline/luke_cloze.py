@@ -20,9 +20,10 @@ from .as_in_training import as_in_training, entities_are_learned
 from .asked import Asked
 from .class_loss import Targets, binary_loss
 from .cloze_decoding import complete
-from .cloze_query import MakeDoc, cloze_query
+from .cloze_query import cloze_query
 from .cloze_targets import ADVICE, LOST, cloze_targets, count_limits
 from .entity_task import EntityTask
+from .tokenizer import Tokenizer
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -79,14 +80,12 @@ class LukeCloze(Asked[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
     reads_group = False  # there may be no queries, or they name their candidates
     asked, answered = "queries", "completions"
 
-    make_doc: MakeDoc
-
     def __init__(
         self,
         vocab: Vocab,
         model: Model,
         name: str,
-        make_doc: MakeDoc,
+        make_doc: Tokenizer,
         scorer: Callable | None = cloze_score,
         **cfg: Any,
     ) -> None:

@@ -32,7 +32,7 @@ from ..metrics.links import link_answers, link_score
 from ..validation import Count, Name, setting
 from .class_loss import Targets
 from .entity_task import EntityTask, given_spans
-from .entity_vectors import EntityVectors, Text, Tokenizer
+from .entity_vectors import EntityVectors, Text
 from .learned_settings import LearnedSettings
 from .leave_one_out import leave_out
 from .link_candidates import (
@@ -52,6 +52,7 @@ from .links import (
     spans_to_link,
     write_links,
 )
+from .tokenizer import Tokenizer
 from .type_bias import TypeBias
 from .vocab_candidates import VocabCandidates
 from .without_labels import WithoutLabels

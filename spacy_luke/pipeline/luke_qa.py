@@ -31,6 +31,7 @@ from .asked import Asked
 from .class_loss import Targets
 from .entity_source import DocEnts, EntitySource, HasEntitySource
 from .questions import batches_of_docs, every_question_of_every_doc, questions_of_docs
+from .tokenizer import Tokenizer
 
 DEFAULT_CONFIG = Config().from_str(
     """
@@ -114,14 +115,12 @@ class LukeQA(Asked[QuestionQuery, AnswerScores], HasEntitySource[QuestionQuery, 
     overlap_threshold: Probability = setting()
     max_answer_length: Count = setting()
 
-    make_doc: Callable[[str], Doc]
-
     def __init__(
         self,
         vocab: Vocab,
         model: Model,
         name: str,
-        make_doc: Callable[[str], Doc],
+        make_doc: Tokenizer,
         entities: EntitySource | None = None,
         scorer: Callable | None = question_score,
         **cfg: Any,

@@ -170,13 +170,12 @@ class LukeRelation(EntityTask[RelationQuery]):
         return {item.label for item in self._gold(doc)}
 
     def _gold(self, doc: Doc) -> list[Offsets]:
-        """The gold relations with an annotated label. Some corpora also annotate pairs without a
-        relation, as ``published_nil``; these are omitted."""
+        """The gold relations with an annotated label."""
         annotated = annotated_labels(doc, self.layer)
         return [
             item
             for item in gold_offsets(doc, self.merge_entities, self.spans_key)
-            if item.label != self.published_nil and (annotated is None or item.label in annotated)
+            if annotated is None or item.label in annotated
         ]
 
     def _query(self, docs: Sequence[Doc]) -> RelationQuery:

@@ -1,6 +1,6 @@
 """Queries of ``luke_qa``: the questions of documents, and the entities of both."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from spacy.tokens import Doc
@@ -10,8 +10,7 @@ from ..annotations.questions import Question, get_questions, n_questions
 from ..errors import InputError
 from ..layers.answer_scorer import QuestionQuery
 from .entity_source import EntitySource
-
-MakeDoc = Callable[[str], Doc]
+from .tokenizer import Tokenizer
 
 _MAX_TOKENS = 1_000_000
 """Most tokens of a query, a token counted once per question about its document: 100 MiB."""
@@ -37,7 +36,7 @@ def batches_of_docs(docs: Iterable[Doc], most: int) -> Iterator[list[Doc]]:
 
 
 def questions_of_docs(
-    docs: Sequence[Doc], make_doc: MakeDoc, entities: EntitySource
+    docs: Sequence[Doc], make_doc: Tokenizer, entities: EntitySource
 ) -> QuestionQuery:
     """All questions of documents, in the order of the documents."""
     asked = [get_questions(doc) for doc in docs]
@@ -49,7 +48,7 @@ def questions_of_docs(
 def every_question_of_every_doc(
     docs: Iterable[Doc],
     questions: Sequence[Question],
-    make_doc: MakeDoc,
+    make_doc: Tokenizer,
     entities: EntitySource,
     batch_size: int,
 ) -> Iterator[tuple[list[int], QuestionQuery]]:
@@ -76,7 +75,7 @@ def every_question_of_every_doc(
             yield numbers, _query(batch, part * len(batch), of_doc, entities)
 
 
-def question_docs(questions: Iterable[Question], make_doc: MakeDoc) -> list[Doc]:
+def question_docs(questions: Iterable[Question], make_doc: Tokenizer) -> list[Doc]:
     """Questions as documents; equal texts are the same document. make_doc: from a text.
 
     Raises InputError if a question has another type.

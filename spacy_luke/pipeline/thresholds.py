@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..metrics.answers import Answer, Answers
-from .confidence import SCORE_TOLERANCE
+from ..ties import SCORE_TOLERANCE
 
 Array = np.ndarray
 

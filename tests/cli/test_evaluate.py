@@ -75,6 +75,13 @@ def test_labels_of_the_documents_that_no_component_has_are_told(relation):
     assert line.startswith("rels: ") and line.endswith("count as missed: other.")
     right = {"gold_rels_per_type": {"other": {"p": 1.0, "r": 1.0, "f": 1.0}}}
     assert not list(unknown_labels(relation, examples, right))  # by one that does not say it
+    for eg in examples:
+        ents = eg.reference.ents
+        pairs = [(x.head, x.tail, "born in") for x in get_relations(eg.reference)]
+        none = [(ents[0], ents[-1], "no_relation")] if ents else []
+        set_relations(eg.reference, [*pairs, *none])
+    (line,) = unknown_labels(relation, examples, evaluate(relation, examples))
+    assert line.endswith("count as missed: born in.")  # pairs that have none are not missed
 
 
 def test_gold_entities_are_given_to_components_that_consume_them(relation):

@@ -24,6 +24,12 @@ def example(*queries, predicted=True):
     return Example(*docs)
 
 
+def test_scorers_take_another_prefix():
+    scorer = spacy.registry.scorers.get("spacy-luke.luke_cloze_scorer.v1")
+    examples = [example(("Mets", ["Mets"]))]
+    assert scorer()(examples)["cloze_em"] == scorer(prefix="gaps")(examples)["gaps_em"] == 1
+
+
 @pytest.mark.parametrize(
     "best,right,em,f1",
     [

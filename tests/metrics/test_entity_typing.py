@@ -1,5 +1,6 @@
 """Types are scored as sets, span by span, by the characters of the spans."""
 
+import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
@@ -10,6 +11,7 @@ from spacy_luke.metrics.entity_typing import (
     typing_answers,
     typing_score,
 )
+from spacy_luke.pipeline.confidence import Confidence
 
 NLP = spacy.blank("en")
 WORDS = ["Ada", "met", "Charles", "Babbage", "in", "London", "."]
@@ -106,6 +108,17 @@ def test_the_threshold_chooses_predicted_types_only() -> None:
     assert typing_score([eg])["types_micro_p"] == 1 / 2
     assert typing_score([eg], threshold=0.5)["types_acc"] == 1
     assert prf(typing_score([eg], threshold=0.6), "macro") == (0, 0, 0)
+
+
+def test_scores_at_a_threshold_are_as_those_that_a_component_writes() -> None:
+    """The last bits of a score depend on its batch, so thresholds have a tolerance."""
+    eg = example({ADA: {"/p/q": 0.69999}}, {ADA: {"/p/q": 1.0, "/p": 1.0}})
+    confidence = Confidence(["/p/q"], 0.7, {}, None)
+    assert confidence.accepts(np.array([0]), np.array([0.69999])).all()
+    for thresholds in ({}, {"/p": 0.7}):
+        settings = {"threshold": 0.7, "thresholds": thresholds, "ancestors": True}
+        assert typing_score([eg], **settings)["types_acc"] == 1
+    assert typing_score([eg], threshold=0.701)["types_acc"] == 0
 
 
 def test_spans_may_be_those_of_a_group() -> None:

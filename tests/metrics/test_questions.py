@@ -143,3 +143,5 @@ def test_an_answer_to_an_unanswerable_question_is_never_right():
 def test_the_scorer_is_registered():
     scorer = registry.scorers.get("spacy-luke.luke_qa_scorer.v1")()
     assert scorer([example()], prefix="faq")["faq_questions"] == 4
+    of_faq = registry.scorers.get("spacy-luke.luke_qa_scorer.v1")(prefix="faq")
+    assert of_faq([example()])["faq_questions"] == 4

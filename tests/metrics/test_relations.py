@@ -154,7 +154,8 @@ def test_scorers_take_the_settings_of_a_component_and_another_prefix() -> None:
     scores = make_semeval_scorer()(iter([eg]), threshold=0.5, prefix="links")
     assert (scores["links_f"], scores["links_semeval_f"]) == (1, 1)
     for name in ("luke_relation_scorer", "semeval_scorer"):
-        assert callable(spacy.registry.scorers.get(f"spacy-luke.{name}.v1")())
+        scorer = spacy.registry.scorers.get(f"spacy-luke.{name}.v1")
+        assert scorer()([eg])["rels_f"] == scorer(prefix="links")([eg])["links_f"] == 1
 
 
 # SemEval-2010 Task 8

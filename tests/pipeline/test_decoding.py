@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.pipeline.confidence import SCORE_TOLERANCE, Confidence
+from spacy_luke.pipeline.confidence import Confidence
 from spacy_luke.pipeline.decoding import decode, select_disjoint
-from spacy_luke.ties import levels, likeliest
+from spacy_luke.ties import SCORE_TOLERANCE, levels, likeliest
 
 
 def least(threshold: float) -> Confidence:

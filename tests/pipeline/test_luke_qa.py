@@ -16,6 +16,8 @@ from spacy_luke.pipeline import questions as pipeline_questions
 from spacy_luke.pipeline.published import export_component, import_checkpoint
 from spacy_luke.pipeline.thresholds import Goal
 from spacy_luke.pipeline.tuning import tune
+from tests.pipeline.cloze_data import make as make_cloze
+from tests.pipeline.cloze_data import make_examples as make_cloze_examples
 from tests.pipeline.conftest import fit
 from tests.pipeline.published_data import same, tensors
 from tests.pipeline.qa_data import (
@@ -488,3 +490,14 @@ def test_documents_that_are_not_asked_are_reported_when_training_goes_on(trained
     for _ in range(2):
         nlp.update(examples, sgd=nlp.resume_training())
     assert caplog.text.count("luke_qa: the first batch has no question") == 1
+
+
+@pytest.mark.parametrize("factory", ["luke_qa", "luke_cloze"])
+def test_questions_are_read_by_the_tokenizer_with_which_a_component_is_initialised(
+    bert_dir, factory
+):
+    nlp = make(bert_dir) if factory == "luke_qa" else make_cloze(bert_dir)
+    examples = (make_examples if factory == "luke_qa" else make_cloze_examples)(nlp)
+    nlp.tokenizer = spacy.blank("xx").tokenizer
+    nlp.initialize(lambda: examples)
+    assert nlp.get_pipe(factory).make_doc is nlp.tokenizer

@@ -6,7 +6,9 @@ from typing import NamedTuple
 from spacy.tokens import Doc
 
 from ...annotations.annotated import annotated_labels
+from ...annotations.mentions import first_mentions
 from ...annotations.relations import Offsets, gold_offsets, relation_offsets
+from ...metrics.relations import one_mention
 from .text import Place
 
 MARKS = {"spurious": "\N{BALLOT X} ", "missed": "missed "}
@@ -40,10 +42,6 @@ def links(
 ) -> list[ShownRelation]:
     """Predicted relations, then missed ones, without repetitions. The settings are those of the
     component that predicted them."""
-    # Imported here because it imports torch, which other commands do not need.
-    from ...annotations.mentions import first_mentions
-    from ...metrics.relations import one_mention
-
     firsts = [first_mentions(x, spans_key) if merge_entities else {} for x in (doc, reference)]
 
     def keyed(items: Sequence[Offsets]) -> dict[tuple[Place, Place, str], float]:

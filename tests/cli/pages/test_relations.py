@@ -28,6 +28,12 @@ def test_gold_with_a_low_score_is_not_missed():
     assert [x.kind for x in links(predicted, gold, compare=True)] == ["spurious"]
 
 
+def test_pairs_annotated_as_having_no_relation_are_not_missed():
+    predicted = related([("Byron", "Ada", "parent", 0.75)])
+    gold = related([("Ada", "Byron", "no_relation"), ("Byron", "Ada", "parent")])
+    assert [x.kind for x in links(predicted, gold, compare=True)] == ["agreed"]
+
+
 def test_mentions_of_one_entity_are_one_side():
     words = ["Tokyo", "is", "old", ";", "Tokyo", "lies", "in", "Japan"]
 
