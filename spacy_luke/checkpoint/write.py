@@ -18,10 +18,12 @@ from .names import Weights, to_published
 from .network_config import LUKE_TYPES, is_bert
 from .read import Checkpoint
 from .source import as_in_file, untrained_queries
-from .write_tokenizer import write_tokenizer
+from .write_tokenizer import TOKENIZER_FILES, write_tokenizer
 
 _POSITIONS = "embeddings.position_embeddings.weight"
 _ENTITY_POSITIONS = f"entity_{_POSITIONS}"
+FILES = frozenset({"config.json", "model.safetensors", "entity_vocab.json", *TOKENIZER_FILES})
+"""All that :func:`write_checkpoint` may write."""
 _OURS = ("kind", "word_shapes", "entity_labels", "mask_row", "extra")
 
 

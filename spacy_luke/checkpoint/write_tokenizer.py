@@ -11,6 +11,11 @@ from .read_tokenizer import MARKERS
 # Classes of transformers that read the written files, if the source does not name one.
 _CLASSES = {"BPE": "LukeTokenizer", "WordPiece": "BertTokenizer", "Unigram": "XLMRobertaTokenizer"}
 _ANY_CLASS = "PreTrainedTokenizerFast"
+TOKENIZER_FILES = (
+    *("tokenizer_config.json", "tokenizer.json", "added_tokens.json"),
+    *("vocab.json", "merges.txt", "vocab.txt", MODEL_FILE),
+)
+"""All that :func:`write_tokenizer` may write."""
 
 
 def write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:

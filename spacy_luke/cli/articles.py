@@ -108,21 +108,27 @@ def articles_cli(
                 f"{' and '.join(map(str, kinds.values()))} are of different kinds: read them into "
                 "folders of their own."
             )
+        settings = DumpSettings(
+            lang,
+            partition_size,
+            _names(namespaces),
+            _names(interwiki),
+            _names(templates),
+            tables,
+            incomplete,
+            _names(not_disambiguation),
+        )
+        if "export" not in kinds and settings != DumpSettings(lang):
+            raise ConfigError(
+                f"{next(iter(kinds.values()))} is no export of a wiki, for which the options "
+                "--partition-size, --namespaces, --interwiki, --templates, --not-disambiguation, "
+                "--tables and --incomplete are."
+            )
         if ".spacy" in kinds:
             manifest = read_docs(sources, out, workers_engine, lang, progress)
         elif ".jsonl" in kinds:
             manifest = read_linked_text(sources, out, workers_engine, lang, progress)
         else:
-            settings = DumpSettings(
-                lang,
-                partition_size,
-                _names(namespaces),
-                _names(interwiki),
-                _names(templates),
-                tables,
-                incomplete,
-                _names(not_disambiguation),
-            )
             manifest = read_dump(sources, out, workers_engine, settings, progress)
     print_counts(manifest, msg)
     if not manifest.counts.get("links"):

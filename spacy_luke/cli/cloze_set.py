@@ -87,8 +87,13 @@ def cloze_set_cli(
                 f"{articles} has no link to an entity that another sentence of the article links: "
                 "no query can be made."
             )
-        for part, docs in parts.items():
-            write_set(docs, paths[part])
+        for part, path in paths.items():
+            if part in parts:
+                write_set(parts[part], path)
+            elif is_split and path.exists():
+                # Of another split: its documents may be in the other parts now.
+                path.unlink()
+                msg.warn(f"{path} was removed: there is no document for it now.")
     rows = [(what, f"{n:,}") for what, n in made.counts.items()]
     msg.table(rows, header=("articles", "count"), divider=True, aligns=("l", "r"))
     share = made.counts[LINKED_AGAIN] / made.counts[LINKS]

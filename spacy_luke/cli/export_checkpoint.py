@@ -32,11 +32,12 @@ def export_cli(
     Example:
     python -m spacy luke export pipelines/ner checkpoints/ner
     """
+    from ..checkpoint.write import FILES
     from ..pipeline.published import export_component
 
     msg = Printer()
     with exit_on_error(msg):
-        check_free(out, force, "entity_vocab.json")
+        check_free(out, force, ("config.json", "entity_vocab.json"), FILES)
         nlp = load_pipeline(pipeline, code=code)
         architecture = export_component(nlp, out, component, source_names, overwrite=True)
     msg.good(f"Saved {out}, a {architecture}")

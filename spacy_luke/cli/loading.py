@@ -18,6 +18,7 @@ from ..annotations.questions import copy_questions
 from ..corpora.preset import PresetCounts, add_types_from_labels, preset_entities, preset_spans
 from ..errors import ConfigError, CorpusError, LukeError
 from ..report import LOGGER
+from .saving import SIGNS
 
 TypesFromLabels = Annotated[
     bool,
@@ -96,7 +97,7 @@ def get_pipeline_directory(name: str, in_place: bool = False) -> Path:
 
 def is_pipeline(path: Path) -> bool:
     """Whether a directory contains a saved pipeline."""
-    return (path / "meta.json").is_file() and (path / "config.cfg").is_file()
+    return all((path / sign).is_file() for sign in SIGNS)
 
 
 def _import_code(path: Path) -> None:

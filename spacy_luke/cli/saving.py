@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,30 @@ from ..files import whole_file, whole_folder
 from ..kb.layout import KNOWLEDGE_BASE, Layout
 from ..kb.store import check_replaceable
 
+SIGNS = ("meta.json", "config.cfg")
+"""Files that every pipeline has."""
 
-def check_free(out: Path, force: bool = False, sign: str = "meta.json") -> None:
+
+def check_free(
+    out: Path,
+    force: bool = False,
+    signs: Sequence[str] = SIGNS,
+    own: Collection[str] | None = None,
+) -> None:
     """Raise ConfigError if the directory is not empty or a file exists.
 
-    force: a directory with the file ``sign`` is allowed, by default a pipeline.
+    force: a directory with the files ``signs`` is allowed, by default a pipeline. own: all that it
+        may contain, if other files in it are not kept.
     """
     check_movable(out)
-    if force and (out / sign).is_file():
+    if force and all((out / sign).is_file() for sign in signs):
+        others = sorted(x.name for x in out.iterdir() if own is not None and x.name not in own)
+        if others:
+            raise ConfigError(f"{out} contains {others[0]}, too. Choose another directory.")
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        advice = f"--force only replaces one with {sign}" if force else "use --force to replace it"
+        only = f"--force only replaces one with {' and '.join(signs)}"
+        advice = only if force else "use --force to replace it"
         raise ConfigError(f"{out} exists; {advice}, or choose another directory.")
 
 
@@ -77,11 +90,36 @@ def save_json(out: Path, content: Any) -> None:
 
 
 def save_pipeline(nlp: Language, out: Path, force: bool = False) -> None:
-    """Write a pipeline to a directory. The directory appears when it is complete."""
+    """Write a pipeline to a directory. The directory appears when it is complete.
+
+    force: it may be another pipeline, which is replaced. Other files in it are kept.
+    """
     check_free(out, force)
     out.resolve().parent.mkdir(parents=True, exist_ok=True)
     with whole_folder(out) as temporary:
         nlp.to_disk(temporary)
+        replaced = _own_entries(out)
+        _keep_others(out, temporary, {*replaced, *(x.name for x in temporary.iterdir())})
+
+
+def _own_entries(pipeline: Path) -> set[str]:
+    """What a pipeline has written to its directory, if it is one."""
+    if not (pipeline / SIGNS[0]).is_file():
+        return set()
+    meta = srsly.read_json(pipeline / SIGNS[0])
+    names = meta.get("components") if isinstance(meta, dict) else None
+    return {*SIGNS, "tokenizer", "vocab", *(names if isinstance(names, list) else ())}
+
+
+def _keep_others(out: Path, temporary: Path, replaced: Collection[str]) -> None:
+    """Copy what else is in a directory to the one that takes its place."""
+    for path in out.iterdir() if out.exists() else ():
+        if path.name in replaced:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.copytree(path, temporary / path.name, symlinks=True)
+        else:
+            shutil.copy2(path, temporary / path.name, follow_symlinks=False)
 
 
 def remove_scores(pipeline: Path, labels: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -131,12 +169,7 @@ def update_pipeline(nlp: Language, out: Path, before: State) -> None:
     with whole_folder(out) as temporary:
         nlp.to_disk(temporary)
         written = {path.name for path in temporary.iterdir()}
-        others = [x for x in out.iterdir() if x.name not in written] if out.exists() else []
-        for path in others:
-            if path.is_dir() and not path.is_symlink():
-                shutil.copytree(path, temporary / path.name, symlinks=True)
-            else:
-                shutil.copy2(path, temporary / path.name, follow_symlinks=False)
+        _keep_others(out, temporary, written)
         now = state_of(out)
         if any(now.get(name) != before.get(name) for name in written):
             raise ConfigError(

@@ -66,8 +66,9 @@ def record_of(doc: Doc, spans_key: str | None = None) -> tuple[dict[str, Any], i
 
 def is_partial(doc: Doc, spans_key: str | None = None) -> bool:
     """Whether the entity annotation of a token outside of the spans (see ``doc_to_json``) is
-    unknown. A document with the group, and no entity annotation, is annotated by its group."""
-    if spans_key and not doc.has_annotation("ENT_IOB"):
+    unknown. A document with the group, and no entity annotation, is annotated by its group; without
+    the group nothing is said of its spans."""
+    if spans_key and (spans_key not in doc.spans or not doc.has_annotation("ENT_IOB")):
         return spans_key not in doc.spans
     known = {i for span in all_spans(doc, spans_key) for i in range(span.start, span.end)}
     return any(token.ent_iob == 0 and token.i not in known for token in doc)

@@ -1,7 +1,7 @@
 """Settings of the readers of annotated files."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +105,12 @@ class ConvertOptions:
             for field in dataclasses.fields(self)
             if getattr(self, field.name) != field.default
         }
+
+    def refuse(self, settings: Sequence[str], why: str) -> None:
+        """Raise ConfigError if one of these settings was changed."""
+        ignored = sorted(self.changed().keys() & set(settings))
+        if ignored:
+            raise ConfigError(f"{why}, for which there is no setting {', '.join(ignored)}.")
 
 
 def _canonical_scheme(scheme: str) -> str:

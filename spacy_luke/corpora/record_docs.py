@@ -35,7 +35,10 @@ def write_records(
             parsed = parse_record(nlp, record, options.alignment_or(ALIGNMENT), report)
         n_repeated += record.text in earlier
         earlier.add(record.text)
-        yield writer.write(parsed, record.location)
+        doc = writer.write(parsed, record.location)
+        if record.partial and not record.spans:  # of which an empty group would say "none"
+            del doc.spans[writer.key]
+        yield doc
     writer.finish()
     if n_repeated:
         report.notes.append(

@@ -144,7 +144,7 @@ def _decode(path: Path, encoding: str, report: Report) -> str:
     except OSError as err:
         raise CorpusError(f"{path} cannot be read: {err.strerror or err}.") from err
     if encoding == AUTO:
-        encoding = "utf-16" if raw.startswith(UTF_16) else "utf-8-sig"
+        encoding = "utf-16" if raw.startswith(UTF_16) else "utf-8"
     try:
         name = codecs.lookup(encoding).name
         text = raw.decode(encoding)
@@ -153,8 +153,7 @@ def _decode(path: Path, encoding: str, report: Report) -> str:
     except UnicodeDecodeError as err:
         line = raw.count(b"\n", 0, err.start) + 1
         raise CorpusError(
-            f"{at_line(path, line)}: not {encoding.removesuffix('-sig')}. Give the encoding, as in "
-            "--encoding latin-1."
+            f"{at_line(path, line)}: not {encoding}. Give the encoding, as in --encoding latin-1."
         ) from err
     text = text.removeprefix(_MARK)
     if n_doubled := text.count("\r\r\n"):

@@ -67,14 +67,17 @@ def read_tables(
     as in ``columns``.
 
     Raises CorpusError, with the line, for invalid rows, and with the columns of the file if they
-    are of neither shape, or are those of Label Studio.
+    are of neither shape, or are those of Label Studio; and ConfigError for settings of the other
+    shape.
     """
     table = read_table(path, ROLES, options, report)
     if all(role in table.columns for role in _SPANS):
+        options.refuse(("n_sents", "scheme"), f"{path} has one span per row")
         _note_columns(table, (*_SPANS, ID, MENTION, KB_ID), report)
         records = _read_spans(table, options, report)
         yield from write_records(path, records, nlp, options, report)
     elif all(role in table.columns for role in _WORDS):
+        options.refuse(("alignment", "offsets", "spans_key"), f"{path} has one word per row")
         _note_columns(table, (*_WORDS, SENTENCE, DOCUMENT), report)
         sentences = list(_read_sentences(table, report))
         if not sentences:

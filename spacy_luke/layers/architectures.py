@@ -52,13 +52,15 @@ def LukeEncoder_v1(
         CoNLL-2003; invalid with ``mentions``, in which punctuation is not a separate part. Defaults
         to ``words`` if the checkpoint sets ``add_prefix_space``, else to ``text``.
     window: pieces per sequence; defaults to the network's maximum, at most 510.
-    overlap: pieces that consecutive windows of a long text share.
+    overlap: pieces that consecutive windows of a long text share; defaults to 128, at most a
+        quarter of the window.
     entity_aware: entity-aware attention; defaults to the checkpoint's.
     word_shapes: add a word-shape embedding (for uncased encoders). word_shape_dropout: the share of
         pieces whose shape is not shown in training, so that text in another case is read as well.
     entity_labels: coarse labels; each gets an embedding, which is added to the entity's.
     freeze_word_embeddings: do not train the word table (most parameters of a small encoder).
-    mixed_precision: bf16 autocast; float32 on a device that only emulates bf16.
+    mixed_precision: bf16 autocast of the encoder, not of heads; float32 on a device that only
+        emulates bf16.
     gradient_checkpointing: less memory for more time.
     attention_dropout: dropout of attention weights; other dropout is ``[training] dropout``.
     pooling: how pieces become tokens if this is used as a ``tok2vec`` layer.

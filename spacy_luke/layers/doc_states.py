@@ -72,9 +72,9 @@ def encode_docs(
     token_bounds = placed.pieces.token_offsets
     entity_bounds = np.concatenate([[0], np.cumsum(counts)]).astype(int)
     return [
-        DocStates(
-            token_vectors[token_bounds[i] : token_bounds[i + 1]],
-            entity_vectors[entity_bounds[i] : entity_bounds[i + 1]],
+        DocStates(  # copies: a document that is kept would keep the vectors of its whole batch
+            token_vectors[token_bounds[i] : token_bounds[i + 1]].copy(),
+            entity_vectors[entity_bounds[i] : entity_bounds[i + 1]].copy(),
         )
         for i in range(len(docs))
     ]

@@ -90,11 +90,14 @@ class EncoderSettings:
             raise ConfigError(
                 f"LukeEncoder.window is {window} pieces; the network has positions for {most}."
             )
-        if self.overlap is not None and self.window is not None:
-            return window, self.overlap
-        # One of them is a default, which must suit the other.
-        overlap = OVERLAP if self.overlap is None else self.overlap
-        return window, min(overlap, window // 4)
+        if self.overlap is None:
+            return window, min(OVERLAP, window // 4)
+        if self.overlap >= window:
+            raise ConfigError(
+                f"LukeEncoder.overlap is {self.overlap} pieces; it must be less than the window, "
+                f"and the network has positions for {window}."
+            )
+        return window, self.overlap
 
 
 def build_encoder(settings: EncoderSettings, forward: Callable) -> Model:

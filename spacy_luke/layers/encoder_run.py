@@ -107,9 +107,10 @@ def _warn_of_cut(encoder: Encoder, pieces: Pieces, what: str) -> None:
 class EncoderRun:
     """One use of an encoder by a task, for one batch of documents.
 
-    Use it in a ``with`` block, which sets mode and dropout of the network, and gradients and
-    precision for encoder and head. Any number of threads that predict may be in such a block, or
-    one thread that trains.
+    Use it in a ``with`` block, which sets mode and dropout of the network, and gradients for
+    encoder and head. Any number of threads that predict may be in such a block, or one thread that
+    trains. Only the encoder has mixed precision: a head's sums, such as those of log priors and
+    cosines, would be rounded to steps that decide between candidates.
 
     node: the task's encoder or listener node.
     is_train: whether the *task* is training.
@@ -123,6 +124,7 @@ class EncoderRun:
         self.trains = False
         self.encoder: Encoder = module_of(owner)
         self._mixed_precision: bool = owner.attrs["settings"].mixed_precision
+        self._is_mixed = False
         self._link: UpstreamLink | None = node.attrs["link"] if is_listener(node) else None
         self._n_sharing = 0
         self._context = ExitStack()
@@ -139,8 +141,7 @@ class EncoderRun:
         if self.is_train:
             self._context.enter_context(torch.inference_mode(False))
         self._context.enter_context(torch.set_grad_enabled(self.is_train))
-        mixed = self._mixed_precision and uses_bf16(self.device)
-        self._context.enter_context(torch.autocast(self.device.type, torch.bfloat16, enabled=mixed))
+        self._is_mixed = self._mixed_precision and uses_bf16(self.device)
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -198,27 +199,26 @@ class EncoderRun:
         if attention == "probe":
             word_pass = self.encode_words(inputs.words, np.diff(inputs.entities.offsets))
             return LukeStates(word_pass.states, self.encode_entities(word_pass, inputs.entities))
-        with torch.set_grad_enabled(self.trains):
+        with torch.set_grad_enabled(self.trains), self._precision():
             return self.encoder.network(inputs, attention)
 
     def encode_words(self, words: Words, expected_entities: Array | None = None) -> WordPass:
         network = self.encoder.network
-        if self._link is None or self._n_sharing < 2:
-            with torch.set_grad_enabled(self.trains):
+        with torch.set_grad_enabled(self.trains), self._precision():
+            if self._link is None or self._n_sharing < 2:
                 return network.encode_words(words, expected_entities)
-        key = pass_key(words, network)
-        word_pass = self._link.passes.find(key, id(self.node), self._n_sharing)
-        if word_pass is None:
-            with torch.no_grad():
+            key = pass_key(words, network)
+            word_pass = self._link.passes.find(key, id(self.node), self._n_sharing)
+            if word_pass is None:
                 word_pass = network.encode_words(words, expected_entities)
-            self._link.passes.keep(key, id(self.node), word_pass, self.docs[0])
-        return word_pass
+                self._link.passes.keep(key, id(self.node), word_pass, self.docs[0])
+            return word_pass
 
     def encode_entities(self, word_pass: WordPass, entities: Entities) -> torch.Tensor:
         """Encode entities in ``probe`` attention. They do not see each other, so at prediction at
         most ``MAX_ROWS`` are encoded per call, which limits memory."""
         network = self.encoder.network
-        with torch.set_grad_enabled(self.trains):
+        with torch.set_grad_enabled(self.trains), self._precision():
             if self.is_train or len(entities.ids) <= MAX_ROWS:
                 return network.encode_entities(word_pass, entities)
             parts = [
@@ -226,6 +226,9 @@ class EncoderRun:
                 for i in range(0, len(entities.ids), MAX_ROWS)
             ]
             return torch.cat(parts)
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self._is_mixed)
 
     def index(self, array: Array) -> torch.Tensor:
         """A NumPy index as a tensor on the encoder's device."""

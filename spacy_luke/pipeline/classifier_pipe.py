@@ -222,18 +222,26 @@ class ClassifierPipe(HasTunedSettings, SavesEncoderApart, Generic[Query, Scores]
     def predict(self, docs: Iterable[Doc]) -> tuple[Query, Scores]:
         """The query of the documents, and its scores; documents are not changed. Raises ModelError
         if a score is not a number: weights are damaged, and any answer would be chance."""
+        self._check_ready()
+        query = self._query(list(docs))
+        return query, self._checked_scores(query)
+
+    def _check_ready(self) -> None:
+        """Raise an error if there is nothing to predict with, and warn if the encoder is gone."""
         if not has_head(self.model):
             raise ConfigError(f"{self.name} has no weights yet: call nlp.initialize().")
         self._check_classes()
         self._warn_of_moved_encoder()
-        query = self._query(list(docs))
+
+    def _checked_scores(self, query: Query) -> Scores:
+        """The scores of a query, with logits in NumPy."""
         try:
             scores: Any = self._scores(query)
             logits = self.model.ops.to_numpy(scores.logits)  # once: decoding reads them, too
             check_numbers(logits)
         except ModelError as err:
             raise ModelError(f"{self.name}: {err}") from err
-        return query, scores._replace(logits=logits)
+        return scores._replace(logits=logits)
 
     def _scores(self, query: Query) -> Scores:
         return self.model.predict(query)

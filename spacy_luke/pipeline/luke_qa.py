@@ -136,13 +136,15 @@ class LukeQA(Asked[QuestionQuery, AnswerScores], HasEntitySource[QuestionQuery, 
 
         Returns for each question the best answers in all documents (of ``Answer.span.doc``), and
         the probability that none answers it. The documents keep their own questions and answers.
+        Raises ModelError if a score is not a number.
         """
+        self._check_ready()
         questions = list_of(questions, "questions", "questions")
         best: list[list[Placed]] = [[] for _ in questions]
         for numbers, query in every_question_of_every_doc(
             docs, questions, self.make_doc, self.entity_source, batch_size
         ):
-            for i, found in zip(numbers, self._found(query, self._scores(query))):
+            for i, found in zip(numbers, self._found(query, self._checked_scores(query))):
                 best[i] = best_of([*best[i], *found], self.top_k)
         confidence = self._confidence
         return [

@@ -26,6 +26,7 @@ from .masked_entities import mask_states
 _BLOCK = 65_536
 """Rows of the entity table that are scored at once: tens of MiB."""
 _MENTIONS = 256
+"""That are scored with a block at once."""
 
 
 class _Shared(NamedTuple):
@@ -65,13 +66,14 @@ class VocabCandidates:
         node = encoder_node(encoder_below(model))
         shared = self._entities(kb, module_of(node))
         found: list[list[int]] = []
+        # All at once: in full attention the mentions of a document see each other.
+        states, encoded = mask_states(node, mentions, scorer_of(model).attention)
         for low in range(0, len(mentions), _MENTIONS):
-            part = mentions[low : low + _MENTIONS]
-            states, encoded = mask_states(node, part, scorer_of(model).attention)
+            part = states[low : low + _MENTIONS]
             with torch.no_grad():
-                features = rows_part.transform(states.to(module_of(node).network.device).float())
-            best = _best(node, features, shared.ids, k)
-            found += [shared.rows[own].tolist() if fits else [] for own, fits in zip(best, encoded)]
+                features = rows_part.transform(part.to(module_of(node).network.device).float())
+            best = zip(_best(node, features, shared.ids, k), encoded[low:])
+            found += [shared.rows[own].tolist() if fits else [] for own, fits in best]
         return found
 
     def _entities(self, kb: MappedKB, encoder: Encoder) -> _Shared:

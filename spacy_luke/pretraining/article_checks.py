@@ -8,7 +8,6 @@ from typing import Any
 from ..report import LOGGER
 from .database import database
 from .manifest import Manifest
-from .settings import VocabSettings
 from .tables import ARTICLES, FROM_PARQUET, PAGES, Table, literal
 from .wiki.export import Partition
 
@@ -83,5 +82,5 @@ def _rows(manifest: Manifest, query: str, *tables: Table) -> list[tuple[Any, ...
     """The rows of a query with the files of these tables as its parameters."""
     paths = [[literal(x) for x in manifest.paths(table.file)] for table in tables or (PAGES,)]
     failure = f"The titles of {manifest.folder} cannot be counted"
-    with TemporaryDirectory() as spill, database(VocabSettings.memory, Path(spill), failure) as db:
+    with TemporaryDirectory() as spill, database(Path(spill), failure) as db:
         return db.execute(query, paths).fetchall()

@@ -22,7 +22,6 @@ from .articles import STAGE
 from .database import database
 from .manifest import Manifest, read_manifest
 from .resolved_links import follow_redirects, read_links
-from .settings import VocabSettings
 from .tables import ARTICLES
 
 # Pages that the export lacks are entities, too, as in an entity vocabulary.
@@ -90,7 +89,7 @@ def read_article_docs(
 def _resolve(manifest: Manifest) -> dict[str, Target]:
     """Linked title -> where its redirects lead."""
     failure = f"The articles of {manifest.folder} cannot be read"
-    with TemporaryDirectory() as spill, database(VocabSettings.memory, Path(spill), failure) as db:
+    with TemporaryDirectory() as spill, database(Path(spill), failure) as db:
         read_links(db, [manifest])
         follow_redirects(db)
         rows = db.execute(_TARGETS).fetchall()

@@ -244,8 +244,8 @@ def _unusable(ent: Span) -> str:
     """Why an entity cannot be a link; empty if it can."""
     if ent.kb_id_.strip() in UNLINKED:
         return "entity without kb_id"
-    if any(character in ent.kb_id_ for character in "\t\n\r"):
-        return "kb_id with a tab or a line break"
+    if any(character in ent.kb_id_ for character in "\t\n\r\0"):
+        return "kb_id with a tab, a line break or NUL"
     return "kb_id of a special entity" if ent.kb_id_ in SPECIALS else ""
 
 

@@ -4,11 +4,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ..errors import StageError
+from .settings import VocabSettings
 from .tables import Table, write_table
 
 if TYPE_CHECKING:
@@ -20,11 +22,12 @@ _BLOCK = 10_000
 
 
 @contextmanager
-def database(memory: str, folder: Path, failure: str) -> Iterator[Database]:
+def database(folder: Path, failure: str, memory: str | None = None) -> Iterator[Database]:
     """An empty database, which writes what exceeds its memory to a temporary folder in ``folder``.
     Results have no order unless a query asks for one.
 
-    memory: with a unit, for example 4GB. failure: what an error of a query means, in words.
+    failure: what an error of a query means, in words. memory: with a unit, for example 4GB, where
+    it is an option of the command.
 
     Raises StageError for any error of a query.
     """
@@ -33,15 +36,18 @@ def database(memory: str, folder: Path, failure: str) -> Iterator[Database]:
     spill = folder / "spill"
     try:
         with duckdb.connect() as db:
-            db.execute(f"SET memory_limit = '{memory}'")
+            db.execute(f"SET memory_limit = '{memory or VocabSettings.memory}'")
             db.execute(f"SET temp_directory = '{quoted(str(spill))}'")
             db.execute("SET preserve_insertion_order = false")
             yield db
     except duckdb.Error as error:
         reason = str(error).partition("\n")[0]  # the other lines advise on settings of DuckDB
+        is_temporary = folder.parent == Path(gettempdir())
+        other = "set TMPDIR to" if is_temporary else "choose"
+        remedies = [*(["change --memory"] if memory else []), "free space"]
         raise StageError(
             f"{failure}: {reason}. Temporary files are written to {folder.parent}. If memory or "
-            "disk is insufficient, change --memory, free space, or choose a folder on another disk."
+            f"disk is insufficient, {', '.join(remedies)}, or {other} a folder on another disk."
         ) from error
     finally:
         shutil.rmtree(spill, ignore_errors=True)

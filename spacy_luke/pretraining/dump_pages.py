@@ -18,7 +18,6 @@ from .database import database, quoted, write_query
 from .disk import write_json
 from .engine import Engine
 from .manifest import Counts
-from .settings import VocabSettings
 from .stage import Stage, begin
 from .tables import NO_COLUMNS, RAW_PAGES, REPEATED, literal
 from .wiki.export import Page, Partition, read_pages
@@ -123,6 +122,6 @@ def _write_repetitions(paths: Sequence[Path], folder: Path) -> dict[str, int]:
         "timestamp DESC, blank, part, row) AS place FROM p SEMI JOIN twice USING (title)) "
         "WHERE place > 1 ORDER BY part, row"
     )
-    with database(VocabSettings.memory, folder, "The titles of the dump cannot be compared") as db:
+    with database(folder, "The titles of the dump cannot be compared") as db:
         n_rows = write_query(db, query, folder, REPEATED)
     return {"repeated": n_rows}

@@ -70,7 +70,7 @@ def _build(sources: Sequence[Manifest], folder: Path, settings: VocabSettings) -
     for manifest in sources:
         manifest.verify()
     places = ", ".join(str(manifest.folder) for manifest in sources)
-    with database(settings.memory, folder, f"The links of {places} cannot be counted") as db:
+    with database(folder, f"The links of {places} cannot be counted", settings.memory) as db:
         counts = read_links(db, sources)
         counts.update(follow_redirects(db))
         counts.update(resolve_links(db))

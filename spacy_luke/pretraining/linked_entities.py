@@ -11,8 +11,7 @@ from .database import Database, database, rows_of
 from .manifest import Manifest, read_manifest
 from .resolved_links import follow_redirects, read_links, resolve_links
 from .sentences import sentence_starts
-from .settings import VocabSettings
-from .tables import ARTICLES, FROM_PARQUET, literal
+from .tables import ARTICLES, NO_COLUMNS, literal
 
 _LEAD = 600
 """Characters of an article in which its first sentence is searched for."""
@@ -52,20 +51,16 @@ def language_of(folder: Path) -> str:
     return str(read_manifest(folder, STAGE).settings["language"])
 
 
-def read_articles(
-    folder: Path, findings: Findings, memory: str = VocabSettings.memory
-) -> Iterator[Entity]:
+def read_articles(folder: Path, findings: Findings) -> Iterator[Entity]:
     """The articles of a folder of ``spacy luke articles``, and titles that they link to, the most
     linked first. The title is the id and the name.
-
-    memory: limit of the joins; more is written to a temporary folder.
 
     Raises StageError if the folder is incomplete or damaged.
     """
     manifest = read_manifest(folder, STAGE)
     manifest.verify()
     failure = f"The articles of {folder} cannot be read"
-    with TemporaryDirectory() as spill, database(memory, Path(spill), failure) as db:
+    with TemporaryDirectory() as spill, database(Path(spill), failure) as db:
         _join(db, manifest, findings)
         yield from _entities(db, str(manifest.settings["language"]), findings)
 
@@ -90,8 +85,10 @@ def _join(db: Database, manifest: Manifest, findings: Findings) -> None:
     articles = [literal(x) for x in manifest.paths(ARTICLES.file)]
     if articles and is_dump:
         db.execute(
-            f"INSERT INTO leads SELECT title, min(substr(text, 1, {_LEAD})) {FROM_PARQUET} "
-            "GROUP BY title",
+            # Of several records with one title the first.
+            f"INSERT INTO leads SELECT title, arg_min(substr(text, 1, {_LEAD}), "
+            "{file: filename, row: file_row_number}) FROM read_parquet(?, filename = true, "
+            f"file_row_number = true, {NO_COLUMNS}) GROUP BY title",
             [articles],
         )
 

@@ -222,8 +222,8 @@ def _id(value: Any) -> tuple[int | None, tuple[str, ...]]:
 
 def _title(text: str, key: str) -> str:
     title = text.strip()
-    if not title or any(character in title for character in "\t\n\r"):
-        raise CorpusError(f"{key} {text!r} is blank, or has a tab or a line break.")
+    if not title or any(character in title for character in "\t\n\r\0"):
+        raise CorpusError(f"{key} {text!r} is blank, or has a tab, a line break or NUL.")
     if title in SPECIALS:
         raise CorpusError(f"{key} {title!r} is a special entity.")
     return title

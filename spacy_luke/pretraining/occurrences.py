@@ -90,7 +90,7 @@ def _write_texts(entities: Manifest, folder: Path, memory: str) -> dict[str, int
     entities.verify()
     (anchors,) = entities.paths(ANCHORS.file)
     counts: Counter[str] = Counter()
-    with database(memory, folder, f"The texts of {entities.folder} cannot be counted") as db:
+    with database(folder, f"The texts of {entities.folder} cannot be counted", memory) as db:
         db.execute(
             "CREATE TABLE links (language VARCHAR, anchor VARCHAR, title VARCHAR, count BIGINT)"
         )
@@ -119,6 +119,8 @@ def _normalized(anchors: Path, counts: Counter[str]) -> Iterator[pa.Table]:
             for i, (text, n) in enumerate(zip(texts, columns["count"])):
                 if not text:
                     counts["links left out: empty text"] += n
+                elif "\0" in text:  # a trie knows a text up to there
+                    counts["links left out: text with the character NUL"] += n
                 elif len(text) > MAX_CHARACTERS:
                     counts[f"links left out: text of over {MAX_CHARACTERS} characters"] += n
                 else:

@@ -26,7 +26,7 @@ from .engine import Engine
 from .manifest import Manifest, by_input
 from .sentences import sentence_starts
 from .sequences import Article, SequenceLimits, cut_sequences, lay_out
-from .settings import RULES, SENTENCIZER, ShardSettings, VocabSettings
+from .settings import RULES, SENTENCIZER, ShardSettings
 from .stage import begin
 from .tables import FROM_PARQUET, HELD_OUT, TARGETS, TRAIN, literal
 
@@ -156,7 +156,7 @@ def _row(
 def _ids(file: ArticleFile, targets: Path, folder: Path) -> dict[str, int]:
     """Title -> id, of the vocabulary's titles that the articles link to."""
     failure = f"The links of {file} cannot be looked up"
-    with database(VocabSettings.memory, folder, failure) as db:
+    with database(folder, failure) as db:
         rows = db.execute(
             f"SELECT title, id {FROM_PARQUET} t SEMI JOIN (SELECT DISTINCT unnest("
             f"link_targets) AS title {FROM_PARQUET}) USING (title) WHERE language = ?",

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from spacy_luke.cli import app
 from spacy_luke.cli.loading import get_pipeline_directory, load_pipeline
-from spacy_luke.cli.saving import state_of, update_pipeline
+from spacy_luke.cli.saving import save_pipeline, state_of, update_pipeline
 from spacy_luke.errors import ConfigError
 from spacy_luke.pipeline.published import import_checkpoint
 from tests.cli.answering import make_answers_by_rule  # noqa: F401  (registers the factory)
@@ -126,8 +126,31 @@ def test_what_exists_is_kept_without_force_and_replaced_only_by_its_kind(tmp_pat
         before = sorted(x.stat().st_mtime_ns for x in target.rglob("*"))
         assert "out exists; use --force to replace it" in run(*command, status=1)
         assert sorted(x.stat().st_mtime_ns for x in target.rglob("*")) == before
+        (target / "notes.txt").write_text("mine")
+        if command[0] == "export":  # which keeps no other files
+            assert "out contains notes.txt, too" in run(*command, "--force", status=1)
+            (target / "notes.txt").unlink()
         run(*command, "--force")
+        assert (target / "notes.txt").exists() == (command[0] != "export")
         assert sorted(x.stat().st_mtime_ns for x in target.rglob("*")) != before
         other = next(x for x in commands if x is not command)
         assert "--force only replaces one with" in run(*other, "--force", status=1)
         target.rename(tmp_path / f"done-{command[0]}")
+
+
+def test_files_of_others_are_neither_a_pipeline_nor_lost(tmp_path):
+    """``meta.json`` is a common name, and a folder with a pipeline may have notes."""
+    mine = tmp_path / "mine"
+    (mine / "results").mkdir(parents=True)
+    (mine / "meta.json").write_text('{"mine": 1}')
+    with pytest.raises(ConfigError, match="only replaces one with meta.json and config.cfg"):
+        save_pipeline(spacy.blank("en"), mine, force=True)
+    assert {x.name for x in mine.iterdir()} == {"meta.json", "results"}
+    nlp = load_pipeline("en_tiny")
+    save_pipeline(nlp, tmp_path / "out")
+    (tmp_path / "out" / "results").mkdir()
+    nlp.remove_pipe("known_names")
+    save_pipeline(nlp, tmp_path / "out", force=True)
+    left = {x.name for x in (tmp_path / "out").iterdir()}
+    assert "results" in left and "known_names" not in left
+    assert spacy.load(tmp_path / "out").pipe_names == nlp.pipe_names

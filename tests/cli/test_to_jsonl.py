@@ -10,6 +10,7 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (adds `luke` to spaCy's commands)
+from spacy_luke.annotations.annotated import spans_annotated
 from spacy_luke.annotations.questions import Answer, Answers
 from spacy_luke.corpora.json_docs import doc_to_json
 
@@ -184,6 +185,13 @@ def test_unknown_annotation_stays_unknown_where_a_group_is_written(run, tmp_path
     docs = DocBin().from_disk(tmp_path / "again.spacy").get_docs(nlp.vocab)
     tags = [[token.ent_iob for token in doc] for doc in docs]
     assert tags == [[3, 0, 0, 0], [0, 0, 2, 2], [3, 2, 2, 2], [0, 0, 0, 0]]
+    of_another = nlp("Ada vit à Paris")  # with entities, and nothing is said of the group
+    of_another.ents = [of_another.char_span(0, 3, label="PER")]
+    DocBin(docs=[nested, of_another]).to_disk("one.spacy")
+    run("to-jsonl", "one.spacy", "one.jsonl", "--spans-key", "found")
+    run("convert", "jsonl", "one.jsonl", "one-again.spacy", "--lang", "fr", "--spans-key", "found")
+    _, doc = DocBin().from_disk(tmp_path / "one-again.spacy").get_docs(nlp.vocab)
+    assert not spans_annotated(of_another, "found") and not spans_annotated(doc, "found")
 
 
 def test_a_pipe_is_refused(run, tmp_path):

@@ -182,6 +182,14 @@ def test_a_row_per_word(convert, spans):
     assert [sent.text for sent in doc.sents][1].startswith("Köln ,")
 
 
+def test_settings_of_the_other_shape_are_refused(convert):
+    of_words, of_spans = {"n_sents": 5, "scheme": "BILOU"}, {"spans_key": "sc", "offsets": "utf16"}
+    for content, settings in ((KAGGLE, of_spans), ("text,start,end,label\nAda,0,3,P\n", of_words)):
+        for name, value in settings.items():
+            with pytest.raises(ConfigError, match=f" per row, for .* no setting {name}."):
+                convert(FORMAT, content, **{name: value})
+
+
 def test_line_ends_that_windows_wrote_twice_are_one(convert, spans):
     """By csv.writer and a file that was not opened with newline="": no row between is empty."""
     docs, report = convert(FORMAT, KAGGLE.replace("\n", "\r\r\n"))
@@ -229,6 +237,8 @@ def test_encodings(convert_bytes, spans):
         assert spans(convert_bytes(content, **options)[1].ents) == [("Köln", "geo")]
     with pytest.raises(CorpusError, match="table.csv, line 6: not utf-8. Give the encoding"):
         convert_bytes(KAGGLE.encode("latin-1"))
+    with pytest.raises(CorpusError, match="table.csv, line 2: not utf-8"):
+        convert_bytes("\ufeffword,tag\n".encode() + b"\xe4,O\n")
     with pytest.raises(ConfigError, match="encoding 'x' is unknown"):
         convert_bytes(b"a", encoding="x")
 

@@ -12,6 +12,7 @@ from spacy_luke.layers.encoder_run import EncoderRun, place
 from spacy_luke.layers.listener import encoder_node
 from spacy_luke.layers.task_layer import encoder_below, fits
 from spacy_luke.model import precision
+from spacy_luke.model.packing import Words
 from tests.pipeline.conftest import LISTENER, WORDS, make_examples
 
 
@@ -48,7 +49,10 @@ def test_gradients_and_precision_are_those_of_before_at_its_end(bert_dir):
     assert torch.is_grad_enabled()
     try:
         with EncoderRun(node, docs, is_train=False) as run:
-            assert not torch.is_grad_enabled() and torch.is_autocast_enabled(run.device.type)
+            assert not torch.is_grad_enabled()
+            states = run.encode_words(Words(np.array([2, 5, 3]), np.array([0, 3])))
+            assert states.keys[0].dtype == torch.bfloat16  # the encoder, and not the head
+            assert not torch.is_autocast_enabled(run.device.type)
             raise KeyError
     except KeyError:
         pass

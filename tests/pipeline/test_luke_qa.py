@@ -341,6 +341,8 @@ def test_damaged_weights_give_no_answers(bert_dir):
             parameter.fill_(float("nan"))
     with pytest.raises(ModelError, match="luke_qa: scores are not numbers"):
         nlp(asked(nlp, "Ada Lovelace was born in London .", "Where ?"))
+    with pytest.raises(ModelError, match="luke_qa: scores are not numbers"):
+        nlp.get_pipe("luke_qa").answer(["Where ?"], [nlp.make_doc("Ada was born in London .")])
 
 
 # Files

@@ -96,8 +96,10 @@ def test_only_allowed_ids_count(masked_dir, tmp_path):
     assert {query.kb.tables.ids[row] for row in query.rows[0]} == {"ada", "band"}
 
 
-def test_blocks_batches_and_saving_change_nothing(masked_dir, tmp_path, monkeypatch):
-    nlp = make_linker(masked_dir, tmp_path / "kb", from_vocabulary=2)
+@pytest.mark.parametrize("attention", ["probe", "full"])
+def test_blocks_batches_and_saving_change_nothing(masked_dir, tmp_path, monkeypatch, attention):
+    model = {"attention": attention}
+    nlp = make_linker(masked_dir, tmp_path / "kb", from_vocabulary=2, model=model)
     before = candidates(nlp)
     assert [candidates(nlp, [text]) for text in TEXTS] == [
         before[i : i + n] for i, n in ((0, 2), (2, 1), (3, 2), (5, 1), (6, 2), (8, 1))

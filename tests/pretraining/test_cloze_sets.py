@@ -151,6 +151,10 @@ def test_the_command_splits_and_repeats_itself(tmp_path):
     assert sorted(files) == ["dev.json", "test.json", "train.json"]
     assert files == {x.name: x.read_bytes() for x in (tmp_path / "two").iterdir()}
     assert sum(len(srsly.json_loads(x)["data"]) for x in files.values()) == 40
+    # Articles of the former test data are in other parts of this split.
+    result = run(folder, tmp_path / "one", "--dev", "0.5", "--json", "--force")
+    assert result.exit_code == 0 and "was removed" in " ".join(result.output.split())
+    assert sorted(x.name for x in (tmp_path / "one").iterdir()) == ["dev.json", "train.json"]
 
 
 def test_wrong_arguments_are_errors(tmp_path):

@@ -8,7 +8,9 @@ import pytest
 import srsly
 
 from spacy_luke.errors import ConfigError, CorpusError, StageError
+from spacy_luke.kb.entity import Findings
 from spacy_luke.pretraining.entities import build_vocabulary
+from spacy_luke.pretraining.linked_entities import read_articles as linked_entities
 from spacy_luke.pretraining.manifest import read_manifest
 from spacy_luke.pretraining.settings import VocabSettings
 from spacy_luke.vocab.entity_vocab import EntityVocab
@@ -220,6 +222,23 @@ def test_too_little_memory_is_said_with_the_place_of_temporary_files(tmp_path):
     with pytest.raises(StageError, match="articles cannot be counted: .*--memory") as caught:
         vocabulary(tmp_path, memory="1KB")
     assert f"Temporary files are written to {tmp_path / 'entities'}." in str(caught.value)
+
+
+def test_a_command_without_a_limit_of_memory_does_not_advise_to_change_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(VocabSettings, "memory", "1KB")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    make_articles(tmp_path / "articles", (ATLAS, OTHERS))
+    with pytest.raises(StageError, match="free space, or set TMPDIR to a folder") as caught:
+        list(linked_entities(tmp_path / "articles", Findings()))
+    assert "--memory" not in str(caught.value)
+
+
+def test_the_description_of_an_entity_with_several_records_is_the_first(tmp_path):
+    texts = ["Tokyo is a city.", "A bay is beside it.", "Another section."]
+    parts = [([article(i, "Tokyo", text, [])], []) for i, text in enumerate(texts)]
+    make_articles(tmp_path / "articles", *parts)
+    (entity,) = linked_entities(tmp_path / "articles", Findings())
+    assert entity.description == texts[0]
 
 
 def test_several_languages_share_entities_through_sitelinks(tmp_path):

@@ -88,6 +88,7 @@ def test_targets_may_be_titles_aliases_and_ids(tmp_path):
         ({"text": "x"}, "the record has no key 'title'"),
         ({"title": " ", "text": "x"}, "title ' ' is blank"),
         ({"title": "A\tB", "text": "x"}, "has a tab"),
+        ({"title": "A\0B", "text": "x"}, "or NUL"),
         ({"title": "[MASK]", "text": "x"}, "'[MASK]' is a special entity"),
         ({"title": "X"}, "no key 'text'"),
         ({"title": "X", "text": "\ud800"}, "unpaired surrogate"),
@@ -193,6 +194,10 @@ def test_the_command_reads_them_but_not_beside_an_export(tmp_path):
     command = ["articles", str(tmp_path), "-o", str(tmp_path / "a"), "-l", "en", "--no-progress"]
     result = CliRunner().invoke(app, [*command, "-w", "1"])
     assert result.exit_code == 0 and path.exists(), result.output
+    for options in (["--tables"], ["--namespaces", "Nope"], ["--partition-size", "9"]):
+        result = CliRunner().invoke(app, [*command, *options])
+        assert result.exit_code == 1
+        assert "is no export of a wiki" in " ".join(result.output.split())
     (tmp_path / "b.xml").write_text("<mediawiki/>")
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 1 and "are of different kinds" in " ".join(result.output.split())

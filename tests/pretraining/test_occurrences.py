@@ -73,9 +73,12 @@ def test_texts_are_counted_linked_or_not(tmp_path):
 
 def test_texts_that_cannot_be_mentions_are_left_out_and_counted(tmp_path):
     long = "x" * 251
-    row = article(1, "A", f"a {long}   b", [(long, "B"), ("  ", "B"), ("b", "B")])
+    nul = "b\0c"  # a trie knows it as "b"
+    links = [(long, "B"), ("  ", "B"), ("b", "B"), (nul, "C")]
+    row = article(1, "A", f"a {long}   b, {nul}", links)
     manifest = count(tmp_path, make_articles(tmp_path / "articles", ([row], [])))
-    assert rows(manifest) == [("en", "b", "B", 1, 1)]
+    assert rows(manifest) == [("en", "b", "B", 1, 2)]
+    assert manifest.counts["links left out: text with the character NUL"] == 1
     assert manifest.counts["links left out: empty text"] == 1
     assert manifest.counts["links left out: text of over 250 characters"] == 1
 
