@@ -101,8 +101,8 @@ def convert_cli(
     offsets: Annotated[
         str,
         typer.Option(
-            help=f"doccano, label-studio, csv, spacy-tuples: {', '.join(OFFSETS)}. What offsets "
-            "count; utf16 are the units of JavaScript, two for most emoji."
+            help=f"doccano, label-studio, csv, spacy-tuples, record: {', '.join(OFFSETS)}. What "
+            "offsets count; utf16 are the units of JavaScript, two for most emoji."
         ),
     ] = _DEFAULTS.offsets,
     fields: Annotated[

@@ -16,6 +16,7 @@ from .conversion_report import Report
 
 _OF_LANGUAGES = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 """Letters of Thai, Japanese and Chinese, for which spaCy has tokenizers."""
+LANGUAGE_REMEDY = "--lang with the language of the text cuts it into tokens as that is written"
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,12 @@ def align_spans(
     return AlignedSpans(doc, spans, unknown)
 
 
+def needs_language(doc: Doc, start: int, end: int) -> bool:
+    """Whether some of a span is in a script for which another language has a tokenizer."""
+    is_known = doc.vocab.lang in UNSPACED_LANGUAGES
+    return not is_known and _OF_LANGUAGES.search(doc.text, start, end) is not None
+
+
 def _count_left_out(
     doc: Doc, item: CharSpan, alignment: str, report: Report, location: str
 ) -> None:
@@ -109,12 +116,8 @@ def _count_left_out(
         remedy = (
             "--alignment expand moves them to token boundaries, --alignment split splits the token"
         )
-        is_known = doc.vocab.lang in UNSPACED_LANGUAGES
-        if not is_known and _OF_LANGUAGES.search(doc.text, item.start, item.end):
-            remedy = (
-                "--lang with the language of the text cuts it into tokens as that is written; "
-                + remedy
-            )
+        if needs_language(doc, item.start, item.end):
+            remedy = f"{LANGUAGE_REMEDY}; {remedy}"
         report.notes.append(f"spans that cut a token were left out: {remedy}")
     report.count(what, location)
 

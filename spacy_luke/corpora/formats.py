@@ -159,7 +159,9 @@ FORMATS: tuple[CorpusFormat, ...] = (
     ),
     CorpusFormat("figer", read_figer, WORDS | TYPES, ANY_JSON, looks=has("tokens", "mentions")),
     CorpusFormat("squad", read_squad, frozenset(), JSON, looks=is_squad),
-    CorpusFormat("record", read_record, CHARACTERS, ANY_JSON, looks=has("passage", "qas")),
+    CorpusFormat(
+        "record", read_record, CHARACTERS | OFFSETS, ANY_JSON, looks=has("passage", "qas")
+    ),
 )
 
 

@@ -185,7 +185,9 @@ class PresetCounts:
         if self.misaligned:
             LOGGER.warning(
                 "%d of %d gold entities and spans do not align with the tokens of the predicted "
-                "documents and are not preset (the first: %s). gold_preproc keeps the gold tokens.",
+                "documents and are not preset (the first: %s). gold_preproc = true of a corpus "
+                "reader keeps the gold tokens; files are converted in the pipeline's language "
+                "(--lang).",
                 self.misaligned,
                 self.spans,
                 self.first_misaligned,

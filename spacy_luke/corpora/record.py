@@ -33,7 +33,9 @@ from .checks import (
 from .conversion_report import Report
 from .lines import Advance, ignore_progress, read_lines
 from .objects import JsonObject, read_json_lines, read_json_object
-from .options import ConvertOptions
+from .offset_units import CHARACTERS, UTF16, from_utf16, has_wide_characters
+from .options import AUTO, ConvertOptions
+from .unit_choice import PlacedText, find_unit
 
 DATA, PASSAGE = "data", "passage"
 _SPACES = str.maketrans("\r\n", "  ")  # offsets stay the same
@@ -60,10 +62,13 @@ def read_record(
     Raises CorpusError, with the record, for an invalid record or another shape.
     """
     extra, note = _end_offset(path)
+    unit = options.offsets
+    if unit == AUTO:
+        unit = find_unit(_placed_texts(path, extra), nlp, report, CHARACTERS)
     writer, counts = AnnotationWriter(options.spans_key, report), Counter[str]()
     for item in _records(path, advance):
         with errors_at(f"{path}, {item.location}"):
-            yield _Reader(nlp, options, report, item.location, extra, counts).read(
+            yield _Reader(nlp, options, report, item.location, extra, unit, counts).read(
                 item.data, writer
             )
     writer.finish()
@@ -101,7 +106,8 @@ def _ends(start: int, end: int) -> dict[str, int]:
 
 
 class _Reader:
-    """Reads one record. extra: what is added to ``end``. counts: of the file."""
+    """Reads one record. extra: what is added to ``end``. unit: what offsets count. counts: of the
+    file."""
 
     def __init__(
         self,
@@ -110,22 +116,24 @@ class _Reader:
         report: Report,
         location: str,
         extra: int,
+        unit: str,
         counts: Counter[str],
     ):
         self.nlp, self.options, self.report, self.location = nlp, options, report, location
-        self.extra, self.counts = extra, counts
+        self.extra, self.unit, self.counts = extra, unit, counts
 
     def read(self, data: dict[str, Any], writer: AnnotationWriter) -> Doc:
         text, entities = _passage(data)
-        spans = [CharSpan(*x, MENTION) for x in map(self._place, entities) if self._is_in(x, text)]
+        places = [self._place(x, text) for x in entities]
+        spans = [CharSpan(*x, MENTION) for x in places if self._is_in(x, text)]
         doc = make_text_doc(self.nlp, text)
         alignment = self.options.alignment_or("split")
         placed = align_spans(doc, spans, alignment, self.report, self.location)
         doc = writer.write(
             ParsedDoc(placed.doc, list(placed.spans.values()), placed.unknown), self.location
         )
-        places = {(x.start_char, x.end_char) for x in placed.spans.values()}
-        read = [self._query(x, text, places) for x in _queries(data)]
+        mentions = {(x.start_char, x.end_char) for x in placed.spans.values()}
+        read = [self._query(x, text, mentions) for x in _queries(data)]
         kept = [x for x in read if x is not None]
         set_queries(doc, [query for query, _, _ in kept])
         if any(answers for _, answers, _ in kept):
@@ -134,9 +142,11 @@ class _Reader:
         doc.user_data["query_ids"] = [name for _, _, name in kept]
         return doc
 
-    def _place(self, entity: dict[str, Any]) -> tuple[int, int]:
-        start, end = (get_value(entity, key, int, "an entity") for key in ("start", "end"))
-        return start, end + self.extra
+    def _place(self, entity: dict[str, Any], text: str) -> tuple[int, int]:
+        start, end = _offsets(entity, self.extra)
+        if self.unit == UTF16:
+            return from_utf16(text, start), from_utf16(text, end)
+        return start, end
 
     def _is_in(self, place: tuple[int, int], text: str) -> bool:
         inside = 0 <= place[0] < place[1] <= len(text)
@@ -172,7 +182,7 @@ class _Reader:
     ) -> set[tuple[int, int]]:
         """Where the passage has an answer: at its offsets, or else the entities with its text."""
         if "start" in answer and "end" in answer:
-            start, end = self._place(answer)
+            start, end = self._place(answer, text)
             if 0 <= start < end and text[start:end] == name:
                 return {(start, end)}
             what = "answers that are not at their offsets, taken by their text"
@@ -225,6 +235,21 @@ def _end_offset(path: Path) -> tuple[int, str]:
     extra = int(counts[1] >= counts[0])
     what = f"ends are {'inclusive' if extra else 'exclusive'}"
     return extra, f"{what}, by the texts of {counts[extra]} answers" if any(counts) else what
+
+
+def _placed_texts(path: Path, extra: int) -> Iterator[PlacedText]:
+    """The passages in which units of offsets differ, with their entities."""
+    for item in _records(path):
+        location = f"{path}, {item.location}"
+        with errors_at(location):
+            text, entities = _passage(item.data)
+            if has_wide_characters(text):
+                yield PlacedText(location, text, [_offsets(x, extra) for x in entities])
+
+
+def _offsets(entity: dict[str, Any], extra: int) -> tuple[int, int]:
+    start, end = (get_value(entity, key, int, "an entity") for key in ("start", "end"))
+    return start, end + extra
 
 
 def _passage(data: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:

@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 
 from ..annotations.questions import Offsets, set_answer_offsets, set_questions
 from ..errors import CorpusError
-from .characters import make_text_doc
+from .characters import LANGUAGE_REMEDY, make_text_doc, needs_language
 from .checks import (
     check_unicode,
     errors_at,
@@ -24,7 +24,7 @@ from .conversion_report import Report
 from .lines import Advance, ignore_progress
 from .objects import read_json_object
 from .options import ConvertOptions
-from .quotes import find_near
+from .quotes import AT_OFFSETS, DIFFERS, IN_UTF16, NEAR, NOWHERE, Found, find_quote
 
 
 class SquadAnswer(NamedTuple):
@@ -179,14 +179,14 @@ def _place_answers(
     """The characters of the answers, in the order of the file; None if all were left out."""
     places, location = [], paragraph.location
     for answer in question.answers or ():
-        start = _find(paragraph.text, answer)
-        if start is None:
-            report.count("answers left out: their text is not at their place", location)
+        start, end, how = _find(paragraph.text, answer)
+        if how != AT_OFFSETS:
+            report.count(_HOW[how], location)
+        if how == NOWHERE:
             continue
-        if start != answer.start:
-            report.count("answers moved: their text is near their place", location)
-        end = start + len(answer.text.rstrip())
-        start += len(answer.text) - len(answer.text.lstrip())
+        found = paragraph.text[start:end]
+        end = start + len(found.rstrip())
+        start += len(found) - len(found.lstrip())
         places.append((start, end))
     distinct = list(dict.fromkeys(places))
     if len(distinct) < len(places):
@@ -194,16 +194,29 @@ def _place_answers(
     n_inside = sum(doc.char_span(start, end) is None for start, end in distinct)
     if n_inside:
         what = "answers that begin or end inside a token, kept by characters"
+        if what not in report.events and needs_language(doc, *distinct[0]):
+            report.notes.append(f"answers are inside tokens: {LANGUAGE_REMEDY}")
         report.count(what, location, n_inside)
     return None if question.answers and not distinct else distinct
 
 
-def _find(text: str, answer: SquadAnswer) -> int | None:
-    """Where an answer starts: at its offset, else at the only place nearby; None if there is none,
-    or several."""
-    if answer.start >= 0 and text.startswith(answer.text, answer.start):
-        return answer.start
-    return find_near(text, answer.text, answer.start)
+_HOW = {
+    IN_UTF16: "answers whose place counts UTF-16 units, converted by their text",
+    DIFFERS: "answers whose text differs in punctuation, taken by their place",
+    NEAR: "answers moved: their text is near their place",
+    NOWHERE: "answers left out: their text is not at their place",
+}
+
+
+def _find(text: str, answer: SquadAnswer) -> Found:
+    """An answer at its place, or near it. A negative place is unknown: the only one in the text."""
+    start, end = answer.start, answer.start + len(answer.text)
+    if start >= 0:
+        return find_quote(text, start, end, answer.text)
+    first = text.find(answer.text)
+    if first < 0 or text.find(answer.text, first + 1) >= 0 or not answer.text.strip():
+        return Found(start, end, NOWHERE)
+    return Found(first, first + len(answer.text), NEAR)
 
 
 def is_squad(value: Any) -> bool:

@@ -79,6 +79,16 @@ def is_unspaced(character: str) -> bool:
     return _KINDS[ord(character)] in (_SINGLE, _KATAKANA)
 
 
+def join_unspaced(text: str) -> str:
+    """The text without spaces between letters of scripts that have none between words: a text that
+    was broken into lines may have some there."""
+    return "".join(
+        x
+        for i, x in enumerate(text)
+        if x != " " or not all(map(is_unspaced, (text[i - 1 : i] or x, text[i + 1 : i + 2] or x)))
+    )
+
+
 def is_whole(text: str, start: int, end: int) -> bool:
     """Whether :func:`words` has words that start and end at these characters, which are not white
     space."""

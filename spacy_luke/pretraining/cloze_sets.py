@@ -18,6 +18,7 @@ from ..annotations.queries import PLACEHOLDER, Completion, set_completions, set_
 from ..corpora.conversion_report import Report
 from ..corpora.lines import Advance, ignore_progress
 from ..corpora.options import ConvertOptions
+from ..kb.normalize import fold_name
 from .article_docs import read_article_docs
 from .linked_entities import language_of
 from .sentences import sentence_starts
@@ -131,8 +132,8 @@ def _query(article: Doc, link: Span, sentence: Range) -> str:
     n_words = sum(not token.is_space for token in article[start:end])
     fewest, most = QUERY_WORDS
     inside = [x for x in article.ents if start <= x.start < end and x.kb_id_ == link.kb_id_]
-    rest = f"{before}\n{after}".casefold()
-    if not fewest <= n_words <= most or len(inside) > 1 or link.text.casefold() in rest:
+    rest = fold_name(f"{before}\n{after}")
+    if not fewest <= n_words <= most or len(inside) > 1 or fold_name(link.text) in rest:
         return ""
     space = link[-1].whitespace_
     text = " ".join(f"{before}{PLACEHOLDER}{space}{after}".split())

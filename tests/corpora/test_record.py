@@ -148,3 +148,15 @@ def test_the_wikinews_set(convert_real):
             assert {(x.start, x.end) for x in answer.mentions} <= {
                 (x.start, x.end) for x in doc.ents
             }
+
+
+def test_offsets_may_count_units_of_utf16(convert, spans):
+    """As those of JavaScript; the unit is that with which more entities fit tokens."""
+    text = "\U0001f600\U0001f600 Ada met Bob in Rome."
+    ends = [{"start": start, "end": end} for start, end in ((5, 7), (13, 15), (20, 23))]
+    passage = {"text": text, "entities": ends}
+    (doc,), report = convert("record", original(record(qa(answers=[]), **passage)))
+    assert [x.text for x in doc.ents] == ["Ada", "Bob", "Rome"]
+    assert any("offsets count utf16" in note for note in report.notes)
+    (doc,), _ = convert("record", original(record(qa(answers=[]), **passage)), offsets="characters")
+    assert [x.text for x in doc.ents][0] == "a m"

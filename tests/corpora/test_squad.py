@@ -211,3 +211,34 @@ def test_published_files_are_read_whole(convert_real, name):
     assert all(doc.user_data["title"] for doc in docs)
     # No answer was moved, so all texts are those of the file.
     assert sum(len(x.answers) for doc in docs for x in answer_offsets(doc)) == report.answers
+
+
+WIDE = "\U0001f680" * 60 + " Ada lives in Köln. Bob lives in Köln, too, and so do many others."
+
+
+@pytest.mark.parametrize(
+    ("context", "answer", "place", "found", "how"),
+    [
+        # Units of UTF-16: the first Köln, and the second one is nearer to the number.
+        (WIDE, "Köln", 134, 74, "answers whose place counts UTF-16 units, converted by their text"),
+        ("She is in Ko\u0308ln.", "Köln.", 10, 10, "answers whose text differs in punctuation, "
+         "taken by their place"),
+        ("It is 5\u00a0km to Köln.", "5 km", 6, 6, None),
+        ("Ada is in Köln.", "Köln", -1, 10, "answers moved: their text is near their place"),
+        ("Ada is in Köln, Bob in Köln.", "Köln", -1, None,
+         "answers left out: their text is not at their place"),
+    ],
+)  # fmt: skip
+def test_places_of_other_tools(convert, context, answer, place, found, how):
+    docs, report = convert("squad", squad(question("Where?", (answer, place)), context=context))
+    assert set(report.events) - {"questions left out: none of their answers is at its place"} <= {
+        how, "answers that begin or end inside a token, kept by characters"
+    }  # fmt: skip
+    assert how is None or how in report.events
+    starts = [x for doc in docs for y in answer_offsets(doc) for x, _, _ in y.answers]
+    assert starts == ([] if found is None else [found])
+
+
+def test_chinese_in_the_wrong_language_is_told(convert):
+    _, report = convert("squad", squad(question("谁?", ("爱达", 2)), context="这是爱达写的。"))
+    assert any("--lang with the language of the text" in x for x in report.notes)

@@ -6,6 +6,7 @@ from spacy.vocab import Vocab
 from spacy_luke.errors import ConfigError, InputError
 from spacy_luke.kb.candidates import CandidateSettings
 from spacy_luke.kb.knowledge_base import MappedKB
+from spacy_luke.kb.whole_words import join_unspaced
 from tests.kb.conftest import build, found
 
 
@@ -49,6 +50,13 @@ def test_names_of_any_script(kb):
     assert found(kb, "ميونخ") == found(kb, "ミュンヘン") == [("7", "exact")]
     assert found(kb, "MUNCHEN") == [("7", "normalised")]
     assert found(kb, "ﾐｭﾝﾍﾝ") == [("7", "normalised")]
+
+
+def test_a_name_that_was_broken_into_lines_is_found_in_scripts_without_spaces(tmp_path):
+    build(tmp_path / "kb", [{"id": 1, "name": "北京"}, {"id": 2, "name": "New York"}])
+    kb, exact = MappedKB.open(tmp_path / "kb", Vocab()), CandidateSettings(fuzzy="never")
+    assert found(kb, "北 京", exact) == found(kb, "北\n京", exact) == [("1", "normalised")]
+    assert found(kb, "NewYork", exact) == [] and join_unspaced("北 京 A 株 b") == "北京 A 株 b"
 
 
 def test_similar_aliases_are_found_and_say_how_similar_they_are(kb):

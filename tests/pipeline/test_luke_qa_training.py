@@ -250,3 +250,21 @@ def test_without_questions_others_are_scored_but_a_training_ends(bert_dir, caplo
     bare = [Example(nlp.make_doc(eg.reference.text), eg.reference) for eg in examples]
     with pytest.raises(InputError, match="Set Doc._.questions"):
         nlp.evaluate(bare)
+
+
+def test_answers_inside_tokens_are_those_of_the_pipeline(bert_dir):
+    """A file may have been converted with another tokenizer."""
+    nlp = make(bert_dir)
+    examples = make_examples(nlp)
+    whole, split = ["AdaLovelace", "sang", "."], ["Ada", "Lovelace", "sang", "."]
+    for words, gold_words, expected in ((split, whole, 0), (whole, split, 1)):
+        predicted, gold = (
+            Doc(nlp.vocab, words=x, spaces=[False] * (len(x) - 3) + [True, True, False])
+            for x in (words, gold_words)
+        )
+        for doc in (predicted, gold):
+            doc._.questions = ["Who ?"]
+        gold.user_data["._.", "luke_answers", None, None] = [[[[3, 11, 1.0]], 0.0]]
+        every = [*examples, Example(predicted, gold)]
+        nlp.initialize(lambda every=every: every)
+        assert nlp.get_pipe("luke_qa").limits["inside a token"] == expected

@@ -57,6 +57,7 @@ def test_html(folder: Path) -> None:
         '<p>She works in <a href="berlin%20office.html#map"><b>the</b> office</a> &amp; at '
         "home, with\n"
         '<a href="bob.html">Bob</a><a href="x.html"><img></a></a>, see <a href="https://x.example/">this</a>.<br>Always.</p>'
+        "<p><ruby>東京<rp>(</rp><rt>とうきょう</rt><rp>)</rp></ruby>は</p>"
         "<script>x()</script></body></html>"
     )
     (folder / "html" / "berlin office.html").write_text("<title>Berlin</title><p>An office.")
@@ -70,6 +71,7 @@ def test_html(folder: Path) -> None:
         "Ada",
         "She works in the office & at home, with Bob, see this.",
         "Always.",
+        "東京は",
     ]
     assert links(rows["Ada Byron"]) == [("the office", "berlin office.html"), ("Bob", "bob.html")]
     assert links(rows["bob"]) == [("Ada", "ada.html")]
