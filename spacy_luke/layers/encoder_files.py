@@ -48,6 +48,11 @@ def apart(folder: Path) -> Iterator[None]:
 def save_encoder(module: Encoder) -> bytes:
     """The encoder as bytes; in the context ``apart``, a marker for its files. Raises
     CheckpointError, before anything is written, if the encoder is not usable."""
+    with module.lock.reading():  # no other thread is in the middle of a step
+        return _saved(module)
+
+
+def _saved(module: Encoder) -> bytes:
     check_encoder(module, "The encoder that is to be saved")
     folder = _folder.get()
     tensors = dict(module.network.state_dict())

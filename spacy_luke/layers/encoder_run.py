@@ -176,6 +176,8 @@ class EncoderRun:
         used = [i for i, x in enumerate(outputs) if x.requires_grad and x.numel()]
         if used:
             with self.learning():
+                if head is not None:  # another thread may have predicted with it
+                    head.train(self.is_train)
                 torch.autograd.backward(
                     [outputs[i] for i in used],
                     [to_torch(gradients[i]).to(outputs[i].device, outputs[i].dtype) for i in used],

@@ -1,6 +1,7 @@
 """Thinc shims of torch modules: optimizer steps, learning rates, serialisation."""
 
 import copy
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -212,11 +213,25 @@ class LukeShim(PyTorchShim):
         threads use). Thinc changes weights through NumPy or CuPy, which torch does not notice."""
         return getattr(self._model, "changing", nullcontext)()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Used by copies and pickle. Tensors that were made in ``torch.inference_mode`` could not
-        be trained later."""
+    def __getstate__(self) -> dict[str, bytes]:
+        """Pickled here: the pickler of ``multiprocessing`` would move tensors to memory that the
+        processes share, and a training in one would change the weights of all."""
+        return {"state": pickle.dumps(self.__dict__)}
+
+    def __setstate__(self, state: dict[str, bytes]) -> None:
+        self._restore(pickle.loads(state["state"]))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "LukeShim":
+        result = memo[id(self)] = type(self).__new__(type(self))
+        result._restore(copy.deepcopy(self.__dict__, memo))
+        return result
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Become a copy. Tensors that were made in ``torch.inference_mode`` could not be trained
+        later."""
         self.__dict__.update(state)
         if self._model is not None:
+            make_forks_safe()
             _without_inference_tensors(self._model)
 
     def copy(self) -> "LukeShim":

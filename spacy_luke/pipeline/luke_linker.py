@@ -290,7 +290,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             lambda texts: self._vectors.nearest(
                 kb, encoder_below(self.model), texts, self.nearest, learning
             ),
-            partial(self._predicted, k=self.from_vocabulary) if self.from_vocabulary else None,
+            partial(self._predicted, kb, k=self.from_vocabulary) if self.from_vocabulary else None,
             self._strangers,
         )
         rows, features, prior_known = candidate_arrays(
@@ -317,8 +317,8 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         of_label = np.zeros(len(probabilities), dtype=np.int64)
         return self._confidence.accepts(of_label, self._confidence.scores(of_label, probabilities))
 
-    def _predicted(self, mentions: Sequence[Span], k: int) -> list[list[int]]:
-        return self._vocab.find(self.kb, self.model, mentions, k)
+    def _predicted(self, kb: MappedKB, mentions: Sequence[Span], k: int) -> list[list[int]]:
+        return self._vocab.find(kb, self.model, mentions, k)
 
     def _part(self, query: LinkQuery, low: int, high: int) -> LinkQuery:
         by_doc, own = query.by_doc[low:high], (query.of_doc >= low) & (query.of_doc < high)

@@ -1,4 +1,6 @@
 import os
+import pickle
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,10 @@ from thinc.api import SGD, Adam, Optimizer
 from spacy_luke.errors import ConfigError
 from spacy_luke.layers.forking import make_forks_safe
 from spacy_luke.layers.shim import Format, LearnRates, LukeShim
+
+
+def _nothing(*args: object) -> bytes:
+    return b""
 
 
 def make_shim(rates: LearnRates) -> LukeShim:
@@ -21,7 +27,7 @@ def make_shim(rates: LearnRates) -> LukeShim:
     for parameter in module.parameters():
         parameter.data.fill_(1.0)
         parameter.grad = torch.ones_like(parameter)
-    shim = LukeShim(module, Format(lambda m: b"", lambda b: module))
+    shim = LukeShim(module, Format(_nothing, _nothing))  # type: ignore[arg-type]
     shim.rates = rates
     return shim
 
@@ -96,7 +102,22 @@ def test_fork_hooks_are_registered_once_when_there_are_weights(monkeypatch):
     shim.from_bytes(b"weights")
     shim.set(torch.nn.Linear(1, 1))
     assert len(hooks) == 1
+    make_forks_safe.cache_clear()
+    pickle.loads(pickle.dumps(make_shim(LearnRates())))  # weights that came with a pipeline
+    assert len(hooks) == 2
     make_forks_safe.cache_clear()  # those here were not registered
+
+
+def test_weights_that_are_sent_to_another_process_are_a_copy():
+    """torch makes the pickler of multiprocessing share the memory of tensors."""
+    shim = make_shim(LearnRates())
+    sent = ForkingPickler.dumps(shim)
+    assert shim.module is not None
+    assert not any(x.is_shared() for x in shim.module.parameters())
+    copied = pickle.loads(sent)
+    with torch.no_grad():
+        copied.module["new"].weight.fill_(5.0)
+    assert steps(shim)["new.weight"] == 0.0
 
 
 def test_a_copy_has_its_own_identity_so_optimizer_moments_are_not_shared():

@@ -6,10 +6,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from thinc.api import SGD
+from thinc.api import SGD, fix_random_seed
 
+from spacy_luke.layers import encoder_run
 from spacy_luke.layers.read_write_lock import ReadWriteLock
-from tests.pipeline.relation_data import make_examples
+from tests.pipeline.relation_data import make_examples, make_pipeline
 from tests.pipeline.test_joint import answers, initialized
 
 
@@ -60,6 +61,29 @@ def test_one_thread_trains_while_others_predict(bert_dir, rate):
         assert all(answer == expected for answer in found) and answers(nlp) == expected
     else:
         assert answers(nlp) != expected
+
+
+def test_a_prediction_between_the_passes_of_an_update_changes_nothing(bert_dir, monkeypatch):
+    """Parts of a large batch are computed again in the backward pass, with the same dropout."""
+    monkeypatch.setattr(encoder_run, "MAX_ROWS", 100)
+    weights = []
+    for is_used in (False, True):
+        nlp = make_pipeline("luke_relation", bert_dir, "markers")
+        examples = make_examples(nlp)
+        nlp.initialize(lambda examples=examples: examples)
+        pipe = nlp.get_pipe("luke_relation")
+        loss = pipe._loss
+
+        def predict_first(*args, nlp=nlp, loss=loss, is_used=is_used):
+            if is_used:
+                nlp(make_examples(nlp)[0].predicted)
+            return loss(*args)
+
+        monkeypatch.setattr(pipe, "_loss", predict_first)
+        fix_random_seed(1)
+        nlp.update(examples, sgd=SGD(0.1, L2=0.0, use_averages=False), drop=0.5)
+        weights.append(nlp.to_bytes(exclude=["meta", "vocab"]))
+    assert weights[0] == weights[1]
 
 
 def test_readers_share_the_lock_and_a_writer_has_it_alone():

@@ -43,7 +43,7 @@ def test_they_are_those_that_the_masked_entity_head_ranks_first(masked_dir, tmp_
     ranked = rank_entities(encoder_below(pipe_of(nlp).model), mentions, 10_000)
     expected = [[SHARED[x] for x, _ in own if x in SHARED][:2] for own in ranked]
     tables = pipe_of(nlp).kb.tables
-    found = pipe_of(nlp)._predicted(mentions, 2)
+    found = pipe_of(nlp)._predicted(pipe_of(nlp).kb, mentions, 2)
     assert [[tables.ids[row] for row in rows] for rows in found] == expected
     plain = candidates(make_linker(masked_dir, tmp_path, model=FULL))
     for before, after, more in zip(plain, candidates(nlp), expected):
