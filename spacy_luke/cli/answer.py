@@ -24,6 +24,7 @@ from ..files import whole_file
 from ..metrics.questions import best_text
 from ..metrics.squad import AnswerScore, Best, best_threshold, mean_score, score_answer
 from . import app, exit_on_error
+from .figures import percent
 from .loading import Code, answers_questions, load_pipeline, use_device
 from .options import ForceOption, GpuOption, PipelineArgument
 from .saving import check_file, save_json
@@ -247,11 +248,7 @@ def _counted(answered: Iterable[bool]) -> str:
 
 def _row(name: str, scores: Sequence[AnswerScore]) -> tuple[str, str, str, str]:
     mean = mean_score(scores)
-    return name, _percent(mean.exact), _percent(mean.f1), f"{mean.questions:,}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.2f}"
+    return name, percent(mean.exact), percent(mean.f1), f"{mean.questions:,}"
 
 
 def _print_best(name: str, best: Best | None, msg: Printer) -> None:
@@ -260,4 +257,4 @@ def _print_best(name: str, best: Best | None, msg: Printer) -> None:
     kept = "no answer is kept"
     if best.threshold is not None:
         kept = f"answers are kept up to a 'no answer' probability of {best.threshold:.4g}"
-    msg.text(f"Best {name} {_percent(best.value)}, if {kept}")
+    msg.text(f"Best {name} {percent(best.value)}, if {kept}")

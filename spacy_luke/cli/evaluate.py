@@ -16,6 +16,7 @@ from ..corpora.preset import preset_sents
 from ..errors import ConfigError
 from ..metrics.links import AMBIGUOUS
 from . import app, exit_on_error
+from .figures import percent
 from .loading import (
     Code,
     TypesFromLabels,
@@ -184,10 +185,6 @@ def unknown_labels(
             )
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.2f}"
-
-
 def _of(scores: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """The scores of some components. scores: of each; a component may have no scorer."""
     return {key: value for name in names for key, value in scores.get(name, {}).items()}
@@ -208,7 +205,7 @@ def print_scores(scores: dict[str, Any], msg: Printer) -> None:
             and all(isinstance(x, dict) for x in by_label.values())
         ):
             msg.table(
-                [(x, *(_percent(y[z]) for z in "prf")) for x, y in sorted(by_label.items())],
+                [(x, *(percent(y[z]) for z in "prf")) for x, y in sorted(by_label.items())],
                 header=(key, "P", "R", "F"),
                 aligns=("l", "r", "r", "r"),
             )

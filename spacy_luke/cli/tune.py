@@ -9,6 +9,7 @@ import typer
 from wasabi import Printer
 
 from . import app, exit_on_error
+from .figures import percent
 from .loading import (
     Code,
     get_pipeline_directory,
@@ -155,7 +156,7 @@ def print_tuned(tuned: "Tuned", msg: Printer) -> None:
 def label_rows(tuned: "Tuned") -> Sequence[tuple[str, ...]]:
     """Of each label: the number of its annotations, and percentages after tuning."""
     return [
-        (label, f"{x.n_gold:,}", _percent(x.p), _percent(x.r), _percent(x.f))
+        (label, f"{x.n_gold:,}", percent(x.p), percent(x.r), percent(x.f))
         for label, x in tuned.after.by_label.items()
     ]
 
@@ -164,10 +165,6 @@ def figure_rows(tuned: "Tuned") -> Sequence[tuple[str, str, str]]:
     """Names and percentages before and after."""
     names = {"p": "precision", "r": "recall", "f": "F", "calibration_error": "calibration error"}
     return [
-        (shown, _percent(getattr(tuned.before, name)), _percent(getattr(tuned.after, name)))
+        (shown, percent(getattr(tuned.before, name)), percent(getattr(tuned.after, name)))
         for name, shown in names.items()
     ]
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.2f}"

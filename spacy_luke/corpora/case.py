@@ -5,7 +5,7 @@ is all lower-cased or all upper-cased. Training on some of it keeps the model fr
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, get_args
 
 from spacy.tokens import Doc
@@ -16,8 +16,8 @@ from ..annotations.queries import change_queries
 from ..annotations.questions import change_questions
 from ..errors import ConfigError
 from ..validation import Probability, check_settings
+from .contexts import Batcher
 
-Batcher = Callable[[Iterable[Example]], Iterable[list[Example]]]
 Case = Literal["lower", "upper"]
 
 

@@ -1,7 +1,7 @@
 """A batcher that shows the questions about a document one by one, or a few at a time."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -17,8 +17,7 @@ from ..annotations.questions import (
     set_questions,
 )
 from ..validation import Count, Probability, check_settings
-
-Batcher = Callable[[Iterable[Example]], Iterable[list[Example]]]
+from .contexts import Batcher
 
 _TRIES = 10  # to find another document
 _BUFFER = 10_000

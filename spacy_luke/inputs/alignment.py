@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
 from ..vocab.pieces import PieceTokenizer
 from .shapes import word_shape
@@ -86,10 +86,10 @@ def align(
     starts = [s + base for (_, s, _, _), base in zip(per_doc, piece_offsets)]
     ends = [e + base for (_, _, e, _), base in zip(per_doc, piece_offsets)]
     pieces = Pieces(
-        ids=_concat([ids for ids, *_ in per_doc]),
+        ids=concat([ids for ids, *_ in per_doc]),
         shapes=None,
-        token_starts=_concat(starts),
-        token_ends=_concat(ends),
+        token_starts=concat(starts),
+        token_ends=concat(ends),
         token_offsets=offsets_of([len(doc) for doc in docs]),
         piece_offsets=piece_offsets,
         n_cut=np.asarray([n for *_, n in per_doc], dtype=np.int64),
@@ -101,6 +101,16 @@ def align(
         index = ranges(pieces.token_starts, pieces.token_ends)
         pieces.shapes[index] = np.repeat(of_token, lengths)
     return pieces
+
+
+def concat(arrays: Sequence[Array]) -> Array:
+    """One after the other; there may be none."""
+    return np.concatenate(arrays) if len(arrays) else np.zeros(0, dtype=np.int64)
+
+
+def span_table(spans: Sequence[Span]) -> Array:
+    """(n, 2) the token ranges of spans."""
+    return np.asarray([(x.start, x.end) for x in spans], dtype=np.int64).reshape(-1, 2)
 
 
 def ranges(starts: Array, ends: Array) -> Array:
@@ -138,7 +148,7 @@ def _pieces_of_tokens(
         if n_cut:
             token_ids = [ids[:MAX_TOKEN_PIECES] for ids in token_ids]
         offsets = offsets_of([len(ids) for ids in token_ids])
-        result.append((_concat(token_ids), offsets[:-1], offsets[1:], n_cut))
+        result.append((concat(token_ids), offsets[:-1], offsets[1:], n_cut))
     return result
 
 
@@ -187,7 +197,7 @@ def _pieces_of_parts(
         token_starts += n_added[np.searchsorted(bounds, token_starts)]
         token_ends += n_added[np.searchsorted(bounds, token_ends)]
     encoded = tokenizer.encode_parts(parts)
-    ids = _concat([part_ids for part_ids, _ in encoded])
+    ids = concat([part_ids for part_ids, _ in encoded])
     part_starts = offsets_of([len(part) for part in parts])
     chars = [in_part + start for (_, in_part), start in zip(encoded, part_starts)]
     piece_chars = np.concatenate(chars) if chars else np.zeros((0, 2), dtype=np.int64)
@@ -200,7 +210,3 @@ def _before_space(text: str, positions: Array) -> Array:
     """(n,) character positions, each moved before the space that precedes it, if there is one."""
     has_space = [i > 0 and text[i - 1] == " " for i in positions.tolist()]
     return positions - np.asarray(has_space, dtype=np.int64)
-
-
-def _concat(arrays: Sequence[Array]) -> Array:
-    return np.concatenate(arrays) if len(arrays) else np.zeros(0, dtype=np.int64)

@@ -15,7 +15,7 @@ from spacy.tokens import Doc
 from ..errors import ConfigError
 from ..model.packing import Entities, Words
 from ..vocab.pieces import PieceTokenizer
-from .alignment import Pieces, offsets_of, ranges
+from .alignment import Pieces, concat, offsets_of, ranges
 from .placed_spans import bounded
 from .shapes import SPECIAL
 from .windows import Windows, split_text, token_bounds
@@ -177,11 +177,11 @@ class QuestionWindows:
                 rows.append(inside if given is question else -1 - inside)
                 n += len(inside)
             counts.append(n)
-        first_pieces, stops = _concat(starts), _concat(ends)
+        first_pieces, stops = concat(starts), concat(ends)
         if limit:
             stops = np.minimum(stops, first_pieces + limit)
-        entities = Entities(_concat(ids), first_pieces, stops, offsets_of(counts))
-        return entities, _concat(rows)
+        entities = Entities(concat(ids), first_pieces, stops, offsets_of(counts))
+        return entities, concat(rows)
 
 
 def question_windows(
@@ -243,7 +243,3 @@ def has_words(text: str) -> bool:
     return any(
         x.isalnum() or not (x.isspace() or unicodedata.category(x) in _INVISIBLE) for x in text
     )
-
-
-def _concat(arrays: Sequence[Array]) -> Array:
-    return np.concatenate(arrays) if len(arrays) else np.zeros(0, dtype=np.int64)

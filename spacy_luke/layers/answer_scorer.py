@@ -17,7 +17,7 @@ from torch import nn
 
 from ..annotations.mentions import UNLINKED
 from ..checkpoint.classes import QUESTIONS
-from ..inputs.alignment import Pieces
+from ..inputs.alignment import Pieces, span_table
 from ..inputs.placed_spans import span_pieces
 from ..inputs.question_windows import (
     PlacedEntities,
@@ -108,8 +108,8 @@ class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
         """The windows of questions, and the entities of questions and of documents."""
         own = module_of(encoder_node(encoder))
         spans, question_spans = query.entities, query.question_entities
-        passages = pieces_of(encoder, query.docs, [_table(x) for x in spans])
-        tables = [_table(x) for x in question_spans]
+        passages = pieces_of(encoder, query.docs, [span_table(x) for x in spans])
+        tables = [span_table(x) for x in question_spans]
         questions = pieces_of(encoder, query.questions, tables, "questions")
         of_questions = self._placed(own, questions, question_spans)
         of_passages = self._placed(own, passages, spans)
@@ -142,7 +142,7 @@ class AnswerScorer(Scorer[QuestionQuery, AnswerScores]):
     ) -> PlacedEntities:
         spans = [x for found in by_text for x in found] if self.entities != "none" else []
         of_text = np.repeat(np.arange(len(by_text)), [len(found) for found in by_text])
-        starts, ends = span_pieces(pieces, _table(spans), of_text[: len(spans)])
+        starts, ends = span_pieces(pieces, span_table(spans), of_text[: len(spans)])
         ids = np.asarray([_table_row(encoder, x) for x in spans], dtype=np.int64)
         used = ends > starts
         if self.entities == "known":
@@ -185,10 +185,6 @@ def _table_row(encoder: Encoder, span: Span) -> int:
         return -1
     row = encoder.entities.find(span.kb_id_, span.doc.vocab.lang or None)
     return -1 if row is None else row
-
-
-def _table(spans: Sequence[Span]) -> Array:
-    return np.asarray([(x.start, x.end) for x in spans], dtype=np.int64).reshape(-1, 2)
 
 
 @registry.architectures("spacy-luke.AnswerScorer.v1")

@@ -1,4 +1,4 @@
-"""Arrays of Thinc (NumPy or CuPy) as tensors."""
+"""Arrays of Thinc (NumPy or CuPy)."""
 
 from typing import Any
 
@@ -15,3 +15,8 @@ def to_torch(array: Any) -> torch.Tensor:
     """
     # torch.from_dlpack ends the process at negative strides, from_numpy raises ValueError.
     return torch.from_numpy(array) if isinstance(array, np.ndarray) else torch.from_dlpack(array)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """An array of NumPy or CuPy in NumPy."""
+    return array.get() if hasattr(array, "get") else np.asarray(array)

@@ -17,7 +17,7 @@ from thinc.api import Model
 from torch import nn
 
 from ..checkpoint.classes import SPAN_QUESTIONS
-from ..inputs.alignment import Pieces
+from ..inputs.alignment import Pieces, span_table
 from ..inputs.marked import marker_ids
 from ..inputs.placed_spans import span_pieces
 from ..inputs.question_windows import PlacedEntities, QuestionWindows, question_windows
@@ -112,7 +112,7 @@ class ClozeScorer(Scorer[ClozeQuery, ClassScores]):
         # At least half of a short window is for the passage.
         most = min(self.max_query_pieces, own.window[0] // 2)
         n = np.arange(len(query.queries))
-        tables = [_table(spans) for spans in query.candidates]
+        tables = [span_table(spans) for spans in query.candidates]
         docs = [query.docs[i] for i in query.of_query_doc]
         passages = pieces_of(encoder, docs, tables, "texts of queries")
         starts, ends = span_pieces(passages, query.spans.table, query.of_query)
@@ -228,10 +228,6 @@ def _with(windows: QuestionWindows, mentions: PlacedEntities) -> QuestionWindows
     keep = first_end[low] <= windows.windows.ends
     table = (x[keep] for x in vars(windows.windows).values())
     return replace(windows, windows=Windows(*table))
-
-
-def _table(spans: Sequence[Span]) -> Array:
-    return np.asarray([(x.start, x.end) for x in spans], dtype=np.int64).reshape(-1, 2)
 
 
 @registry.architectures("spacy-luke.ClozeScorer.v1")

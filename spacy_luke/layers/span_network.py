@@ -25,6 +25,7 @@ from ..model.heads import LinearHead, NamePrior, SpanFilter, apart
 from ..model.packing import Array, Entities, LukeInputs
 from ..ties import TOLERANCE, levels
 from ..validation import Count, Positive, check_numbers, check_settings
+from .arrays import to_numpy
 from .encoder_module import Encoder
 from .encoder_run import EncoderRun, place
 from .known_spans import RELATIONS, KnownFeatures
@@ -382,8 +383,3 @@ def best_per_sequence(
     if forced is not None:
         kept |= forced[order]
     return np.sort(order[kept])
-
-
-def to_numpy(array: Any) -> Array:
-    """An array of NumPy or CuPy in NumPy."""
-    return array.get() if hasattr(array, "get") else np.asarray(array)

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import NumpyOps
 from thinc.types import Ragged
 
-from ..layers.span_network import to_numpy
+from ..layers.arrays import to_numpy
 
 Suggester = Callable[..., Ragged]
 
