@@ -106,9 +106,13 @@ def _own_entries(pipeline: Path) -> set[str]:
     """What a pipeline has written to its directory, if it is one."""
     if not (pipeline / SIGNS[0]).is_file():
         return set()
-    meta = srsly.read_json(pipeline / SIGNS[0])
+    try:
+        meta = srsly.read_json(pipeline / SIGNS[0])
+    except ValueError:  # damaged
+        meta = None
     names = meta.get("components") if isinstance(meta, dict) else None
-    return {*SIGNS, "tokenizer", "vocab", *(names if isinstance(names, list) else ())}
+    own = [x for x in names if isinstance(x, str)] if isinstance(names, list) else []
+    return {*SIGNS, "tokenizer", "vocab", *own}
 
 
 def _keep_others(out: Path, temporary: Path, replaced: Collection[str]) -> None:

@@ -56,6 +56,18 @@ def find_near(text: str, quote: str, start: int) -> int | None:
     return first if unique else None
 
 
+def same_end(text: str, start: int, quote: str) -> int | None:
+    """Where the shortest text ends that begins at a character and has the letters of a quote, with
+    the marks that follow it; None if none has."""
+    letters = _letters(quote)
+    for end in range(start + 1, min(len(text), start + 2 * len(quote) + 2) + 1 if letters else 0):
+        if _letters(text[start:end]) == letters:
+            while end < len(text) and category(text[end])[0] == "M":
+                end += 1
+            return end
+    return None
+
+
 def same_letters(one: str, other: str) -> bool:
     """Whether two texts have the same letters and digits, and any at all. Vowel signs of Indic and
     other scripts are letters. Selectors of variants, vowel marks of Hebrew and Arabic, and accents

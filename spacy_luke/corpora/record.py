@@ -19,6 +19,7 @@ from ..annotations.queries import (
     set_completion_offsets,
     set_queries,
 )
+from ..errors import CorpusError
 from .annotation_writer import MENTION, AnnotationWriter, ParsedDoc
 from .characters import CharSpan, align_spans, make_text_doc
 from .checks import (
@@ -144,9 +145,7 @@ class _Reader:
 
     def _place(self, entity: dict[str, Any], text: str) -> tuple[int, int]:
         start, end = _offsets(entity, self.extra)
-        if self.unit == UTF16:
-            return from_utf16(text, start), from_utf16(text, end)
-        return start, end
+        return _in_characters(text, start, end) if self.unit == UTF16 else (start, end)
 
     def _is_in(self, place: tuple[int, int], text: str) -> bool:
         inside = 0 <= place[0] < place[1] <= len(text)
@@ -231,7 +230,12 @@ def _end_offset(path: Path) -> tuple[int, str]:
                     if type(start) is int and type(end) is int and isinstance(name, str):
                         name = name.translate(_SPACES)
                         for extra in (0, 1):
-                            counts[extra] += start >= 0 and text[start : end + extra] == name
+                            place = start, end + extra
+                            counts[extra] += name in {
+                                text[a:b]
+                                for a, b in (place, _in_characters(text, *place))
+                                if a >= 0
+                            }
     extra = int(counts[1] >= counts[0])
     what = f"ends are {'inclusive' if extra else 'exclusive'}"
     return extra, f"{what}, by the texts of {counts[extra]} answers" if any(counts) else what
@@ -250,6 +254,14 @@ def _placed_texts(path: Path, extra: int) -> Iterator[PlacedText]:
 def _offsets(entity: dict[str, Any], extra: int) -> tuple[int, int]:
     start, end = (get_value(entity, key, int, "an entity") for key in ("start", "end"))
     return start, end + extra
+
+
+def _in_characters(text: str, start: int, end: int) -> tuple[int, int]:
+    """Units of UTF-16 as characters; (-1, -1) if they are inside of one."""
+    try:
+        return from_utf16(text, start), from_utf16(text, end)
+    except CorpusError:
+        return -1, -1
 
 
 def _passage(data: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:

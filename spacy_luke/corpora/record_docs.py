@@ -36,7 +36,7 @@ def write_records(
         n_repeated += record.text in earlier
         earlier.add(record.text)
         doc = writer.write(parsed, record.location)
-        if record.partial and not record.spans:  # of which an empty group would say "none"
+        if record.partial and not doc.spans[writer.key]:  # an empty group would say "none"
             del doc.spans[writer.key]
         yield doc
     writer.finish()

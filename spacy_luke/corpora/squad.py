@@ -24,7 +24,17 @@ from .conversion_report import Report
 from .lines import Advance, ignore_progress
 from .objects import read_json_object
 from .options import ConvertOptions
-from .quotes import AT_OFFSETS, DIFFERS, IN_UTF16, NEAR, NOWHERE, Found, find_quote
+from .quotes import (
+    AT_OFFSETS,
+    DIFFERS,
+    IN_UTF16,
+    NEAR,
+    NOWHERE,
+    Found,
+    find_near,
+    find_quote,
+    same_end,
+)
 
 
 class SquadAnswer(NamedTuple):
@@ -194,29 +204,40 @@ def _place_answers(
     n_inside = sum(doc.char_span(start, end) is None for start, end in distinct)
     if n_inside:
         what = "answers that begin or end inside a token, kept by characters"
-        if what not in report.events and needs_language(doc, *distinct[0]):
-            report.notes.append(f"answers are inside tokens: {LANGUAGE_REMEDY}")
+        note = f"answers are inside tokens: {LANGUAGE_REMEDY}"
+        if note not in report.notes and any(
+            doc.char_span(*place) is None and needs_language(doc, *place) for place in distinct
+        ):
+            report.notes.append(note)
         report.count(what, location, n_inside)
     return None if question.answers and not distinct else distinct
 
 
 _HOW = {
     IN_UTF16: "answers whose place counts UTF-16 units, converted by their text",
-    DIFFERS: "answers whose text differs in punctuation, taken by their place",
+    DIFFERS: "answers whose text differs in marks, case or punctuation, taken by their place",
     NEAR: "answers moved: their text is near their place",
     NOWHERE: "answers left out: their text is not at their place",
 }
 
 
 def _find(text: str, answer: SquadAnswer) -> Found:
-    """An answer at its place, or near it. A negative place is unknown: the only one in the text."""
+    """An answer at its place, or near it, or else with the same letters at its place. A negative
+    place is unknown: the only one in the text."""
     start, end = answer.start, answer.start + len(answer.text)
-    if start >= 0:
-        return find_quote(text, start, end, answer.text)
-    first = text.find(answer.text)
-    if first < 0 or text.find(answer.text, first + 1) >= 0 or not answer.text.strip():
-        return Found(start, end, NOWHERE)
-    return Found(first, first + len(answer.text), NEAR)
+    if start < 0:
+        first = text.find(answer.text)
+        is_unique = first >= 0 and text.find(answer.text, first + 1) < 0
+        found = Found(first, first + len(answer.text), NEAR)
+        return found if is_unique and answer.text.strip() else Found(start, end, NOWHERE)
+    found = find_quote(text, start, end, answer.text)
+    if found.how in (AT_OFFSETS, IN_UTF16):
+        return found
+    near = find_near(text, answer.text, start) if answer.text.strip() else None
+    if near is not None:
+        return Found(near, near + len(answer.text), NEAR)
+    stop = same_end(text, start, answer.text)
+    return Found(start, end, NOWHERE) if stop is None else Found(start, stop, DIFFERS)
 
 
 def is_squad(value: Any) -> bool:

@@ -128,8 +128,8 @@ def _meanings(tables: Tables, text: str, name: str, without: int | None = None) 
     """What a text means by equal aliases; None if there are none. without: an entity that counts
     one time fewer; it, and a spelling that it alone had, may then not exist."""
     key, form = tables.keys.find(name), tables.forms.find(text)
-    if key is None and " " in name:
-        key = tables.keys.find(join_unspaced(name))
+    if key is None and (joined := join_unspaced(text)) != text:
+        key = tables.keys.find(normalize_name(joined, tables.lang))
     if key is None:
         return None
     if form is None:

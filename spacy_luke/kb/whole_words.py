@@ -80,13 +80,19 @@ def is_unspaced(character: str) -> bool:
 
 
 def join_unspaced(text: str) -> str:
-    """The text without spaces between letters of scripts that have none between words: a text that
-    was broken into lines may have some there."""
-    return "".join(
-        x
-        for i, x in enumerate(text)
-        if x != " " or not all(map(is_unspaced, (text[i - 1 : i] or x, text[i + 1 : i + 2] or x)))
-    )
+    """The text without white space between letters of scripts that have none between words: a text
+    that was broken into lines may have some there."""
+
+    def joined(space: re.Match[str]) -> str:
+        first, last = space.span()
+        while first > 1 and _KINDS[ord(text[first - 1])] == _MARK:
+            first -= 1
+        is_inside = first > 0 and last < len(text)
+        if is_inside and is_unspaced(text[first - 1]) and is_unspaced(text[last]):
+            return ""
+        return space[0]
+
+    return re.sub(r"\s+", joined, text)
 
 
 def is_whole(text: str, start: int, end: int) -> bool:

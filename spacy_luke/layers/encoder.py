@@ -92,12 +92,16 @@ class EncoderSettings:
             )
         if self.overlap is None:
             return window, min(OVERLAP, window // 4)
-        if self.overlap >= window:
-            raise ConfigError(
-                f"LukeEncoder.overlap is {self.overlap} pieces; it must be less than the window, "
-                f"and the network has positions for {window}."
-            )
-        return window, self.overlap
+        if self.overlap < window:
+            return window, self.overlap
+        # Without a window of its own, the setting may be of a config for longer networks.
+        LOGGER.warning(
+            "LukeEncoder.overlap is %d pieces, and the network has positions for %d: %d are used.",
+            self.overlap,
+            window,
+            window // 4,
+        )
+        return window, window // 4
 
 
 def build_encoder(settings: EncoderSettings, forward: Callable) -> Model:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from unicodedata import category
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -132,12 +133,18 @@ def _query(article: Doc, link: Span, sentence: Range) -> str:
     n_words = sum(not token.is_space for token in article[start:end])
     fewest, most = QUERY_WORDS
     inside = [x for x in article.ents if start <= x.start < end and x.kb_id_ == link.kb_id_]
-    rest = fold_name(f"{before}\n{after}")
-    if not fewest <= n_words <= most or len(inside) > 1 or fold_name(link.text) in rest:
+    rest, hidden = _plain(f"{before}\n{after}"), _plain(link.text)
+    if not fewest <= n_words <= most or len(inside) > 1 or hidden in rest:
         return ""
     space = link[-1].whitespace_
     text = " ".join(f"{before}{PLACEHOLDER}{space}{after}".split())
     return text if text.count(PLACEHOLDER) == 1 else ""
+
+
+def _plain(text: str) -> str:
+    """However it is written: without marks, soft hyphens and case, with single spaces."""
+    visible = (x for x in text.replace("\u2011", "-") if category(x) != "Cf")
+    return " ".join(fold_name("".join(visible)).split())
 
 
 def _passage(

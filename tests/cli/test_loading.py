@@ -154,3 +154,7 @@ def test_files_of_others_are_neither_a_pipeline_nor_lost(tmp_path):
     left = {x.name for x in (tmp_path / "out").iterdir()}
     assert "results" in left and "known_names" not in left
     assert spacy.load(tmp_path / "out").pipe_names == nlp.pipe_names
+    for damaged in ("", '{"components": [{"a": 1}]}'):
+        (tmp_path / "out" / "meta.json").write_text(damaged)
+        save_pipeline(nlp, tmp_path / "out", force=True)
+        assert spacy.load(tmp_path / "out").pipe_names == nlp.pipe_names

@@ -160,3 +160,14 @@ def test_offsets_may_count_units_of_utf16(convert, spans):
     assert any("offsets count utf16" in note for note in report.notes)
     (doc,), _ = convert("record", original(record(qa(answers=[]), **passage)), offsets="characters")
     assert [x.text for x in doc.ents][0] == "a m"
+
+
+def test_exclusive_ends_in_units_of_utf16_are_known_by_the_answers(convert):
+    text = "\U0001f600\U0001f600 Ada met Bob in Rome."
+    ends = [{"start": start, "end": end} for start, end in ((5, 8), (13, 16), (20, 24), (1, 2))]
+    found = convert(
+        "record", original(record(qa(answers=[(20, 24, "Rome")]), text=text, entities=ends))
+    )
+    assert [x.text for x in found.docs[0].ents] == ["Ada", "Bob", "Rome"]
+    assert any("ends are exclusive" in note for note in found.report.notes)
+    assert "entities left out: not in the text" in found.report.events  # inside a character

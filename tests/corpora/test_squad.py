@@ -213,6 +213,8 @@ def test_published_files_are_read_whole(convert_real, name):
     assert sum(len(x.answers) for doc in docs for x in answer_offsets(doc)) == report.answers
 
 
+DIFFERS = "answers whose text differs in marks, case or punctuation, taken by their place"
+MOVED = "answers moved: their text is near their place"
 WIDE = "\U0001f680" * 60 + " Ada lives in Köln. Bob lives in Köln, too, and so do many others."
 
 
@@ -221,10 +223,15 @@ WIDE = "\U0001f680" * 60 + " Ada lives in Köln. Bob lives in Köln, too, and so
     [
         # Units of UTF-16: the first Köln, and the second one is nearer to the number.
         (WIDE, "Köln", 134, 74, "answers whose place counts UTF-16 units, converted by their text"),
-        ("She is in Ko\u0308ln.", "Köln.", 10, 10, "answers whose text differs in punctuation, "
-         "taken by their place"),
+        ("She is in Ko\u0308ln now.", "Köln", 10, "Ko\u0308ln", DIFFERS),
+        ("She is in Köln. Yes", "Ko\u0308ln", 10, "Köln", DIFFERS),
+        ("By Ada  Lovelace.", "Ada Lovelace", 3, "Ada  Lovelace", DIFFERS),
+        ("By Ada\r\nLovelace.", "Ada\nLovelace", 3, "Ada\r\nLovelace", DIFFERS),
+        ("\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd.", "\u05e9\u05dc\u05d5\u05dd", 0,
+         "\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd", DIFFERS),
+        ("The turkey is eaten in Turkey.", "Turkey", 4, 23, MOVED),
         ("It is 5\u00a0km to Köln.", "5 km", 6, 6, None),
-        ("Ada is in Köln.", "Köln", -1, 10, "answers moved: their text is near their place"),
+        ("Ada is in Köln.", "Köln", -1, 10, MOVED),
         ("Ada is in Köln, Bob in Köln.", "Köln", -1, None,
          "answers left out: their text is not at their place"),
     ],
@@ -235,10 +242,14 @@ def test_places_of_other_tools(convert, context, answer, place, found, how):
         how, "answers that begin or end inside a token, kept by characters"
     }  # fmt: skip
     assert how is None or how in report.events
-    starts = [x for doc in docs for y in answer_offsets(doc) for x, _, _ in y.answers]
-    assert starts == ([] if found is None else [found])
+    answers = [x for doc in docs for y in answer_offsets(doc) for x in y.answers]
+    if isinstance(found, str):
+        assert [context[start:end] for start, end, _ in answers] == [found]
+    else:
+        assert [start for start, _, _ in answers] == ([] if found is None else [found])
 
 
 def test_chinese_in_the_wrong_language_is_told(convert):
-    _, report = convert("squad", squad(question("谁?", ("爱达", 2)), context="这是爱达写的。"))
+    asked = [question("谁?", ("2013", 3)), question("谁?", ("爱达", 0))]
+    _, report = convert("squad", squad(*asked, context="爱达在2013年写的。"))
     assert any("--lang with the language of the text" in x for x in report.notes)

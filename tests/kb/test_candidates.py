@@ -53,10 +53,14 @@ def test_names_of_any_script(kb):
 
 
 def test_a_name_that_was_broken_into_lines_is_found_in_scripts_without_spaces(tmp_path):
-    build(tmp_path / "kb", [{"id": 1, "name": "北京"}, {"id": 2, "name": "New York"}])
+    names = ["北京", "New York", "ที่ดิน", "မြန်မာနိုင်ငံ", "北京上海"]
+    build(tmp_path / "kb", [{"id": i, "name": x} for i, x in enumerate(names, 1)])
     kb, exact = MappedKB.open(tmp_path / "kb", Vocab()), CandidateSettings(fuzzy="never")
     assert found(kb, "北 京", exact) == found(kb, "北\n京", exact) == [("1", "normalised")]
-    assert found(kb, "NewYork", exact) == [] and join_unspaced("北 京 A 株 b") == "北京 A 株 b"
+    assert found(kb, "ที่\nดิน", exact) == [("3", "normalised")]
+    assert found(kb, "မြန်မာ\nနိုင်ငံ", exact) == [("4", "normalised")]
+    assert found(kb, "NewYork", exact) == found(kb, "北京、上海", exact) == []
+    assert join_unspaced(" 北 京 A 株 b ") == " 北京 A 株 b "
 
 
 def test_similar_aliases_are_found_and_say_how_similar_they_are(kb):

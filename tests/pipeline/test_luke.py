@@ -14,7 +14,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from spacy_luke.annotations.vectors import vectors_of
-from spacy_luke.errors import ConfigError, InputError
+from spacy_luke.errors import InputError
 from spacy_luke.layers.encoder import module_of
 from tests.pipeline.conftest import ANNOTATED, WORDS
 
@@ -212,7 +212,7 @@ def test_an_entity_longer_than_a_window_gets_zeros_and_a_warning(luke_dir, caplo
     assert "longer than a window" in caplog.text
 
 
-def test_a_window_and_its_overlap_are_those_that_were_given(luke_dir):
+def test_a_window_and_its_overlap_are_those_that_were_given(luke_dir, caplog):
     def used(**model):
         return module_of(make_luke(luke_dir, model=model).get_pipe("luke").model).window
 
@@ -220,13 +220,14 @@ def test_a_window_and_its_overlap_are_those_that_were_given(luke_dir):
     assert default == most // 4
     assert used(overlap=most - 1) == (most, most - 1) and used(overlap=0) == (most, 0)
     assert used(window=20, overlap=15) == (20, 15)
-    with pytest.raises(ConfigError, match=f"overlap is {most} pieces; it must be less than the"):
-        used(overlap=most)
+    spacy.util.logger.propagate = True
+    assert used(overlap=most) == (most, default)
+    assert f"LukeEncoder.overlap is {most} pieces, and the network has positions for" in caplog.text
 
 
 def test_a_kept_document_does_not_keep_the_vectors_of_its_batch(luke_dir):
-    nlp = make_luke(luke_dir)
-    docs = list(nlp.get_pipe("luke").pipe(Doc(nlp.vocab, words=WORDS) for _ in range(9)))
+    nlp = make_luke(luke_dir, eager=True)
+    docs = list(nlp.pipe(Doc(nlp.vocab, words=WORDS) for _ in range(9)))
     vectors = docs[4]._.luke
     for array in (vectors.token_vectors, vectors.entity_vectors):
         assert array.base is None or array.base.size <= 2 * vectors.token_vectors.size

@@ -106,7 +106,15 @@ def test_blocks_batches_and_saving_change_nothing(masked_dir, tmp_path, monkeypa
     ]
     monkeypatch.setattr(vocab_candidates, "_BLOCK", 1)
     monkeypatch.setattr(vocab_candidates, "_MENTIONS", 2)
+    asked, mask_states = [], vocab_candidates.mask_states
+
+    def spy(node, mentions, attention):
+        asked.append(len(mentions))
+        return mask_states(node, mentions, attention)
+
+    monkeypatch.setattr(vocab_candidates, "mask_states", spy)
     assert candidates(nlp) == before
+    assert asked == [9]  # in full attention the mentions of a document see each other
     nlp.to_disk(tmp_path / "saved")
     assert candidates(spacy.load(tmp_path / "saved")) == before
 

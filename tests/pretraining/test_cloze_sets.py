@@ -63,8 +63,9 @@ def test_a_link_is_hidden_that_another_sentence_has(tmp_path):
         ("People from Selm say that Selm is far.", 1),  # the rest says what is hidden
         ("People from Selm say that Selm is far.", 2),
         ("Say @placeholder in Selm to everyone there.", 1),
-        ("People from Selm say that Se\u0301lm and SELM are far.", 1),
+        ("People from Selm say that Se\u0301lm is far.", 1),
         ("People from Selm say that \uff33\uff45\uff4c\uff4d is far.", 1),  # full width
+        ("People from Selm say that Sel\u00adm is far.", 1),
     ],
 )
 def test_other_sentences_are_no_queries(tmp_path, sentence, links):
