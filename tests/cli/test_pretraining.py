@@ -126,7 +126,7 @@ def test_ids_that_no_vocabulary_can_hold_are_dropped_and_counted(bert_dir, tmp_p
     run("entities", tmp_path / "articles", "-o", tmp_path / "entities", "--no-progress")
     counts = read_manifest(tmp_path / "articles", "articles").counts
     assert counts["links"] == counts["dropped: entity without kb_id"] == 1
-    assert counts["dropped: kb_id with a tab or a line break"] == 2
+    assert counts["dropped: kb_id with a tab, a line break or NUL"] == 2
     assert counts["dropped: kb_id of a special entity"] == 1
     (path,) = read_manifest(tmp_path / "entities", "entities").paths("entity_vocab.tsv")
     assert path.read_text("utf8").split("\n")[4:] == ["A_one\t1", ""]
