@@ -19,6 +19,8 @@ from .ner import wrong_if_not_gold
 from .relations import FIGURES, by_type, common_places
 
 Types = frozenset[str]
+SETTINGS = ("threshold", "thresholds", "multi_label", "ancestors", "spans_key")
+"""Of a component, that decide what counts."""
 
 
 class TypedMention(NamedTuple):

@@ -19,6 +19,8 @@ from .relations import FIGURES, by_type, common_places, mean
 NO_LINK = ""
 AMBIGUOUS = "ambiguous_"
 Candidates = Sequence[tuple[str, float]]
+SETTINGS = ("spans_key", "labels_discard")
+"""Of a component, that decide what counts."""
 
 
 class LinkedMention(NamedTuple):

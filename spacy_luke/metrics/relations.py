@@ -19,6 +19,8 @@ from ..errors import InputError
 from .answers import Answer, Answers, calibration_scores
 
 FIGURES = ("p", "r", "f")
+SETTINGS = ("symmetric", "spans_key", "merge_entities")
+"""Of a component, that decide what counts."""
 
 
 class Side(NamedTuple):

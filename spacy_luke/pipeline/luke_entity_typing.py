@@ -29,7 +29,7 @@ from ..layers.entity_scorer import EntityQuery, EntityScorer
 from ..layers.given_spans import ClassScores
 from ..layers.task_layer import fits
 from ..metrics.answers import Answers
-from ..metrics.entity_typing import typing_answers, typing_score
+from ..metrics.entity_typing import SETTINGS, typing_answers, typing_score
 from ..metrics.relations import common_places
 from ..report import log_lost
 from ..ties import likeliest
@@ -178,8 +178,7 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         return exp / exp.sum(-1, keepdims=True)
 
     def answers(self, examples: Iterable[Example]) -> Answers:
-        names = ("threshold", "thresholds", "multi_label", "ancestors", "spans_key")
-        return typing_answers(examples, **{name: self.cfg[name] for name in names})
+        return typing_answers(examples, **{name: self.cfg[name] for name in SETTINGS})
 
     # Training
 

@@ -28,7 +28,7 @@ from ..layers.candidate_scorer import CandidateQuery, CandidateScorer, load_row_
 from ..layers.given_spans import ClassScores
 from ..layers.task_layer import encoder_below, fits, has_head
 from ..metrics.answers import Answer, Answers
-from ..metrics.links import link_answers, link_score
+from ..metrics.links import SETTINGS, link_answers, link_score
 from ..validation import Count, Name, setting
 from .class_loss import Targets
 from .entity_task import EntityTask, given_spans
@@ -359,8 +359,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
             write_links(doc, ids, self.cfg)
 
     def answers(self, examples: Iterable[Example]) -> Answers:
-        names = ("spans_key", "labels_discard")
-        answers = link_answers(examples, **{name: self.cfg[name] for name in names})
+        answers = link_answers(examples, **{name: self.cfg[name] for name in SETTINGS})
         return Answers(
             [Answer(LINK, x.score, x.right) for x in answers.found],
             Counter({LINK: answers.n_gold.total()}),

@@ -23,7 +23,7 @@ from ..layers.given_spans import ClassScores
 from ..layers.pair_scorer import PairQuery, PairScorer
 from ..layers.task_layer import fits
 from ..metrics.answers import Answers
-from ..metrics.relations import common_places, relation_answers, relation_score
+from ..metrics.relations import SETTINGS, common_places, relation_answers, relation_score
 from ..report import LOGGER, log_lost
 from ..ties import likeliest
 from ..validation import Name, Probability, setting
@@ -284,8 +284,7 @@ class LukeRelation(EntityTask[RelationQuery]):
         ]
 
     def answers(self, examples: Iterable[Example]) -> Answers:
-        names = ("symmetric", "spans_key", "merge_entities")
-        return relation_answers(examples, **{name: self.cfg[name] for name in names})
+        return relation_answers(examples, **{name: self.cfg[name] for name in SETTINGS})
 
     # Training
 

@@ -9,18 +9,20 @@ from spacy.language import Language
 from spacy.scorer import PRFScore
 from spacy.training import Example
 
+from ...metrics import entity_typing, relations
+from ...metrics import links as link_scores
 from .links import LINKS
 from .questions import ANSWERS
 from .text import Entity
 
 RELATIONS, TYPES = "doc._.relations", "span._.types"
-# Settings of the component that its metric or the page needs.
 _SETTINGS = {
-    RELATIONS: ("symmetric", "spans_key", "merge_entities"),
-    LINKS: ("spans_key", "labels_discard"),
-    TYPES: ("threshold", "thresholds", "multi_label", "ancestors", "spans_key"),
+    RELATIONS: relations.SETTINGS,
+    LINKS: link_scores.SETTINGS,
+    TYPES: entity_typing.SETTINGS,
     ANSWERS: ("no_answer",),
 }
+"""Settings of the component, whoever wrote it, that its metric or the page needs."""
 Written = dict[str, dict[str, Any]]
 """The attributes that a pipeline writes -> settings of the last component that writes them."""
 
@@ -101,14 +103,10 @@ def count_labels(tally: LabelCounts, predicted: Sequence[Entity], gold: Sequence
 def count_written(written: Written, examples: Sequence[Example]) -> list[LabelCounts]:
     """Counts of relations, types and links that are predicted and annotated, as by the components'
     metrics."""
-    from ...metrics.entity_typing import count_types
-    from ...metrics.links import count_links
-    from ...metrics.relations import count_relations
-
     counters: dict[str, tuple[str, Callable[..., Mapping[str, PRFScore]]]] = {
-        RELATIONS: ("relations", count_relations),
-        LINKS: ("links", count_links),
-        TYPES: ("types", count_types),
+        RELATIONS: ("relations", relations.count_relations),
+        LINKS: ("links", link_scores.count_links),
+        TYPES: ("types", entity_typing.count_types),
     }
     tallies = []
     for attribute, (what, counter) in counters.items():
