@@ -135,6 +135,30 @@ def answer_offsets(doc: Doc) -> list[Offsets]:
     return [Offsets([(a, b, x) for a, b, x in answers], no) for answers, no in stored]
 
 
+def predicted_offsets(doc: Doc) -> list[Offsets]:
+    """The answers to each question of a predicted document; if they were not set, none has any."""
+    return answer_offsets(doc) or [Offsets([], 1.0)] * n_questions(doc)
+
+
+def check_same_questions(predicted: Doc, gold: Doc) -> None:
+    """Raise InputError if a predicted document has other questions than its reference."""
+    wanted, asked = question_texts(gold), question_texts(predicted)
+    if wanted == asked:
+        return
+    name = gold.user_data.get("title") or gold.text[:60]
+    if not asked:
+        difference = f"none of the {len(wanted)} questions of its reference"
+    elif len(asked) != len(wanted):
+        difference = f"{len(asked)} questions, its reference {len(wanted)}"
+    else:
+        number, pair = next((i, x) for i, x in enumerate(zip(asked, wanted)) if x[0] != x[1])
+        difference = f"as question {number} {pair[0]!r}, its reference {pair[1]!r}"
+    raise InputError(
+        f"The predicted document {name!r} has {difference}. Set Doc._.questions to the same "
+        "questions; spacy-luke.PresetEntsCorpus.v1 and 'spacy luke evaluate' do so."
+    )
+
+
 def set_answers(doc: Doc, answers: Iterable[Answers | Iterable[Any]]) -> None:
     """Replace the answers. There is one item per question: :class:`Answers`, or a list of spans or
     (span, score), best first. An empty list means that there is no answer.

@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 from tqdm import tqdm
 from wasabi import Printer
 
-from ..annotations.questions import Offsets, answer_offsets, n_questions, set_questions
+from ..annotations.questions import Offsets, predicted_offsets, set_questions
 from ..corpora.characters import make_text_doc
 from ..corpora.checks import check_unicode, errors_at, get_strings, get_value
 from ..corpora.formats import JSON_LINES
@@ -169,7 +169,7 @@ def predict(nlp: Language, source: Path, asked: Sequence[Asked]) -> Iterator[lis
 
     bar = tqdm(nlp.pipe(documents()), "answer", total=len(asked), leave=False, disable=None)
     for doc in bar:
-        yield answer_offsets(doc) or [Offsets([], 1.0)] * n_questions(doc)
+        yield predicted_offsets(doc)
 
 
 def read_lines_asked(source: Path) -> tuple[list[dict[str, Any]], list[Asked]]:

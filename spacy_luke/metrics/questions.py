@@ -5,18 +5,17 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations.questions import (
     Offsets,
     answer_offsets,
+    check_same_questions,
     has_answers,
     n_questions,
-    question_texts,
+    predicted_offsets,
 )
-from ..errors import InputError
 from .answers import Answer, Answers, calibration_scores
 from .squad import AnswerScore, best_threshold, mean_score, score_answer
 
@@ -130,28 +129,10 @@ def _questions(examples: Iterable[Example]) -> Iterator[AnsweredQuestion]:
         gold, predicted = example.reference, example.predicted
         if not has_answers(gold):
             continue
-        _check_questions(gold, predicted)
-        found = answer_offsets(predicted) or [Offsets([], 1.0)] * n_questions(gold)
+        check_same_questions(predicted, gold)
+        found = predicted_offsets(predicted)
         gold_text, text = gold.text, predicted.text  # spaCy joins the tokens at every access
         for right, answers in zip(answer_offsets(gold), found, strict=True):
             golds = [gold_text[start:end] for start, end, _ in right.answers]
             result = score_answer(best_text(text, answers), golds)
             yield AnsweredQuestion(result, answers.answers[0][2] if answers.answers else None)
-
-
-def _check_questions(gold: Doc, predicted: Doc) -> None:
-    wanted, asked = question_texts(gold), question_texts(predicted)
-    if wanted == asked:
-        return
-    name = gold.user_data.get("title") or gold.text[:60]
-    if not asked:
-        difference = f"none of the {len(wanted)} questions of its reference"
-    elif len(asked) != len(wanted):
-        difference = f"{len(asked)} questions, its reference {len(wanted)}"
-    else:
-        number, pair = next((i, x) for i, x in enumerate(zip(asked, wanted)) if x[0] != x[1])
-        difference = f"as question {number} {pair[0]!r}, its reference {pair[1]!r}"
-    raise InputError(
-        f"The predicted document {name!r} has {difference}. Set Doc._.questions to the same "
-        "questions; spacy-luke.PresetEntsCorpus.v1 and 'spacy luke evaluate' do so."
-    )

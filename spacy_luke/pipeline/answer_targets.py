@@ -8,8 +8,12 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Ops
 
-from ..annotations.questions import answer_offsets, has_answers, question_texts
-from ..errors import InputError
+from ..annotations.questions import (
+    answer_offsets,
+    check_same_questions,
+    has_answers,
+    n_questions,
+)
 from ..inputs.question_windows import has_words
 from ..layers.answer_scorer import AnswerScores
 from .class_loss import Targets, single_loss
@@ -20,14 +24,9 @@ Array = np.ndarray
 def is_asked(eg: Example) -> bool:
     """Whether the questions of the reference were asked of the predicted document, and have gold
     answers. Raises InputError if other questions were asked."""
-    asked, gold = question_texts(eg.predicted), question_texts(eg.reference)
-    if not asked or not has_answers(eg.reference):
+    if not n_questions(eg.predicted) or not has_answers(eg.reference):
         return False
-    if asked != gold:
-        raise InputError(
-            f"The document {eg.predicted.text[:40]!r} is asked {asked}, and its reference has "
-            f"answers to {gold}. They must be the same questions in the same order."
-        )
+    check_same_questions(eg.predicted, eg.reference)
     return True
 
 

@@ -11,7 +11,7 @@ from ...annotations.questions import (
     Offsets,
     answer_offsets,
     has_answers,
-    n_questions,
+    predicted_offsets,
     question_texts,
 )
 from .text import ShownAnswer
@@ -83,7 +83,7 @@ def show_questions(
     gold = answer_offsets(reference) if annotated else [None] * len(texts)
     text, gold_text = doc.text, reference.text  # spaCy joins the tokens at every access
     shown = []
-    for i, (found, right) in enumerate(zip(_offsets(doc), gold)):
+    for i, (found, right) in enumerate(zip(predicted_offsets(doc), gold)):
         compared = _Compared(f"{name}-{i + 1}", i + 1, found, right, text, gold_text)
         shown.append(compared.show(texts[i], no_answer))
     return shown
@@ -170,7 +170,7 @@ def count_questions(examples: Sequence[Example]) -> list[QuestionCounts]:
     answered: Counter[bool] = Counter()
     for example in examples:
         if has_answers(example.reference):
-            offsets = zip(answer_offsets(example.reference), _offsets(example.predicted))
+            offsets = zip(answer_offsets(example.reference), predicted_offsets(example.predicted))
             for gold, found in offsets:
                 n[bool(gold.answers)] += 1
                 answered[bool(gold.answers)] += bool(found.answers)
@@ -184,8 +184,3 @@ def count_questions(examples: Sequence[Example]) -> list[QuestionCounts]:
         row("with an answer", (True,), "qa_answerable_em", "qa_answerable_f1"),
         row("without an answer", (False,), "qa_unanswerable", "qa_unanswerable"),
     ]
-
-
-def _offsets(doc: Doc) -> list[Offsets]:
-    """The answers to each question; if they were not set, that there is none, as in the metric."""
-    return answer_offsets(doc) or [Offsets([], 1.0)] * n_questions(doc)
