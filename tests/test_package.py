@@ -14,7 +14,7 @@ PACKAGE = ROOT / "spacy_luke"
 
 # A floor imports only from floors below it; rooms of one floor do not see each other.
 FLOORS = [
-    {"errors", "files", "report", "sorted_hashes", "ties"},
+    {"errors", "files", "forked_locks", "report", "sorted_hashes", "ties"},
     {"json_file", "mapped_array", "validation"},
     {"calibration"},
     {"annotations", "kb", "model", "vocab"},

@@ -1,13 +1,16 @@
 """Make ``nlp.pipe(n_process=2)`` safe if processes are forked.
 
 A child inherits the state of torch's thread pool but not its threads, so its first parallel
-operation would wait forever. With one thread per process there are no parallel operations.
+operation would wait forever. With one thread per process there are no parallel operations. Nor
+does it inherit the threads that hold locks.
 """
 
 import os
 from functools import cache
 
 import torch
+
+from ..forked_locks import renew_all
 
 _PARALLELISM = "TOKENIZERS_PARALLELISM"
 _set_here = False
@@ -27,6 +30,7 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
+    renew_all()
     torch.set_num_threads(1)
 
 

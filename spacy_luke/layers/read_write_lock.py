@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from threading import Condition, get_ident
 from typing import Any
 
+from ..forked_locks import renew_in_child
+
 
 class ReadWriteLock:
     """Held by any number of readers, or by one writer. A thread that holds it may acquire it again,
@@ -16,6 +18,11 @@ class ReadWriteLock:
     """
 
     def __init__(self) -> None:
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Become free, as in a forked process."""
         self._free = Condition()
         self._readers: Counter[int] = Counter()
         self._writer: int | None = None

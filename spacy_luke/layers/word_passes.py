@@ -5,13 +5,13 @@ batch into the same windows and tokenise it with the same rule need its words en
 key of a pass is its content: the packed pieces, and the state of the weights.
 """
 
-from threading import Lock
 from typing import Any
 from weakref import ref
 
 import torch
 from spacy.tokens import Doc
 
+from ..forked_locks import ForkedLock
 from ..model.network import LukeModel, WordPass
 from ..model.packing import Words
 
@@ -53,7 +53,7 @@ class WordPasses:
 
     def __init__(self) -> None:
         self._passes: dict[tuple, _Entry] = {}
-        self._lock = Lock()
+        self._lock = ForkedLock()
 
     def clear(self) -> None:
         with self._lock:

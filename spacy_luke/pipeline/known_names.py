@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import srsly
@@ -17,6 +16,7 @@ from thinc.api import Config
 from ..annotations.annotated import is_annotated
 from ..errors import reading
 from ..files import remove_folder
+from ..forked_locks import ForkedLock
 from ..kb.entity import Findings
 from ..names.build import EMPTY, NUL
 from ..names.find import FoundName, Match, find_names
@@ -32,7 +32,7 @@ from .saving import overridden_settings, save_settings, saved_settings
 MATCH = "match"
 """The attribute of the spans group that tells how each of its spans matched."""
 
-_EDIT = Lock()
+_EDIT = ForkedLock()
 """Held while a list is changed: of two threads that read it at once, one would lose its change."""
 
 Names = str | Path | Iterable[ListedName | Mapping[str, object]]

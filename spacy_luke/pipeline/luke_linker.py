@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from thinc.api import Config, Model
 from ..annotations.attributes import require
 from ..annotations.candidates import set_candidates
 from ..errors import ConfigError
+from ..forked_locks import ForkedLock
 from ..kb.entity import NIL, Entity, Findings
 from ..kb.knowledge_base import MappedKB
 from ..layers.candidate_scorer import CandidateQuery, CandidateScorer, load_row_logits, only_rows
@@ -60,7 +60,7 @@ from .without_labels import WithoutLabels
 Array = np.ndarray
 KBLoader = Callable[[Vocab], KnowledgeBase]
 
-_EDITING = Lock()
+_EDITING = ForkedLock()
 """Of all linkers, because a component with a lock could not be copied."""
 
 LINK = "link"

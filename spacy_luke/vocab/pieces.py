@@ -14,13 +14,13 @@ import copy
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
 from tokenizers import Encoding, Tokenizer, models
 
 from ..errors import CheckpointError, reading
+from ..forked_locks import ForkedLock
 from .sentencepiece import SentencePieceModel
 
 Array = np.ndarray
@@ -59,7 +59,7 @@ class PieceTokenizer:
         self.settings = settings or {}
         self._cache: dict[str, Array] = {}
         self._cache_bytes = 0
-        self._cache_lock = Lock()
+        self._cache_lock = ForkedLock()
 
     @property
     def cls_id(self) -> int:

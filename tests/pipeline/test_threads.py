@@ -1,5 +1,7 @@
 """Threads share a pipeline: predictions run side by side, and training waits for them."""
 
+import os
+import signal
 import sys
 import threading
 import time
@@ -8,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from thinc.api import SGD, fix_random_seed
 
+from spacy_luke.forked_locks import ForkedLock
 from spacy_luke.layers import encoder_run
+from spacy_luke.layers.forking import make_forks_safe
 from spacy_luke.layers.read_write_lock import ReadWriteLock
 from tests.pipeline.relation_data import make_examples, make_pipeline
 from tests.pipeline.test_joint import answers, initialized
@@ -105,6 +109,32 @@ def test_readers_share_the_lock_and_a_writer_has_it_alone():
 
     run(work, 6)
     assert not broken and max(most) > 1 and not inside
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+@pytest.mark.parametrize("kind", [ReadWriteLock, ForkedLock])
+def test_a_lock_that_another_thread_holds_is_free_in_a_forked_process(kind):
+    make_forks_safe()
+    lock, held, done = kind(), threading.Event(), threading.Event()
+
+    def hold():
+        with lock.writing() if kind is ReadWriteLock else lock:
+            held.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        signal.alarm(20)  # ends it if it waits
+        with lock.reading() if kind is ReadWriteLock else lock:
+            os._exit(0)
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with lock.reading() if kind is ReadWriteLock else lock:
+        pass  # and in the parent as before
 
 
 def test_a_lock_is_free_after_an_error():
