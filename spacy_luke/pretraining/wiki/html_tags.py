@@ -60,7 +60,7 @@ _CODED = rf"(?:[^;]*?=>)?\s*(?:{_CODES})(?:-[a-z]+)*\s*:"
 """The beginning of a variant: ``zh-hans:``, or ``A=>zh-hans:``."""
 _CODED_TEXT = re.compile(rf"{_CODED}(.*)", _CASE | re.DOTALL)
 _BETWEEN_VARIANTS = re.compile(rf";(?={_CODED}|\s*$)", _CASE)
-_VARIANT = re.compile(r"-\{(?![{|])([^{}]*)\}-(?!\})")
+_VARIANT = re.compile(r"-\{(?![{|])((?:[^{}]|\{\{[^{}]*\}\})*)\}-(?!\})")
 
 
 def without_tags(text: str, dropped: Counter[str], keep_tables: bool = False) -> str:
@@ -174,10 +174,16 @@ def _skip_comment(
     return end
 
 
+_TRANSCLUSION = re.compile(r"\s(begin|end)\s*=", re.IGNORECASE)
+"""Of ``<section begin=x />``, which marks what other pages take from this one."""
+
+
 def _replace_tag(match: re.Match[str]) -> str:
     name = match[1].lower()
     if name in _LINE_TAGS:
         return BREAK
+    if name == "section" and _TRANSCLUSION.search(match[0]):
+        return ""
     if name in _BLOCK_TAGS:
         return "\n"
     return "" if name in _INLINE_TAGS else match[0]
@@ -189,7 +195,7 @@ def _variant(match: re.Match[str]) -> str:
     Flags before a bar control the output. With the flags H, T, -, D and N there is none.
     """
     flags, bar, rest = match[1].partition("|")
-    if bar and "[[" not in flags:
+    if bar and "[[" not in flags and "{{" not in flags:
         names = {flag.strip() for flag in flags.split(";")}
         if names & {"H", "T", "-", "D", "N"}:
             return HOLE

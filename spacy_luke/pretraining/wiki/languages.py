@@ -30,6 +30,7 @@ FILE_NAMES = words("""
     파일 그림 fil bilde kuva tiedosto soubor obrázok súbor fájl kép fișier imagine dosya resim
     berkas gambar imej tập_tin hình קובץ תמונה αρχείο εικόνα датотека слика datoteka slika
     fitxer imatge fitxategi irudi failas vaizdas attēls pilt dosiero चित्र ไฟล์ ภาพ ছবি படிமம்
+    billede imaxe картинка
     fayl şəkil сурет ფაილი სურათი պատկեր picha
 """)
 

@@ -39,7 +39,7 @@ Tokenizer = CTokenizer if use_c else PythonTokenizer
 __all__ = ["Fact", "Link", "Parsed", "parse"]
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\u200e\u200f\u00ad]")
-_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]*|#[0-9]+|#[xX][0-9a-fA-F]+);")
+_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]*|#[0-9]{1,9}|#[xX][0-9a-fA-F]{1,8});")
 _MARKUP = frozenset("[]{}'|<>&=:*#;_-/!\n")
 _BAR = "{{!}}"
 _NESTING = re.compile(r"\{\{!\}\}|\{\{|\}\}|\[\[|\]\]")
@@ -181,6 +181,10 @@ def _with_bars(text: str) -> str:
     return "".join((*out, text[position:]))
 
 
+_LONGEST_ENTITY = 40
+"""A longer one is text: Python reads no number of thousands of digits."""
+
+
 def _plain_character(match: re.Match[str]) -> str:
     """The character of an HTML entity. Characters that are markup stay entities."""
     character = _character(match[0])
@@ -188,7 +192,7 @@ def _plain_character(match: re.Match[str]) -> str:
 
 
 def _character(entity: str) -> str:
-    character = unescape(entity)
+    character = unescape(entity) if len(entity) < _LONGEST_ENTITY else entity
     if character.isspace():
         return " "
     return "" if _CONTROLS.search(character) is not None or character == "\u200b" else character
@@ -322,6 +326,9 @@ class _Writer:
             line = _MORE_CLOSED.sub(lambda found: "]]" + "&#93;" * (len(found[0]) - 2), line)
         if _ADDRESS.search(line) is not None:
             line = without_open_addresses(line)
+        if line[0] in "#*:;=-":
+            # What is left of an item or a cell is no item, heading or rule of its own.
+            line = f"&#{ord(line[0])};{line[1:]}"
         self.frames = [_Frame()]
         try:
             line_tokens = self.tokenizer.tokenize(line, 0, True)

@@ -15,6 +15,12 @@ from .languages import words
 Shown = list[str]
 Rule = Callable[[str, Mapping[str, str]], Shown]
 ARGUMENT = "\x03"
+_NUMBER = re.compile("[1-9][0-9]{0,5}")
+
+
+def positional(given: Collection[str]) -> list[str]:
+    """The names of positional arguments, in their order; ``02`` and other digits are names."""
+    return sorted((key for key in given if _NUMBER.fullmatch(key)), key=int)
 
 
 def argument(*names: int | str) -> Rule:
@@ -31,8 +37,8 @@ def argument(*names: int | str) -> Rule:
 
 def last(name: str, given: Mapping[str, str]) -> Shown:
     """The last positional argument, as in ``{{transl|ar|ALA|Allāh}}``."""
-    numbers = [int(key) for key in given if key.isdigit() and given[key].strip()]
-    return [ARGUMENT + str(max(numbers))] if numbers else []
+    numbers = [key for key in positional(given) if given[key].strip()]
+    return [ARGUMENT + numbers[-1]] if numbers else []
 
 
 def literal(text: str) -> Rule:
@@ -52,7 +58,7 @@ def joined(separator: str, *keys: int | str) -> Rule:
     """The non-empty ones of these arguments, or of all positional ones, with a separator."""
 
     def rule(name: str, given: Mapping[str, str]) -> Shown:
-        chosen = [str(key) for key in keys] or sorted(filter(str.isdigit, given), key=int)
+        chosen = [str(key) for key in keys] or positional(given)
         shown: Shown = []
         for key in chosen:
             if given.get(key, "").strip():
@@ -73,8 +79,13 @@ _UNITS = {
 }  # fmt: skip
 
 
+_SMALLER_UNITS = frozenset(("in", "ft", "yd", "oz", "lb"))
+_AMOUNT = re.compile(r"[0-9][0-9./+⁄]*")
+
+
 def convert(name: str, given: Mapping[str, str]) -> Shown:
-    """``{{convert|5|to|7|mi|km}}`` becomes "5 to 7 mi", the original quantity."""
+    """``{{convert|5|to|7|mi|km}}`` becomes "5 to 7 mi", the original quantity, and
+    ``{{convert|6|ft|2|in|cm}}`` "6 ft 2 in"."""
     if not given.get("1", "").strip():
         return []
     shown: Shown = [ARGUMENT + "1"]
@@ -85,6 +96,9 @@ def convert(name: str, given: Mapping[str, str]) -> Shown:
     unit = given.get(str(number), "").strip()
     if unit:
         shown.append(" " + _UNITS.get(unit, unit))
+    part, of_part = (given.get(str(number + i), "").strip() for i in (1, 2))
+    if _AMOUNT.fullmatch(part) and of_part in _SMALLER_UNITS:
+        shown += [" ", ARGUMENT + str(number + 1), " " + of_part]
     return shown
 
 
@@ -94,6 +108,26 @@ def _french_century(name: str, given: Mapping[str, str]) -> Shown:
         return []
     suffix = "er" if given["1"].strip() == "I" else "e"
     return [ARGUMENT + "1", suffix, "" if name.endswith("-") else " siècle"]
+
+
+def _french_quantity(name: str, given: Mapping[str, str]) -> Shown:
+    """``{{unité|643801|km|2}}`` becomes "643801 km2", as its superscript reads."""
+    shown = joined(" ", 1, 2)(name, given)
+    for unit, power in ((2, 3), (4, 5), (6, 7)):
+        if unit > 2 and given.get(str(unit), "").strip():
+            shown += [" ", ARGUMENT + str(unit)]
+        if given.get(str(unit), "").strip() and given.get(str(power), "").strip():
+            shown.append(ARGUMENT + str(power))
+    return shown
+
+
+def _circa(name: str, given: Mapping[str, str]) -> Shown:
+    """``{{circa|1500|1510}}`` becomes "c. 1500 – c. 1510"."""
+    years = [ARGUMENT + key for key in ("1", "2") if given.get(key, "").strip()]
+    if not years:
+        return []
+    first, *second = years
+    return ["c. ", first, *(x for year in second for x in (" – c. ", year))]
 
 
 def _as_of(name: str, given: Mapping[str, str]) -> Shown:
@@ -244,7 +278,7 @@ _add(joined(", "), "hlist enum")
 _add(convert, "convert cvt conversion")
 _add(_value, "val")
 _quantity = joined(" ", 1, 2)
-_add(_quantity, "unité nombre", "fr")
+_add(_french_quantity, "unité nombre", "fr")
 _add(_quantity, "unidad", "es")
 _add(_quantity, "unidade", "pt")
 _add(_quantity, "m unità", "it")
@@ -268,7 +302,7 @@ _add(around("", 1, "e siècle"), "siècle", "fr")
 _add(_french_century, "s s- -s sav", "fr")
 _add(around("siglo ", 1), "siglo", "es")
 _add(_fraction, "frac fraction sfrac")
-_add(around("c. ", 1), "circa")
+_add(_circa, "circa")
 _add(around("c. ", 1), "c. c", "en")
 _add(around("fl. ", 1), "floruit fl.", "en")
 _add(around("né ", 1), "né", "fr")

@@ -6,7 +6,7 @@ from html import unescape
 from urllib.parse import unquote
 
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]*|#[0-9]+|#[xX][0-9a-fA-F]+);")
+_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]*|#[0-9]{1,9}|#[xX][0-9a-fA-F]{1,8});")
 """With its semicolon: ``Search&copy`` is a title."""
 _SPACES = re.compile(r"[\s_]+")
 _ODD = re.compile(r"[&%_<>\[\]{}|\t\n\r\x00-\x1f\x7f]|  |[^\x20-\x7e]")

@@ -98,6 +98,33 @@ def test_links_that_are_no_entities_are_counted(markup: str, text: str, reason: 
         assert parsed.dropped[reason] >= 1
 
 
+@pytest.mark.parametrize(
+    "item,text",
+    [
+        ("* #1 [[Billboard Hot 100]] in 1990", "#1 Billboard Hot 100 in 1990"),
+        ("* : [[x]] foo", ": x foo"),
+        ("* ; term [[x]] : foo", "; term x : foo"),
+        ("* ---- [[x]] foo", "---- x foo"),
+        ("* == x == [[y]]", "== x == y"),
+        ("* a <section begin=x/>b [[c]]", "a b c"),
+    ],
+)
+def test_what_is_left_of_an_item_is_text(item: str, text: str) -> None:
+    assert seen(item) == text
+
+
+def test_a_number_that_is_no_character_is_text() -> None:
+    long = f"&#{'1' * 5000};"
+    assert seen(f"x {long} [[a]]") == f"x {long} a"
+    assert parse(f"[[b{long}|c]] d").text.endswith("d")
+
+
+@pytest.mark.parametrize("name", ["Billede", "Imaxe", "Картинка"])
+def test_files_have_names_that_an_export_does_not_say(name: str) -> None:
+    parsed = parse(f"[[{name}:Foo.jpg|thumb|En tekst om [[Odense]]]] Hej [[By]].")
+    assert parsed.text == "Hej By."
+
+
 def test_of_links_in_links_the_inner_one_counts() -> None:
     assert links("[[animal|an [[dog]] here]]") == [("dog", "Dog")]
     assert seen("[[animal|an [[dog]] here]]") == "an dog here"
@@ -201,6 +228,7 @@ def test_an_apostrophe_before_italics_stays() -> None:
         ("-{zh-hans:计算机; zh-hant:電腦}-和-{A|zh-cn:软件; zh-tw:軟體}-", "计算机和软件"),
         ("-{狗}-是", "狗是"),
         ("-{zh-hans:AT&amp;T公司;zh-hant:乙}-是", "AT&T公司是"),
+        ("-{zh-hans:{{lang|en|x}}甲;zh-hant:乙}-是", "x甲是"),
         ("-{zh-hans:查理·布朗&middot;A;zh-hant:乙;}-", "查理·布朗·A"),
         ("-{甲=>zh-hans:乙}-", "乙"),
         ("-{zh-Hans:计算机; zh-Hant:電腦}-和-{zh-cn:软件; zh-TW:軟體}-", "计算机和软件"),

@@ -99,6 +99,9 @@ EXAMPLES = [
     ("es", "el {{siglo|XX}} fue", "el siglo XX fue"),
     ("en", "{{frac|2}}, {{frac|1|3}} and {{frac|3|1|2}} miles", "1/2, 1/3 and 3 1/2 miles"),
     ("en", "built {{circa|1800}} by", "built c. 1800 by"),
+    ("en", "built {{circa|1800|1810}} by", "built c. 1800 – c. 1810 by"),
+    ("en", "height {{convert|6|ft|2|in|cm}} tall", "height 6 ft 2 in tall"),
+    ("fr", "de {{unité|643801|km|2}} et {{unité|10|m||s|-1}} là", "de 643801 km2 et 10 m s-1 là"),
     ("en", "built {{c.|1800}} by", "built c. 1800 by"),
     ("en", "({{fl.|1800}})", "(fl. 1800)"),
     ("fr", "{{né|en 1800}} là", "né en 1800 là"),
@@ -164,6 +167,12 @@ def test_every_rule_has_an_example() -> None:
 )
 def test_names_of_another_language_are_left_out(language: str, markup: str) -> None:
     assert parse(markup, Site(language=language)).text == "x"
+
+
+@pytest.mark.parametrize("name", ["٣", "02", "²", "1000000"])
+def test_arguments_named_by_other_digits_are_not_positional(name: str) -> None:
+    for template in ("transl|ar", "hlist|ar", "gaps|ar"):
+        assert parse(f"{{{{{template}|{name}=x}}}} y", Site(language="en")).text == "ar y"
 
 
 def test_a_dialect_has_the_rules_of_its_language_and_simple_english_those_of_english() -> None:
