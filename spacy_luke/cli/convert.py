@@ -270,8 +270,13 @@ def convert_file(
         total=_size(path), unit="B", unit_scale=True, delay=1, leave=False, disable=None
     ) as bar:
         try:
-            for doc in file_format.reader(path, nlp, options, report, bar.update):
-                doc_bin.add(doc)
+            docs = file_format.reader(path, nlp, options, report, bar.update)
+            for number, doc in enumerate(docs, start=1):
+                try:
+                    doc_bin.add(doc)
+                except (ValueError, OverflowError) as err:  # an id with an unpaired surrogate
+                    where = f"{path}, document {number}"
+                    raise CorpusError(f"{where} cannot be stored as .spacy data: {err}.") from err
         except CorpusError as err:
             raise CorpusError(f"{err}{_hint(file_format, path)}") from err
     if not len(doc_bin):

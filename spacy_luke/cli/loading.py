@@ -123,7 +123,7 @@ def load_examples(path: Path, nlp: Language, types_from_labels: bool = False) ->
         raise CorpusError(f"{path} does not exist.")
     try:
         examples = list(Corpus(path)(nlp))
-    except (ValueError, KeyError, zlib.error) as err:
+    except (ValueError, KeyError, TypeError, zlib.error) as err:
         raise CorpusError(f"{path} cannot be read as .spacy data: {err}") from err
     n_empty = sum(len(DocBin().from_disk(x)) for x in walk_corpus(path, ".spacy")) - len(examples)
     if not examples:

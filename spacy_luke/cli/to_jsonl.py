@@ -110,5 +110,5 @@ def write_jsonl(source: Path, out: Path, spans_key: str | None = None) -> tuple[
 def _read(path: Path) -> list[Doc]:
     try:
         return list(DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
-    except (ValueError, KeyError, OSError, zlib.error) as err:
+    except (ValueError, KeyError, TypeError, OSError, zlib.error) as err:
         raise CorpusError(f"{path} cannot be read as .spacy data: {err}") from err

@@ -23,7 +23,7 @@ from .records import Record
 
 TEXT, ANNOTATION = ".txt", ".ann"
 BOM, CRLF = "\ufeff", "\r\n"
-_SPAN = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
+_SPAN = re.compile(r"(\S+) (\d{1,18} \d{1,18}(?:;\d{1,18} \d{1,18})*)")
 _RELATION = re.compile(r"(\S+) \S+?:(\S+) \S+?:(\S+)\s*")
 _NORMALIZATION = re.compile(r"\S+ (\S+) ([^\s:]+):(.+)")
 _NOT_READ = {

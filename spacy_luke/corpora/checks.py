@@ -121,6 +121,11 @@ def check_unicode(text: str) -> None:
         raise CorpusError(f"an unpaired surrogate in {text[:40]!r}: not valid Unicode.") from err
 
 
+def is_offset(text: str) -> bool:
+    """Whether a text is a whole number in decimal digits that is not too long to be one."""
+    return text.isdecimal() and len(text) <= 18
+
+
 def kind_of(value: Any) -> str:
     """The name of a JSON value's type in messages."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}

@@ -15,6 +15,7 @@ from .checks import (
     errors_at,
     get_strings,
     get_value,
+    kind_of,
     require_object,
 )
 from .conversion_report import Report
@@ -182,7 +183,9 @@ def _add_region(builder: RecordBuilder, result: dict[str, Any], owner: str) -> N
     name, quote = result.get("id"), value.get("text")
     if not isinstance(name, str | int | None):
         raise CorpusError(f"the id of {owner} is not a string.")
-    if isinstance(quote, str):
+    if not isinstance(quote, str | None):
+        raise CorpusError(f"text of {owner} is {kind_of(quote)}, not a string.")
+    if quote is not None:
         quote = quote.replace("\\n", "\n") if "\\n" not in builder.text else quote
     for label in dict.fromkeys(labels):
         builder.add_span(start, end, label, owner, name, quote if quote else None)
@@ -191,7 +194,7 @@ def _add_region(builder: RecordBuilder, result: dict[str, Any], owner: str) -> N
 def _add_relation(builder: RecordBuilder, result: dict[str, Any], owner: str) -> None:
     sides = [get_value(result, key, str, owner) for key in ("from_id", "to_id")]
     direction = result.get("direction", "right")
-    if direction not in DIRECTIONS:
+    if not isinstance(direction, str) or direction not in DIRECTIONS:
         choices = ", ".join(DIRECTIONS)
         raise CorpusError(f"direction of {owner} is {direction!r}; choose one of {choices}.")
     labels = get_strings(result, "labels", owner) if result.get("labels") else []

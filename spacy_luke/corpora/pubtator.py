@@ -19,7 +19,7 @@ from .characters import (
     make_text_doc,
     overlapping_tokens,
 )
-from .checks import errors_at
+from .checks import errors_at, is_offset
 from .conversion_report import Report
 from .lines import Advance, at_line, ignore_progress, read_lines
 from .options import ConvertOptions
@@ -148,6 +148,8 @@ def _add_annotation(item: Abstract, number: int, line: str) -> None:
         label = cells[4].strip()
         if not label:
             raise CorpusError(f"the mention {cells[3]!r} has an empty type.")
+        if not all(map(is_offset, cells[1:3])):
+            raise CorpusError(f"the offsets of the mention {cells[3]!r} have too many digits.")
         ids = split_ids(cells[5]) if len(cells) > 5 else ()
         item.mentions.append(Mention(number, int(cells[1]), int(cells[2]), cells[3], label, ids))
     elif len(cells) in (4, 5) and all(cell.strip() for cell in cells[:4]):

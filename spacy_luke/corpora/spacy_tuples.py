@@ -20,7 +20,7 @@ from .record_docs import write_records
 from .records import Record
 
 ENTITIES, SPANS, LINKS = "entities", "spans", "links"
-_PLACE = re.compile(r"\D*(\d+)\D+(\d+)\D*")
+_PLACE = re.compile(r"\D*(\d{1,18})\D+(\d{1,18})\D*")
 _RIGHT = 0.5  # an id with a higher probability is the right one; tutorials write 1.0 and 0.0
 
 
@@ -124,7 +124,7 @@ def _links(data: dict[str, Any], location: str, report: Report) -> dict[tuple[in
     for place, ids in require_object(data.get(LINKS) or {}, LINKS).items():
         match = _PLACE.fullmatch(place)
         if match is None:
-            raise CorpusError(f"{place!r} of links is not a start and an end.")
+            raise CorpusError(f"{place[:40]!r} of links is not a start and an end.")
         scores = require_object(ids, f"links {place}")
         right = [name for name, x in scores.items() if isinstance(x, int | float) and x > _RIGHT]
         if len(right) != 1:

@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 
 from ..errors import CorpusError
 from ..kb.whole_words import is_whole
-from .checks import errors_at
+from .checks import errors_at, is_offset
 from .columns import Sentence, TaggedWord, make_sentence_docs
 from .conversion_report import Report
 from .label_studio_tasks import refuse_table
@@ -144,7 +144,7 @@ def _count_line_ends_once(rows: Sequence[Row], key: str, report: Report) -> None
 def _place(row: Row) -> tuple[int, int] | None:
     """Start and end; None if they are missing or no numbers."""
     cells = [row.cells[role].strip().removesuffix(".0") for role in (START, END)]
-    return (int(cells[0]), int(cells[1])) if all(x.isdecimal() for x in cells) else None
+    return (int(cells[0]), int(cells[1])) if all(map(is_offset, cells)) else None
 
 
 def _fits(text: str, start: int, end: int, mention: str) -> bool:
@@ -201,8 +201,8 @@ def _add_span(builder: RecordBuilder, row: Row) -> None:
 
 def _number(row: Row, role: str) -> int:
     cell = row.cells[role].strip().removesuffix(".0")  # pandas writes 3.0 beside empty cells
-    if not cell.isdecimal():
-        raise CorpusError(f"the {role} is {row.cells[role]!r}, not a whole number.")
+    if not is_offset(cell):
+        raise CorpusError(f"the {role} is {row.cells[role][:40]!r}, not a whole number.")
     return int(cell)
 
 

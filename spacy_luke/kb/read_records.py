@@ -86,11 +86,11 @@ def _read_json(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
 
 def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """A JSON object. Raises ValueError if a key occurs twice: one of its values would be lost."""
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {repeated!r} occurs twice")
+    values: dict[str, object] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"the key {key!r} occurs twice")
+        values[key] = value
     return values
 
 

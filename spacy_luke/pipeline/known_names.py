@@ -27,7 +27,7 @@ from ..names.read import SKIPPED, names_of_record, read_names
 from ..report import LOGGER, log_lost
 from ..validation import Count, HasSettings, Name, setting
 from .ents import entity_tokens, set_doc_ents
-from .saving import overridden_settings, save_settings, saved_settings
+from .saving import overridden_settings, read_learned, save_settings, saved_settings
 
 MATCH = "match"
 """The attribute of the spans group that tells how each of its spans matched."""
@@ -234,7 +234,7 @@ class KnownNames(HasSettings, Pipe):
                 self.cfg.update(saved_settings(path, self.cfg))
             else:
                 overridden = overridden_settings(path, self.cfg)
-            self.cfg.update(srsly.read_json(path / "cfg"))
+            self.cfg.update(read_learned(path, self.cfg))
         self.cfg.update(overridden)
         if FOLDER in exclude:
             return self

@@ -13,6 +13,7 @@ from thinc.api import Config, Model
 
 from ..errors import ConfigError, reading
 from ..files import remove_folder, whole_file
+from ..json_file import read_object
 from ..layers.encoder import ENCODER, check_embeddings, module_of, shim_of
 from ..layers.encoder_files import FOLDER, apart
 from ..layers.listener import UpstreamLink, is_listener
@@ -67,13 +68,10 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
         ones. One that has weights already takes the saved ones, but for those of its model, which
         are those of the pipeline's config.
 
-        Raises ConfigError if ``cfg`` is missing, CheckpointError if a file cannot be read."""
+        Raises as :func:`read_learned`, and CheckpointError if another file cannot be read."""
         path, exclude = Path(path), tuple(exclude)
-        if "cfg" not in exclude and not (path / "cfg").exists():
-            raise ConfigError(
-                f"{path / 'cfg'} is missing: it says what {self.name} has learned beside weights. "
-                "The folder is not whole."
-            )
+        if "cfg" not in exclude:
+            read_learned(path, self.cfg)
         overridden: dict[str, Any] = {}
         for node in filter(is_listener, self.model.walk()):
             check_loaded_upstream(path, node.attrs["link"])
@@ -227,7 +225,7 @@ def overridden_settings(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     in earlier versions."""
     config = _config_beside(path)
     block = config["components"][path.name] if config is not None else {}
-    own = srsly.read_json(path / "cfg") if (path / "cfg").exists() else {}
+    own = read_object(path / "cfg") if (path / "cfg").exists() else {}
     overridden = {
         name: value
         for name, value in given.items()
@@ -242,6 +240,20 @@ def overridden_settings(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
             own.get(name, block[name]),
         )
     return overridden
+
+
+def read_learned(path: Path, settings: Collection[str]) -> dict[str, Any]:
+    """The file ``cfg`` of a component, as :func:`save_settings` wrote it. Raises CheckpointError if
+    it is not an object, ConfigError if it is missing, or empty and something must be in it: what a
+    component with labels has learned, or all settings if there is no config beside it."""
+    file = path / "cfg"
+    own = read_object(file) if file.exists() else {}
+    if not file.exists() or not own and ("labels" in settings or _config_beside(path) is None):
+        raise ConfigError(
+            f"{file} is {'empty' if file.exists() else 'missing'}: it says what {path.name} has "
+            "learned beside weights. The folder is not whole."
+        )
+    return own
 
 
 def saved_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:

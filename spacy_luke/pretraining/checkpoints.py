@@ -79,6 +79,12 @@ def load_latest(folder: Path, identity: Mapping[str, Any]) -> SavedState | None:
         return None
     path = checkpoints[-1]
     state = read_json(path / "state.json")
+    missing = {"identity", "sha256", "step"} - state.keys()
+    if missing:
+        raise CheckpointError(
+            f"{path / 'state.json'} is damaged: it has no {', '.join(sorted(missing))}. Remove "
+            f"{path.name} to resume from the previous checkpoint."
+        )
     check_same(folder, state["identity"], identity)
     for name, expected in state["sha256"].items():
         if not (path / name).exists() or sha256_of(path / name) != expected:

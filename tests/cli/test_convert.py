@@ -334,6 +334,17 @@ def test_a_json_list_cut_off_writes_nothing(run, tmp_path):
     assert not (tmp_path / "out.spacy").exists()
 
 
+def test_an_id_that_cannot_be_stored_names_its_document(run, tmp_path):
+    record = {"token": ["Ada", "met", "Bob"], "subj_start": 0, "subj_end": 0, "obj_start": 2}
+    record |= {"obj_end": 2, "subj_type": "P", "obj_type": "P", "relation": "met"}
+    records = [{**record, "id": "a"}, {**record, "id": "\ud800"}]
+    (tmp_path / "a.json").write_text(json.dumps(records))
+    status, output = run("tacred", "a.json", "a.spacy")
+    assert status == 1
+    assert "a.json, document 2 cannot be stored as .spacy data: 'utf-8' codec" in output
+    assert not (tmp_path / "a.spacy").exists()
+
+
 def test_a_directory_becomes_a_directory_and_unread_files_are_named(run, tmp_path):
     (tmp_path / "data" / "sub").mkdir(parents=True)
     (tmp_path / "data" / "a.conll").write_text("a B-X\n")

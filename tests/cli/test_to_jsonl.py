@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 
 import pytest
 import spacy
@@ -124,6 +125,8 @@ def test_relations_of_removed_entities_are_left_out_with_a_warning(doc, caplog):
 
 def test_bad_input_is_one_error(run, tmp_path):
     (tmp_path / "bad.spacy").write_bytes(b"none")
+    assert "bad.spacy cannot be read as .spacy data" in run("to-jsonl", "bad.spacy", "x", status=1)
+    (tmp_path / "bad.spacy").write_bytes(zlib.compress(b"\x91\x01"))  # a list
     assert "bad.spacy cannot be read as .spacy data" in run("to-jsonl", "bad.spacy", "x", status=1)
     assert "none.spacy cannot be read" in run("to-jsonl", "none.spacy", "x", status=1)
     (tmp_path / "there.jsonl").write_text("mine")

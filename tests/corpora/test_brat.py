@@ -123,6 +123,7 @@ def test_folders_in_the_folder_are_read_and_texts_without_annotation_are_not(rea
 @pytest.mark.parametrize(
     "line, message",
     [
+        (f"T2\tPER 8 {'9' * 5000}\tBob", "a.ann, line 2: .* is not a line of brat"),
         ("T2\tPER 8\tBob", "a.ann, line 2: .* is not a line of brat"),
         ("T2", "a.ann, line 2: 'T2' is not a line of brat"),
         ("\tPER 8 11\tBob", "a.ann, line 2: .* does not begin with the id"),

@@ -249,6 +249,8 @@ def test_the_short_export_is_read(convert, spans):
         (task(annotation(region(["a"], 0, 3, None, "X"))), "the id of result 0"),
         (task(annotation(ADA, region("a", 8, 11, "Bob", "PER"))), "has the id 'a'"),
         (task(annotation(ADA, relation("a", "a", "up"))), "direction of result 1 is 'up'"),
+        (task(annotation(ADA, relation("a", "a", ["right"]))), r"direction of result 1 is \['rig"),
+        (task(annotation(region("a", 0, 3, 1886, "X"))), "text of result 0 is a whole number"),
         (
             {"data": {"n": 1}, "annotations": [annotation()]},
             "its keys are 'n'. Give the key, as in",

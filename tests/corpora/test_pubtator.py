@@ -167,6 +167,7 @@ def test_a_title_alone_and_a_repeated_document(convert):
         (["7\t0\t7\tSelmine\t\tD1"], "the mention 'Selmine' has an empty type"),
         (["7\t0\t700\tSelmine\tChemical\tD1"], "'Selmine' in line 3 goes from 0 to 700, in a text"),
         (["7\t7\t7\tSelmine\tChemical\tD1"], "goes from 7 to 7"),
+        ([f"7\t0\t{'7' * 5000}\tSelmine\tChemical"], "line 3: .*'Selmine' have too many digits"),
         (["7|a|Again."], "line 3: a second abstract of the document '7'"),
     ],
 )

@@ -78,6 +78,7 @@ def test_offsets_may_count_utf16_units(convert, spans):
         ([TEXT, {"entities": [[0, 99, "X"]]}], r"entities 0 \(X\) goes from 0 to 99"),
         ([TEXT, {"entities": {"a": 1}}], "entities is an object, not a list"),
         ([TEXT, {"entities": [], "links": {"0": {}}}], "'0' of links is not a start and an end"),
+        ([TEXT, {"entities": [], "links": {f"0, {'9' * 5000}": {}}}], "'0, 9+' of links is not"),
         ([TEXT, {"entities": [], "links": {"0, 3": "Q1"}}], "links 0, 3 is a string"),
     ],
 )

@@ -257,6 +257,7 @@ def test_a_cell_may_be_long_and_have_line_breaks(convert):
         ("Ada B-PER\n", "The format columns reads files without a header"),
         ("text,start,end,label\nAda,0,3\n", "line 2: 3 columns, but the header has 4: 'text'"),
         ("text,start,end,label\nAda,0,x,PER\n", "line 2: the end is 'x', not a whole number"),
+        (f"text,start,end,label\nAda,0,{'9' * 5000},PER\n", "the end is '9+', not a whole number"),
         ("text,start,end,label\nAda,0,3,\n", "line 2: the span has an empty label"),
         ("text,start,end,label\nAda,0,9,X\n", r"line 2: the span \(X\) goes from 0 to 9"),
         ("text,start,end,label\n,0,9,X\n", "line 2: the text is empty"),

@@ -59,6 +59,12 @@ def test_a_folder_without_the_learned_settings_is_not_whole(nlp, tmp_path):
     (tmp_path / "luke_ner" / "cfg").unlink()
     with pytest.raises(ConfigError, match="luke_ner/cfg is missing"):
         spacy.load(tmp_path)
+    (tmp_path / "luke_ner" / "cfg").write_text("{}")
+    with pytest.raises(ConfigError, match="luke_ner/cfg is empty"):
+        spacy.load(tmp_path)
+    (tmp_path / "luke_ner" / "cfg").write_text("[]")
+    with pytest.raises(CheckpointError, match="luke_ner/cfg holds a list, not an object"):
+        spacy.load(tmp_path)
     assert "luke" in spacy.load(tmp_path, exclude=["luke_ner"]).pipe_names
 
 
@@ -68,7 +74,7 @@ def test_a_file_cut_in_half_is_an_error_that_names_its_folder(nlp, tmp_path, com
     nlp.to_disk(tmp_path)
     path = tmp_path / component / file
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(CheckpointError, match=f"The component in .*/{component} cannot be read: "):
+    with pytest.raises(CheckpointError, match=f"/{component}(/cfg)? cannot be read"):
         spacy.load(tmp_path)
     path.unlink()
     with pytest.raises((CheckpointError, ConfigError), match=f"{component}/{file}"):

@@ -72,6 +72,9 @@ def test_what_cannot_be_gone_on_from_is_refused(world, bert_dir, tmp_path):
     (last / "model.safetensors").write_bytes(data[:-10])
     with pytest.raises(CheckpointError, match="model.safetensors is damaged"):
         run(world, bert_dir, tmp_path, {})
+    (last / "state.json").write_text('{"identity": {}, "step": 2}', "utf8")
+    with pytest.raises(CheckpointError, match="state.json is damaged: it has no sha256. Remove"):
+        run(world, bert_dir, tmp_path, {})
     (last / "state.json").write_bytes(b"")
     with pytest.raises(StageError, match="state.json is damaged"):
         run(world, bert_dir, tmp_path, {})

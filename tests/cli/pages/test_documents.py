@@ -1,6 +1,7 @@
 """What a page is made from: .spacy files, JSON lines, text, and folders of these."""
 
 import json
+import zlib
 
 import pytest
 import spacy
@@ -68,6 +69,7 @@ def test_a_folder_is_read_with_its_folders_and_what_is_skipped_is_counted(tmp_pa
         ("x.txt", b"  \n", "contains no documents"),
         ("x.json", b'[{"text": "Ada"}]', "x.json is JSON, not text. Give a .jsonl file"),
         ("x.spacy", b"Ada", "cannot be read as .spacy data"),
+        ("x.spacy", zlib.compress(b"\x91\x01"), "cannot be read as .spacy data"),  # a list
     ],
 )
 def test_bad_files_are_one_error_with_the_line(tmp_path, name, content, fault):
