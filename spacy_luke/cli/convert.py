@@ -52,7 +52,11 @@ def convert_cli(
     format_name: Annotated[str, typer.Argument(metavar="FORMAT", help=_FORMAT_HELP)],
     source: Annotated[Path, typer.Argument(metavar="IN", help="A file, or a directory of files.")],
     target: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A .spacy file, or a directory if IN is one.")
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="A .spacy file, or a directory if IN is one (of brat and articles a file).",
+        ),
     ],
     lang: Annotated[str, lang_option("en, or that of the articles")] = "",
     n_sents: Annotated[
@@ -82,7 +86,10 @@ def convert_cli(
         ),
     ] = _DEFAULTS.alignment,
     spans_key: Annotated[
-        str, typer.Option(help="all except columns and squad: the key of doc.spans for all spans.")
+        str,
+        typer.Option(
+            help="all except columns, squad and tags of csv: the key of doc.spans for all spans."
+        ),
     ] = _DEFAULTS.spans_key,
     brackets: Annotated[
         str,

@@ -435,8 +435,13 @@ class ClassifierPipe(HasTunedSettings, SavesEncoderApart, Generic[Query, Scores]
     # Files
 
     def to_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> None:
-        """Write the component to a directory. See :meth:`.SavesEncoderApart.to_disk`."""
+        """Write the component to a directory. See :meth:`.SavesEncoderApart.to_disk`.
+
+        Raises ConfigError for thresholds of labels that it does not have, too: it could be loaded,
+        but not predict."""
         self._warn_of_moved_encoder()
+        if self.answer_labels:
+            self._check_thresholds()
         super().to_disk(path, exclude=exclude)
 
     def from_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":

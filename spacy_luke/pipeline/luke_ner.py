@@ -65,7 +65,7 @@ name = "studio-ousia/luke-base"
 
 @Language.factory(
     "luke_ner",
-    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
+    assigns=["doc.ents", "doc.spans", "span._.score", "token.ent_iob", "token.ent_type"],
     default_config=DEFAULT_CONFIG["luke_ner"],
     default_score_weights={
         "ents_f": 1.0,

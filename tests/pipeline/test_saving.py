@@ -68,6 +68,18 @@ def test_a_folder_without_the_learned_settings_is_not_whole(nlp, tmp_path):
     assert "luke" in spacy.load(tmp_path, exclude=["luke_ner"]).pipe_names
 
 
+@pytest.mark.parametrize("name", HEADS)
+def test_thresholds_of_other_labels_are_not_saved(nlp, tmp_path, name):
+    """The pipeline could be loaded, and its first prediction would be an error."""
+    pipe = nlp.get_pipe(name)
+    pipe.thresholds = {"NOPE": 0.9}
+    try:
+        with pytest.raises(ConfigError, match=rf"{name}.thresholds names \['NOPE'\]"):
+            nlp.to_disk(tmp_path)
+    finally:
+        pipe.thresholds = {}
+
+
 @pytest.mark.parametrize("component", ["luke", "luke_ner"])
 @pytest.mark.parametrize("file", ["cfg", "model"])
 def test_a_file_cut_in_half_is_an_error_that_names_its_folder(nlp, tmp_path, component, file):
