@@ -252,6 +252,17 @@ def test_each_label_has_a_threshold_and_the_default_stays(run, tmp_path):
     assert pipe.threshold is None and set(pipe.thresholds) == {"near"}
 
 
+def test_each_type_has_a_threshold_for_a_precision_or_a_recall(run, tmp_path):
+    chosen = {}
+    for goal in ("precision", "recall"):
+        args = ["--component", "luke_entity_typing", f"--{goal}", "0.5", "--each-label"]
+        code, output = run("given", "given.spacy", *args, "--output", str(tmp_path / goal))
+        assert code == 0, output
+        chosen[goal] = spacy.load(tmp_path / goal).get_pipe("luke_entity_typing").thresholds
+        assert set(chosen[goal]) == {"/loc", "/per", "/org"}
+    assert chosen["precision"] != chosen["recall"]
+
+
 def test_an_error_that_cannot_be_estimated_is_said_to_be_unknown(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     trial: Any = SimpleNamespace(name="x", annotated=list)
