@@ -54,7 +54,8 @@ def mix_contexts(
     batcher: makes batches of the resulting examples, e.g. ``spacy.batch_by_words.v1``.
     sentence, neighbours, document: relative frequency with which a document is cut into its
         sentences, cut into runs of 2 to 5 sentences, or kept whole. They need not add up to 1.
-    max_words: maximum words per example. Longer documents are cut; longer sentences are not.
+    max_words: maximum words per example. Longer documents are cut, and so are longer sentences:
+        text without marks of sentences is one.
     join_sentences: join documents of one sentence at random, to runs of 2 to 5 (with frequency
         ``neighbours``) or to documents of up to ``max_words`` (with frequency ``document``). If
         false, they stay as they are.
@@ -132,7 +133,7 @@ class ContextMixer:
                 yield eg
                 continue
             (kind,) = random.choices(["sentence", "neighbours", "document"], self.shares)
-            starts = sentence_starts(eg)
+            starts = possible_cuts(eg, self.max_words)
             if len(starts) > 1:
                 yield from cut_example(eg, self._runs(kind, starts, len(eg.reference)))
             elif self.join_sentences and kind != "sentence":
@@ -182,13 +183,13 @@ def _take(remaining: list[Example], context: Context) -> list[Example]:
     return taken
 
 
-def sentence_starts(eg: Example) -> Array:
+def possible_cuts(eg: Example, max_words: int) -> Array:
     """(n, 2): the (predicted, reference) tokens before which an example may be cut. They start
-    sentences; the first row is (0, 0)."""
-    is_start = _reference_starts(eg)
+    sentences, or divide one of more than ``max_words``; the first row is (0, 0)."""
+    allowed = np.ones(len(eg.reference), dtype=bool)
     for spans in (eg.reference.ents, *eg.reference.spans.values()):
         for span in spans:
-            is_start[span.start + 1 : span.end] = False
+            allowed[span.start + 1 : span.end] = False
     inside = np.zeros(len(eg.predicted) + 1, dtype=bool)
     for spans in (eg.predicted.ents, *eg.predicted.spans.values()):
         for span in spans:
@@ -198,9 +199,26 @@ def sentence_starts(eg: Example) -> Array:
     # Reference "a b c", predicted "a bc": first and last are [0, 1, 1] and before is [-1, 0, 1], so
     # no cut is possible before c.
     before = np.concatenate([[-1], np.maximum.accumulate(last)[:-1]])
-    rows = np.flatnonzero(is_start & (first > before) & ~inside[first])
-    rows = rows[rows > 0]
+    allowed &= (first > before) & ~inside[first]
+    rows = np.flatnonzero(_reference_starts(eg) & allowed)
+    rows = np.asarray(list(_divided(rows[rows > 0].tolist(), allowed, max_words)), dtype=np.int64)
     return np.concatenate([[[0, 0]], np.stack([first[rows], rows], axis=1)])
+
+
+def _divided(starts: list[int], allowed: Array, max_words: int) -> Iterator[int]:
+    """The starts of sentences but the first, and places in those of more than ``max_words``."""
+    places = np.flatnonzero(allowed)
+    for start, end in zip([0, *starts], [*starts, len(allowed)]):
+        if start:
+            yield start
+        while end - start > max_words:
+            # The last place that leaves a part of at most max_words, else the next one.
+            i = np.searchsorted(places, start + max_words, side="right")
+            i -= i > 0 and places[i - 1] > start
+            if i == len(places) or places[i] >= end:
+                break
+            start = int(places[i])
+            yield start
 
 
 def _reference_starts(eg: Example) -> Array:

@@ -35,6 +35,7 @@ from .class_loss import Targets
 from .model_card import record
 from .saving import SavesEncoderApart, check_fixed_settings
 from .score_names import warn_of_equal_score_names
+from .tokenizer import warn_of_tokenizer
 from .tuned_settings import HasTunedSettings
 
 PUBLISHED_MODES = ("full", "markers")
@@ -351,6 +352,7 @@ class ClassifierPipe(HasTunedSettings, SavesEncoderApart, Generic[Query, Scores]
         Raises ConfigError if there are no labels at all, and if no gold annotation can be learned.
         """
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
+        warn_of_tokenizer(nlp)
         names = set(labels or ())
         if labels is None:
             for eg in self._annotated(get_examples()):
@@ -396,7 +398,8 @@ class ClassifierPipe(HasTunedSettings, SavesEncoderApart, Generic[Query, Scores]
         if not self.labels:
             group = f" in the spans group {self._gold_key!r}" if self._gold_key else ""
             raise ConfigError(
-                f"{self.name}: no labels. The training data has none{group}, and the encoder's "
+                f"{self.name}: no labels. The training data has none{group} (spacy assemble does "
+                "not read it), and the encoder's "
                 f"checkpoint has no classifier for this task.{lost_user_data(self.layer)} Labels "
                 f"can also be set in [initialize.components.{self.name}] labels. To train without "
                 f"this component, leave it out: --nlp.pipeline with the names of the others."

@@ -33,7 +33,7 @@ def report_limits(
 
     spans_key: None for ``Doc.ents``.
     """
-    total = misaligned = unsuggested = second_label = too_long = n_without_group = 0
+    total = misaligned = unsuggested = second_label = too_long = n_unannotated = 0
     shown: list[str] = []
     for batch in minibatch(examples, 64):
         examples = list(batch)
@@ -54,22 +54,25 @@ def report_limits(
         for i in np.flatnonzero(is_lost)[: _N_SHOWN - len(shown)]:
             shown.append(_described(query.docs[gold.docs[i]][gold.starts[i] : gold.ends[i]]))
         too_long += n_suggested - len(np.unique(matched[(matched >= 0) & fit]))
-        n_without_group += sum(spans_key not in eg.reference.spans for eg in examples if spans_key)
+        n_unannotated += sum(not _is_annotated(eg.reference, spans_key) for eg in examples)
     n_lost = misaligned + unsuggested + second_label + too_long
     log_lost(
         n_lost,
         "%s: %d of %d gold spans cannot be predicted: %d do not fit the tokens, %d are not "
-        "suggested (too long for the suggester, or across a sentence start%s), %d have the tokens "
-        "of another with another label, %d have too many pieces or a token without pieces at an "
-        "end.",
+        "suggested (too long for the suggester, across a sentence start, or with white space at an "
+        "end%s), %d have the tokens of another with another label, %d have too many pieces or a "
+        "token without pieces at an end.",
         *(name, n_lost, total, misaligned, unsuggested),
         *("".join(f"; {x}" for x in shown), second_label, too_long),
     )
+    what, remedy = "no annotation in Doc.ents", "set doc.ents = []"
+    if spans_key:
+        what, remedy = f"no spans group {spans_key!r}", "give it an empty group"
     log_lost(
-        n_without_group,
-        "%s: %d documents have no spans group %r: they count as not annotated, and nothing is "
-        "learned from them. If a document has no entities, give it an empty group.",
-        *(name, n_without_group, spans_key),
+        n_unannotated,
+        "%s: %d documents have %s: they count as not annotated, and nothing is learned from them. "
+        "If a document has no entities, %s.",
+        *(name, n_unannotated, what, remedy),
     )
     return {
         "gold": total,
@@ -78,6 +81,10 @@ def report_limits(
         "second label": second_label,
         "too long": too_long,
     }
+
+
+def _is_annotated(doc: Doc, spans_key: str | None) -> bool:
+    return spans_key in doc.spans if spans_key else not doc or doc.has_annotation("ENT_IOB")
 
 
 def _are_at(gold: GoldSpans, chosen: Array, same_label: bool = False) -> Array:
@@ -94,4 +101,6 @@ def _described(span: Span) -> str:
     """A span that is not suggested, with what explains it."""
     starts = [token.text for token in span[1:] if token.is_sent_start]
     reason = f"a sentence starts at {starts[0]!r}" if starts else f"{len(span)} tokens"
+    if span[0].is_space or span[-1].is_space:
+        reason = "white space at an end"
     return f"{span.text!r}: {reason}"

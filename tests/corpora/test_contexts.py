@@ -15,7 +15,7 @@ from spacy_luke.annotations.annotated import is_annotated, set_annotated
 from spacy_luke.annotations.questions import n_questions, set_questions
 from spacy_luke.annotations.relations import get_relations, set_relations
 from spacy_luke.corpora import contexts
-from spacy_luke.corpora.contexts import mix_contexts, sentence_starts
+from spacy_luke.corpora.contexts import mix_contexts, possible_cuts
 from spacy_luke.errors import ConfigError
 
 NLP = spacy.blank("en")
@@ -47,6 +47,10 @@ def example(doc: Doc) -> Example:
 
 def corpus(*sizes: int) -> list[Example]:
     return [example(document(n, i)) for i, n in enumerate(sizes)]
+
+
+def cuts(eg: Example) -> list[list[int]]:
+    return possible_cuts(eg, 400).tolist()
 
 
 def mixed(examples, **settings) -> list[Example]:
@@ -100,8 +104,21 @@ def test_a_whole_document_is_the_example_itself():
 def test_long_documents_are_cut_into_runs_of_max_words():
     shown = mixed(corpus(40), **ONLY["document"], max_words=60)
     assert [len(eg.reference) for eg in shown] == [60, 60, 60, 20]
-    # A sentence longer than that stays one example.
-    assert n_sentences(mixed(corpus(3), **ONLY["document"], max_words=2)) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ONLY)
+@pytest.mark.parametrize("n_words", [1, 2, 3, 7, 60])
+def test_sentences_of_more_than_max_words_are_cut_outside_entities(kind, n_words):
+    """Text without marks of sentences is one."""
+    doc = document(40, annotated=False)
+    for token in doc[1:]:
+        token.is_sent_start = False
+    shown = mixed([example(doc)], **ONLY[kind], max_words=n_words)
+    assert max(len(eg.reference) for eg in shown) <= max(n_words, 2)  # "Name0x0 Surname"
+    assert sum(len(eg.reference) for eg in shown) == len(doc)
+    assert entities(shown) == entities([example(doc)])
+    if n_words == 60:
+        assert [len(eg.reference) for eg in shown] == [60, 60, 60, 20]
 
 
 def test_single_sentences_are_joined_as_often_as_documents_would_be_kept():
@@ -131,13 +148,13 @@ def test_every_epoch_is_drawn_anew_and_a_seed_repeats_it():
 def test_sentences_of_the_data_come_first_then_the_predicted_then_a_rule():
     doc = document(2, annotated=False)
     eg = example(doc)
-    assert sentence_starts(eg).tolist() == [[0, 0], [5, 5]]  # at the full stop
+    assert cuts(eg) == [[0, 0], [5, 5]]  # at the full stop
     for token in eg.predicted:
         token.is_sent_start = token.i == 3
-    assert sentence_starts(eg).tolist() == [[0, 0], [3, 3]]
+    assert cuts(eg) == [[0, 0], [3, 3]]
     for token in doc:
         token.is_sent_start = token.i == 7
-    assert sentence_starts(Example(eg.predicted, doc)).tolist() == [[0, 0], [7, 7]]
+    assert cuts(Example(eg.predicted, doc)) == [[0, 0], [7, 7]]
 
 
 def test_a_document_joined_from_unannotated_ones_is_cut_at_their_sentences_too():
@@ -145,10 +162,10 @@ def test_a_document_joined_from_unannotated_ones_is_cut_at_their_sentences_too()
     joined = Doc.from_docs([document(2, i, annotated=False) for i in range(2)])
     assert joined.has_annotation("SENT_START")
     expected = [[x, x] for x in (0, 5, 10, 15)]
-    assert sentence_starts(example(joined)).tolist() == expected
+    assert cuts(example(joined)) == expected
     joined[5].is_sent_start = False
     del expected[1]
-    assert sentence_starts(example(joined)).tolist() == expected
+    assert cuts(example(joined)) == expected
     assert max(len(eg.predicted) for eg in mixed([example(joined)], **ONLY["sentence"])) == 10
 
 
@@ -157,12 +174,12 @@ def test_marks_of_some_tokens_count_and_the_rest_is_by_the_next_source():
     doc, eg = document(3, annotated=False), example(document(3, annotated=False))
     eg.predicted[7].is_sent_start = True  # of some tokens: the rule adds to it
     eg.predicted[5].is_sent_start = False
-    assert sentence_starts(eg).tolist() == [[0, 0], [7, 7], [10, 10]]
+    assert cuts(eg) == [[0, 0], [7, 7], [10, 10]]
     for token in eg.predicted:
         token.is_sent_start = token.i == 7
-    assert sentence_starts(eg).tolist() == [[0, 0], [7, 7]]
+    assert cuts(eg) == [[0, 0], [7, 7]]
     doc[3].is_sent_start = True  # the joint of two parts
-    assert sentence_starts(Example(eg.predicted, doc)).tolist() == [[0, 0], [3, 3], [7, 7]]
+    assert cuts(Example(eg.predicted, doc)) == [[0, 0], [3, 3], [7, 7]]
 
 
 def test_nothing_is_cut_within_an_entity_or_a_span_of_a_group():
@@ -170,14 +187,14 @@ def test_nothing_is_cut_within_an_entity_or_a_span_of_a_group():
     for token in doc:
         token.is_sent_start = token.i in (0, 1, 5, 8)
     doc.spans["sc"] = [Span(doc, 7, 9, label="X")]
-    assert sentence_starts(example(doc)).tolist() == [[0, 0], [5, 5]]
+    assert cuts(example(doc)) == [[0, 0], [5, 5]]
 
 
 def test_nothing_is_cut_within_an_entity_of_the_predicted_side():
     doc = document(2)
     eg = example(doc)
     eg.predicted.ents = [Span(eg.predicted, 4, 6, label="X")]
-    assert sentence_starts(eg).tolist() == [[0, 0]]
+    assert cuts(eg) == [[0, 0]]
 
 
 def test_a_stream_without_end_has_batches(monkeypatch):
@@ -198,10 +215,10 @@ def test_sides_that_are_tokenised_differently_are_cut_at_the_same_place():
     gold.ents = [Span(gold, 5, 6, label="PER")]
     eg = Example(NLP.make_doc(gold.text), gold)
     assert [t.text for t in eg.predicted] == ["I", "can", "not", "go", ".", "Bob", "'s", "dog", "."]
-    assert sentence_starts(eg).tolist() == [[0, 0], [2, 2], [5, 5]]
+    assert cuts(eg) == [[0, 0], [2, 2], [5, 5]]
     eg = Example(Doc(NLP.vocab, words=["I", "cannot", "go", ".", "Bob's", "dog", "."]), gold)
     # "not" begins within the other side's "cannot".
-    assert sentence_starts(eg).tolist() == [[0, 0], [4, 5]]
+    assert cuts(eg) == [[0, 0], [4, 5]]
     for part in mixed([eg], **ONLY["sentence"]):
         assert "".join(t.text for t in part.predicted) == "".join(t.text for t in part.reference)
 
@@ -249,7 +266,7 @@ def test_documents_with_and_without_a_spans_group_are_not_joined():
 def test_white_space_within_a_last_token():
     gold = Doc(NLP.vocab, words=["a", "b "], spaces=[True, False], sent_starts=[True, True])
     eg = Example(Doc(NLP.vocab, words=["a", "b", " "], spaces=[True, False, False]), gold)
-    assert sentence_starts(eg).tolist() == [[0, 0], [1, 1]]
+    assert cuts(eg) == [[0, 0], [1, 1]]
 
 
 def test_documents_without_words_pass():

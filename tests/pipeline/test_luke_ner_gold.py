@@ -41,6 +41,20 @@ def test_a_document_without_the_spans_group_is_not_annotated(ner, caplog):
     assert losses[0] > 0 and losses[1] == 0.0 and losses[2] > 0
 
 
+def test_a_document_whose_entities_were_never_set_is_not_annotated(ner, caplog):
+    nlp = ner()
+    words = ["Nobody", "came", "."]
+    never, none = Doc(nlp.vocab, words=words), Doc(nlp.vocab, words=words)
+    none.ents = []
+    examples = make_examples(nlp, ANNOTATED)
+    examples += [Example(Doc(nlp.vocab, words=words), x) for x in (never, none)]
+    spacy.util.logger.propagate = True
+    nlp.initialize(lambda: examples)
+    assert "1 documents have no annotation in Doc.ents" in caplog.text
+    losses = [nlp.update([eg], sgd=False)["luke_ner"] for eg in examples[-2:]]
+    assert losses[0] == 0.0 < losses[1]
+
+
 def test_existing_entities_are_overwritten_unless_told_otherwise(ner):
     nlp = ner()
     trained(nlp)
@@ -110,7 +124,18 @@ def test_gold_that_cannot_be_predicted_is_counted_and_told(ner, caplog):
     limits = nlp.get_pipe("luke_ner").limits
     assert limits["gold"] == sum(len(spans) for _, spans in data) + 1
     assert (limits["unsuggested"], limits["too long"], limits["misaligned"]) == (1, 1, 1)
-    assert "across a sentence start; 'a b c d e f g h i j': 10 tokens)" in caplog.text
+    assert "with white space at an end; 'a b c d e f g h i j': 10 tokens)" in caplog.text
+
+
+def test_white_space_at_an_end_is_named(ner, caplog):
+    nlp = ner()
+    words = ["Ada", "\n", "met", "Bob", "."]
+    reference = Doc(nlp.vocab, words=words)
+    reference.ents = [Span(reference, 0, 2, "PER")]
+    examples = [*make_examples(nlp, ANNOTATED), Example(Doc(nlp.vocab, words=words), reference)]
+    spacy.util.logger.propagate = True
+    nlp.initialize(lambda: examples)
+    assert r"'Ada \n': white space at an end)" in caplog.text
 
 
 def test_names_that_a_sentence_start_cuts_are_told_with_the_word(ner, caplog):
