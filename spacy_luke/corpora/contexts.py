@@ -201,24 +201,40 @@ def possible_cuts(eg: Example, max_words: int) -> Array:
     before = np.concatenate([[-1], np.maximum.accumulate(last)[:-1]])
     allowed &= (first > before) & ~inside[first]
     rows = np.flatnonzero(_reference_starts(eg) & allowed)
-    rows = np.asarray(list(_divided(rows[rows > 0].tolist(), allowed, max_words)), dtype=np.int64)
+    after_space = np.roll(eg.reference.to_array("SPACY").astype(bool), 1)
+    cuts = _divided(rows[rows > 0].tolist(), allowed, allowed & after_space, max_words)
+    rows = np.asarray(list(cuts), dtype=np.int64)
     return np.concatenate([[[0, 0]], np.stack([first[rows], rows], axis=1)])
 
 
-def _divided(starts: list[int], allowed: Array, max_words: int) -> Iterator[int]:
-    """The starts of sentences but the first, and places in those of more than ``max_words``."""
-    places = np.flatnonzero(allowed)
+def _divided(starts: list[int], allowed: Array, words: Array, max_words: int) -> Iterator[int]:
+    """The starts of sentences but the first, and places in those of more than ``max_words``, which
+    make parts of about one length.
+
+    allowed: (n_tokens,) where a cut may be. words: (n_tokens,) where it does not divide a word
+        either; in text without spaces this may be nowhere.
+    """
+    places, between_words = np.flatnonzero(allowed), np.flatnonzero(words)
     for start, end in zip([0, *starts], [*starts, len(allowed)]):
         if start:
             yield start
         while end - start > max_words:
-            # The last place that leaves a part of at most max_words, else the next one.
-            i = np.searchsorted(places, start + max_words, side="right")
-            i -= i > 0 and places[i - 1] > start
-            if i == len(places) or places[i] >= end:
+            n_parts = -(-(end - start) // max_words)
+            aim = start - (start - end) // n_parts
+            start = (
+                _last(between_words, (start + aim) // 2, aim)
+                or _last(places, start, aim)
+                or int(min(places[places > aim], default=end))
+            )
+            if start >= end:
                 break
-            start = int(places[i])
             yield start
+
+
+def _last(places: Array, after: int, to: int) -> int:
+    """The last of sorted places that is above ``after`` and at most ``to``; 0 if there is none."""
+    i = np.searchsorted(places, to, side="right")
+    return int(places[i - 1]) if i and places[i - 1] > after else 0
 
 
 def _reference_starts(eg: Example) -> Array:

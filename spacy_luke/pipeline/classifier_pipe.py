@@ -32,6 +32,7 @@ from ..metrics.answers import Answers
 from ..report import LOGGER
 from ..validation import Name, check_dropout, check_numbers, setting
 from .class_loss import Targets
+from .confidence import unknown_labels
 from .model_card import record
 from .saving import SavesEncoderApart, check_fixed_settings
 from .score_names import warn_of_equal_score_names
@@ -352,7 +353,10 @@ class ClassifierPipe(HasTunedSettings, SavesEncoderApart, Generic[Query, Scores]
         Raises ConfigError if there are no labels at all, and if no gold annotation can be learned.
         """
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
-        warn_of_tokenizer(nlp)
+        if nlp is not None:
+            pipes = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, ClassifierPipe)]
+            if pipes[:1] in ([], [self]):  # once
+                warn_of_tokenizer(nlp)
         names = set(labels or ())
         if labels is None:
             for eg in self._annotated(get_examples()):
@@ -443,8 +447,12 @@ class ClassifierPipe(HasTunedSettings, SavesEncoderApart, Generic[Query, Scores]
         Raises ConfigError for thresholds of labels that it does not have, too: it could be loaded,
         but not predict."""
         self._warn_of_moved_encoder()
-        if self.answer_labels:
-            self._check_thresholds()
+        exclude, unknown = tuple(exclude), unknown_labels(self.thresholds, self.answer_labels)
+        if unknown and self.answer_labels and "cfg" not in exclude:
+            raise ConfigError(
+                f"{self.name}.thresholds names {unknown}, which are not its labels. What was "
+                "written is no whole pipeline."
+            )
         super().to_disk(path, exclude=exclude)
 
     def from_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> "ClassifierPipe":

@@ -1,6 +1,6 @@
 """The scores that a component writes, and the least score of every label."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,11 @@ from ..errors import ConfigError
 from ..ties import reaches
 
 Array = np.ndarray
+
+
+def unknown_labels(thresholds: Iterable[str], labels: Iterable[str]) -> list[str]:
+    """The labels with a threshold that a component does not have."""
+    return sorted(set(thresholds) - set(labels))
 
 
 class Confidence:
@@ -38,7 +43,7 @@ class Confidence:
         that it does not have. name: of the component. labels: of its answers. least_score: the
         setting with the threshold; if it is None, that is a half where an answer may have several
         labels, each with a probability of its own, and else 0: the most probable counts."""
-        unknown = sorted(set(cfg["thresholds"]) - set(labels))
+        unknown = unknown_labels(cfg["thresholds"], labels)
         if unknown:
             raise ConfigError(f"{name}.thresholds names {unknown}, which are not its labels.")
         least = cfg[least_score]

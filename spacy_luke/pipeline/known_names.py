@@ -17,6 +17,7 @@ from ..annotations.annotated import is_annotated
 from ..errors import reading
 from ..files import remove_folder
 from ..forked_locks import ForkedLock
+from ..json_file import read_object
 from ..kb.entity import Findings
 from ..names.build import EMPTY, NUL
 from ..names.find import FoundName, Match, find_names
@@ -27,7 +28,7 @@ from ..names.read import SKIPPED, names_of_record, read_names
 from ..report import LOGGER, log_lost
 from ..validation import Count, HasSettings, Name, setting
 from .ents import entity_tokens, set_doc_ents
-from .saving import overridden_settings, read_learned, save_settings, saved_settings
+from .saving import overridden_settings, save_settings, saved_settings
 
 MATCH = "match"
 """The attribute of the spans group that tells how each of its spans matched."""
@@ -234,7 +235,7 @@ class KnownNames(HasSettings, Pipe):
                 self.cfg.update(saved_settings(path, self.cfg))
             else:
                 overridden = overridden_settings(path, self.cfg)
-            self.cfg.update(read_learned(path, self.cfg))
+            self.cfg.update(read_object(path / "cfg"))
         self.cfg.update(overridden)
         if FOLDER in exclude:
             return self

@@ -244,11 +244,11 @@ def overridden_settings(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_learned(path: Path, settings: Collection[str]) -> dict[str, Any]:
     """The file ``cfg`` of a component, as :func:`save_settings` wrote it. Raises CheckpointError if
-    it is not an object, ConfigError if it is missing, or empty and something must be in it: what a
-    component with labels has learned, or all settings if there is no config beside it."""
+    it is not an object, ConfigError if it is missing, or empty and something must be in it, such as
+    labels: settings that the config beside it does not have."""
     file = path / "cfg"
     own = read_object(file) if file.exists() else {}
-    if not file.exists() or not own and ("labels" in settings or _config_beside(path) is None):
+    if not file.exists() or not own and len(saved_settings(path, settings)) < len(settings):
         raise ConfigError(
             f"{file} is {'empty' if file.exists() else 'missing'}: it says what {path.name} has "
             "learned beside weights. The folder is not whole."

@@ -84,7 +84,7 @@ def report_limits(
 
 
 def _is_annotated(doc: Doc, spans_key: str | None) -> bool:
-    return spans_key in doc.spans if spans_key else not doc or doc.has_annotation("ENT_IOB")
+    return not doc or (spans_key in doc.spans if spans_key else doc.has_annotation("ENT_IOB"))
 
 
 def _are_at(gold: GoldSpans, chosen: Array, same_label: bool = False) -> Array:

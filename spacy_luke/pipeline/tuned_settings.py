@@ -36,10 +36,6 @@ class HasTunedSettings(HasSettings):
     def _confidence(self) -> Confidence:
         return Confidence.of(self.name, self.cfg, self.answer_labels, self.least_score)
 
-    def _check_thresholds(self) -> None:
-        """Raise ConfigError if a threshold is of a label that the component does not have."""
-        _ = self._confidence
-
     def note_weights(self) -> None:
         """Calibration and thresholds are those of the present weights: they are being tuned, or
         were loaded."""

@@ -49,8 +49,8 @@ def corpus(*sizes: int) -> list[Example]:
     return [example(document(n, i)) for i, n in enumerate(sizes)]
 
 
-def cuts(eg: Example) -> list[list[int]]:
-    return possible_cuts(eg, 400).tolist()
+def cuts(eg: Example, max_words: int = 400) -> list[list[int]]:
+    return possible_cuts(eg, max_words).tolist()
 
 
 def mixed(examples, **settings) -> list[Example]:
@@ -118,7 +118,14 @@ def test_sentences_of_more_than_max_words_are_cut_outside_entities(kind, n_words
     assert sum(len(eg.reference) for eg in shown) == len(doc)
     assert entities(shown) == entities([example(doc)])
     if n_words == 60:
-        assert [len(eg.reference) for eg in shown] == [60, 60, 60, 20]
+        assert [len(eg.reference) for eg in shown] == [50, 50, 50, 50]
+
+
+def test_long_sentences_are_cut_between_words_if_they_can_be():
+    spaced = NLP.make_doc("the state-of-the-art method that we don't know and never saw in print")
+    assert [spaced[x].text for x, _ in cuts(example(spaced), 4)[2:]] == ["method", "do", "never"]
+    unspaced = Doc(NLP.vocab, words=["京"] * 9, spaces=[False] * 9)
+    assert cuts(Example(unspaced.copy(), unspaced), 4) == [[0, 0], [3, 3], [6, 6]]
 
 
 def test_single_sentences_are_joined_as_often_as_documents_would_be_kept():
