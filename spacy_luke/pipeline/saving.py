@@ -68,10 +68,10 @@ class SavesEncoderApart(HasSettings, TrainablePipe):
         ones. One that has weights already takes the saved ones, but for those of its model, which
         are those of the pipeline's config.
 
-        Raises as :func:`read_learned`, and CheckpointError if another file cannot be read."""
+        Raises as :func:`check_learned`, and CheckpointError if another file cannot be read."""
         path, exclude = Path(path), tuple(exclude)
         if "cfg" not in exclude:
-            read_learned(path, self.cfg)
+            check_learned(path, self.cfg)
         overridden: dict[str, Any] = {}
         for node in filter(is_listener, self.model.walk()):
             check_loaded_upstream(path, node.attrs["link"])
@@ -242,10 +242,10 @@ def overridden_settings(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     return overridden
 
 
-def read_learned(path: Path, settings: Collection[str]) -> dict[str, Any]:
-    """The file ``cfg`` of a component, as :func:`save_settings` wrote it. Raises CheckpointError if
-    it is not an object, ConfigError if it is missing, or empty and something must be in it, such as
-    labels: settings that the config beside it does not have."""
+def check_learned(path: Path, settings: Collection[str]) -> None:
+    """Raise CheckpointError if the file ``cfg`` of a component is not an object, ConfigError if it
+    is missing, or empty and :func:`save_settings` wrote something to it, such as labels: settings
+    that the config beside it does not have."""
     file = path / "cfg"
     own = read_object(file) if file.exists() else {}
     if not file.exists() or not own and len(saved_settings(path, settings)) < len(settings):
@@ -253,7 +253,6 @@ def read_learned(path: Path, settings: Collection[str]) -> dict[str, Any]:
             f"{file} is {'empty' if file.exists() else 'missing'}: it says what {path.name} has "
             "learned beside weights. The folder is not whole."
         )
-    return own
 
 
 def saved_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
