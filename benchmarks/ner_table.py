@@ -2,16 +2,19 @@
 
     python -m benchmarks.ner_table benchmarks/results/ner.jsonl --train-limit 1000
     python -m benchmarks.ner_table benchmarks/results/ner.jsonl --overview
+    python -m benchmarks.ner_table benchmarks/results/ner.jsonl --longer FILE
     python -m benchmarks.ner_table benchmarks/results/ner.jsonl --plot docs/ner.svg
 
 Runs with all training documents, or with the first so many; of a row's settings those that
 ``benchmarks.chosen`` chooses. The last column is the paired bootstrap over documents. The overview
-has a line per set and size, with the test F1 of all rows. The plot shows the same.
+has a line per set and size, with the test F1 of all rows. The plot shows the same. With runs of
+more steps (``--longer``) only their sets, sizes and seeds are shown, and every row has as many
+steps as gave it the best dev F1.
 """
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +24,14 @@ from matplotlib.figure import Figure
 
 from . import results
 from .bootstrap import paired_bootstrap
-from .chosen import Rows, chosen_runs, counts, with_shared_seeds
+from .chosen import Rows, chosen_runs, counts, mean, with_shared_seeds
 from .datasets import DATA_SETS
 from .markdown import markdown, spread
+from .results import Record
 from .rows import ROWS
 
 OURS, BASELINE = "two-stage", "token"
+AS_CHEAP = (BASELINE, "ner", "spancat")  # the other rows of about two-stage's cost
 # Colour and marker of each row: those of other components are hollow.
 LOOKS = {
     "token": ("tab:orange", "o"),
@@ -44,6 +49,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     p.add_argument("--train-limit", type=int, default=0, help="training documents; 0: all")
     p.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
     p.add_argument("--overview", action="store_true", help="all sizes, F1 alone")
+    p.add_argument("--longer", nargs="+", type=Path, help="runs of more steps, to choose among")
     p.add_argument("--plot", type=Path, help="draw all sizes, and end")
     p.add_argument("--samples", type=int, default=10_000, help="of the bootstrap")
     return p.parse_args(argv)
@@ -93,6 +99,37 @@ def overview(
             yield {**first, **scores, **last}
 
 
+def by_length(
+    found: dict[int, dict[str, Rows]], wanted: Sequence[str], samples: int
+) -> Iterator[dict[str, str]]:
+    """Each row's test F1 and steps, and how far two-stage is ahead of the best of the others.
+
+    The rows that cost more (``full``, ``probe``) are left out.
+    """
+    for size in sorted(found, key=lambda x: x or sys.maxsize):
+        for data, rows in found[size].items():
+            others = [x for x in AS_CHEAP if x in wanted and x in rows]
+            line = {"sentences": f"{size:,}" if size else "all", "set": data}
+            for row in (*AS_CHEAP, OURS):
+                runs = rows.get(row, [])
+                steps = " / ".join(f"{x:,}" for x in sorted({run["steps"] for run in runs}))
+                line[row] = f"{spread(x['test']['f'] for x in runs)} ({steps})" if runs else ""
+            best = max(others, key=lambda x: mean(rows[x], "test"), default=OURS)
+            line[f"{OURS} - the best other"] = f"{gain(rows, best, samples)} ({best})"
+            yield line
+
+
+def with_longer(records: Iterable[Record], longer: Sequence[Record]) -> list[Record]:
+    """All runs of the sets, sizes, seeds and rows of the longer ones."""
+    wanted = {_what(x) for x in longer}
+    return [*longer, *(x for x in records if _what(x) in wanted)]
+
+
+def _what(record: Record) -> tuple[Any, ...]:
+    limit = record["settings"].get("train_limit", 0)
+    return record["kind"], record["data"], record["row"], record["seed"], limit
+
+
 def plot(found: dict[int, dict[str, Rows]], wanted: Sequence[str], path: Path) -> None:
     """A panel per size; a set per line; mean and standard deviation over seeds of each row."""
     sizes = sorted(found, key=lambda x: x or sys.maxsize)
@@ -132,8 +169,11 @@ def plot(found: dict[int, dict[str, Rows]], wanted: Sequence[str], path: Path) -
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
-    by_size: dict[int, list[results.Record]] = {}
-    for record in results.read(args.results):
+    by_size: dict[int, list[Record]] = {}
+    records = results.read(args.results)
+    if args.longer:
+        records = with_longer(records, results.read(args.longer))
+    for record in records:
         if record["kind"] == "run":
             by_size.setdefault(record["settings"].get("train_limit", 0), []).append(record)
     found: dict[int, dict[str, Rows]] = {}
@@ -143,7 +183,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.plot and any(found.values()):
         plot(found, args.rows, args.plot)
         return 0
-    if args.overview:
+    if args.longer:
+        table = list(by_length(found, args.rows, args.samples))
+    elif args.overview:
         table = list(overview(found, args.rows, args.samples))
     else:
         sets = found.get(args.train_limit, {})

@@ -63,6 +63,31 @@ def test_the_overview_has_a_line_per_set_and_size(path, capsys):
     assert cells[2][-2:] == ["100.0 ± 0.0", "+33.3 [+0.0, +50.0]"]
 
 
+def test_each_row_has_the_length_that_the_development_data_prefers(tmp_path, capsys):
+    def run(row, seed, dev, right, steps, **settings):
+        # "epochs" tells the lengths apart, as in the records of ner_modes.
+        found = record(row, seed, right, epochs=steps // 7, **settings)
+        return {**found, "dev": {**found["dev"], "f": dev}, "steps": steps}
+
+    short = [run("two-stage", seed, 60.0, 3, 350) for seed in (0, 1)]
+    short += [run("token", seed, 50.0, 2, 350) for seed in (0, 1)]
+    short += [run("ner", 0, 40.0, 1, 350), run("probe", 0, 99.0, 4, 350)]
+    short += [run("token", 0, 99.0, 4, 350, train_limit=1000)]  # a size without longer runs
+    longer = [run("two-stage", 0, 59.0, 4, 1050), run("token", 0, 55.0, 1, 1050)]
+    longer += [run("ner", 0, 45.0, 2, 1050)]
+    paths = []
+    for name, records in (("short", short), ("longer", longer)):
+        paths.append(tmp_path / f"{name}.jsonl")
+        paths[-1].write_text("".join(json.dumps(x) + "\n" for x in records), "utf8")
+    (line,) = shown(capsys, paths[0], "--longer", paths[1], "--samples", 200)
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[:-1] == [
+        "all", "ai", "25.0 (1,050)", "50.0 (1,050)", "", "75.0 (350)"
+    ]  # fmt: skip
+    # F1 of 3 and of 2 of 4 right: 86 and 67.
+    assert cells[-1].startswith("+19.0 [") and cells[-1].endswith("] (ner)")
+
+
 def test_the_plot_shows_every_size_set_and_row(path, tmp_path, capsys):
     picture = tmp_path / "ner.svg"
     assert ner_table.main([str(path), "--plot", str(picture)]) == 0
