@@ -222,21 +222,16 @@ class KnownNames(HasSettings, Pipe):
             self.names.to_disk(path / FOLDER)
         elif (path / FOLDER).exists():
             remove_folder(path / FOLDER)
-        save_settings(path, self.cfg)
+        if "cfg" not in exclude:
+            save_settings(path, self.cfg)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "KnownNames":
         """Read the component from a folder. Of a new one, settings that were overridden at loading
         count more than the saved ones; one that has had a list goes back to what was saved. If it
         was saved without its list, the list is empty, with a warning."""
         path, exclude = Path(path), tuple(exclude)
-        overridden: dict[str, Any] = {}
-        with reading(f"The component in {path}"):
-            if self.names is not self._first:
-                self.cfg.update(saved_settings(path, self.cfg))
-            else:
-                overridden = overridden_settings(path, self.cfg)
-            self.cfg.update(read_object(path / "cfg"))
-        self.cfg.update(overridden)
+        if "cfg" not in exclude:
+            self._read_settings(path)
         if FOLDER in exclude:
             return self
         if (path / FOLDER).exists():
@@ -246,16 +241,29 @@ class KnownNames(HasSettings, Pipe):
             LOGGER.warning("%s was saved without its list: it has no names.", self.name)
         return self
 
+    def _read_settings(self, path: Path) -> None:
+        overridden: dict[str, Any] = {}
+        with reading(f"The component in {path}"):
+            if self.names is not self._first:
+                self.cfg.update(saved_settings(path, self.cfg))
+            else:
+                overridden = overridden_settings(path, self.cfg)
+            self.cfg.update(read_object(path / "cfg"))
+        self.cfg.update(overridden)
+
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        parts: dict[str, object] = {"cfg": dict(self.cfg)}
-        if FOLDER not in tuple(exclude):
+        exclude, parts = tuple(exclude), dict[str, object]()
+        if "cfg" not in exclude:
+            parts["cfg"] = dict(self.cfg)
+        if FOLDER not in exclude:
             parts[FOLDER] = self.names.to_bytes()
         return srsly.msgpack_dumps(parts)
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "KnownNames":
-        parts = srsly.msgpack_loads(data)
-        self.cfg.update(parts["cfg"])
-        if FOLDER in parts and FOLDER not in tuple(exclude):
+        exclude, parts = tuple(exclude), srsly.msgpack_loads(data)
+        if "cfg" not in exclude:
+            self.cfg.update(parts.get("cfg", {}))
+        if FOLDER in parts and FOLDER not in exclude:
             self._set(NameList.from_bytes(parts[FOLDER]))
         return self
 

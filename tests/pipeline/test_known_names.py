@@ -312,6 +312,22 @@ def test_a_pipeline_saved_without_its_list(tmp_path, caplog):
     assert spans(nlp(TEXT)) == []
 
 
+def test_settings_are_not_read_where_they_are_excluded(tmp_path):
+    nlp = make()
+    pipe = nlp.get_pipe("known_names")
+    pipe.to_disk(tmp_path / "whole")
+    data, saved = pipe.to_bytes(), pipe.match
+    pipe.match = other = {"exact": "normalised"}.get(saved, "exact")
+    pipe.from_disk(tmp_path / "whole", exclude=["cfg"])
+    pipe.from_bytes(data, exclude=["cfg"])
+    pipe.from_bytes(make().get_pipe("known_names").to_bytes(exclude=["cfg"]))
+    assert pipe.match == other and len(pipe.names) == 4
+    pipe.to_disk(tmp_path / "list", exclude=["cfg"])
+    assert [path.name for path in (tmp_path / "list").iterdir()] == ["names"]
+    pipe.from_disk(tmp_path / "whole")
+    assert pipe.match == saved
+
+
 def test_batches_threads_and_processes_have_the_same_names():
     nlp = make()
     texts = [TEXT, "", "none", "York"] * 5
