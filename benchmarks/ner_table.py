@@ -102,7 +102,8 @@ def overview(
 def by_length(
     found: dict[int, dict[str, Rows]], wanted: Sequence[str], samples: int
 ) -> Iterator[dict[str, str]]:
-    """Each row's test F1 and steps, and how far two-stage is ahead of the best of the others.
+    """Each row's test F1 and steps, and how far two-stage is ahead of token classification and of
+    the best of the others.
 
     The rows that cost more (``full``, ``probe``) are left out.
     """
@@ -114,6 +115,7 @@ def by_length(
                 runs = rows.get(row, [])
                 steps = " / ".join(f"{x:,}" for x in sorted({run["steps"] for run in runs}))
                 line[row] = f"{spread(x['test']['f'] for x in runs)} ({steps})" if runs else ""
+            line[f"{OURS} - {BASELINE}"] = gain(rows, BASELINE, samples)
             best = max(others, key=lambda x: mean(rows[x], "test"), default=OURS)
             line[f"{OURS} - the best other"] = f"{gain(rows, best, samples)} ({best})"
             yield line
