@@ -105,18 +105,20 @@ def by_length(
     """Each row's test F1 and steps, and how far two-stage is ahead of token classification and of
     the best of the others.
 
-    The rows that cost more (``full``, ``probe``) are left out.
+    The rows that cost more (``full``, ``probe``) are left out, and so are the sets on which one of
+    these was not run.
     """
+    others = [x for x in AS_CHEAP if x in wanted]
     for size in sorted(found, key=lambda x: x or sys.maxsize):
         for data, rows in found[size].items():
-            others = [x for x in AS_CHEAP if x in wanted and x in rows]
+            if not others or not rows.keys() >= {*others, OURS}:
+                continue
             line = {"sentences": f"{size:,}" if size else "all", "set": data}
-            for row in (*AS_CHEAP, OURS):
-                runs = rows.get(row, [])
-                steps = " / ".join(f"{x:,}" for x in sorted({run["steps"] for run in runs}))
-                line[row] = f"{spread(x['test']['f'] for x in runs)} ({steps})" if runs else ""
+            for row in (*others, OURS):
+                steps = " / ".join(f"{x:,}" for x in sorted({run["steps"] for run in rows[row]}))
+                line[row] = f"{spread(x['test']['f'] for x in rows[row])} ({steps})"
             line[f"{OURS} - {BASELINE}"] = gain(rows, BASELINE, samples)
-            best = max(others, key=lambda x: mean(rows[x], "test"), default=OURS)
+            best = max(others, key=lambda x: mean(rows[x], "test"))
             line[f"{OURS} - the best other"] = f"{gain(rows, best, samples)} ({best})"
             yield line
 
@@ -187,6 +189,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if args.longer:
         table = list(by_length(found, args.rows, args.samples))
+        if not table:
+            raise SystemExit("On no set there are longer runs of all these rows.")
     elif args.overview:
         table = list(overview(found, args.rows, args.samples))
     else:

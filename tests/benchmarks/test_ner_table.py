@@ -79,14 +79,18 @@ def test_each_row_has_the_length_that_the_development_data_prefers(tmp_path, cap
     for name, records in (("short", short), ("longer", longer)):
         paths.append(tmp_path / f"{name}.jsonl")
         paths[-1].write_text("".join(json.dumps(x) + "\n" for x in records), "utf8")
-    (line,) = shown(capsys, paths[0], "--longer", paths[1], "--samples", 200)
+    argv = [paths[0], "--longer", paths[1], "--samples", 200]
+    rows = ["token", "ner", "two-stage"]
+    (line,) = shown(capsys, *argv, "--rows", *rows)
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[:-2] == [
-        "all", "ai", "25.0 (1,050)", "50.0 (1,050)", "", "75.0 (350)"
+        "all", "ai", "25.0 (1,050)", "50.0 (1,050)", "75.0 (350)"
     ]  # fmt: skip
     # F1 of 3, 1 and 2 of 4 right: 86, 40 and 67.
     assert cells[-2].startswith("+45.7 [")
     assert cells[-1].startswith("+19.0 [") and cells[-1].endswith("] (ner)")
+    with pytest.raises(SystemExit, match="On no set"):  # of spancat there are no longer runs
+        ner_table.main([str(x) for x in argv])
 
 
 def test_the_plot_shows_every_size_set_and_row(path, tmp_path, capsys):
