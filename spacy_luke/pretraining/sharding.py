@@ -4,6 +4,8 @@
 PyTorch is used directly, because accelerate shards only on accelerators.
 """
 
+import atexit
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,6 +45,15 @@ def shard(model: PretrainingModel, device: torch.device) -> None:
         for name in ("full", "words", "probe"):  # the methods that the encoder calls
             register_fsdp_forward_method(layer, name)
     fully_shard(model, mesh=mesh)
+    atexit.register(_forget_groups, mesh)
+
+
+def _forget_groups(mesh: torch.distributed.DeviceMesh) -> None:
+    """Let the threads of a destroyed process group end while there still is an interpreter. PyTorch
+    keeps meshes in caches, and these keep their groups; threads that meet an interpreter that is
+    going down can abort the process, or wait for ever."""
+    getattr(mesh, "_pg_registry", {}).clear()  # in older versions, meshes know names of groups only
+    gc.collect()
 
 
 @contextmanager

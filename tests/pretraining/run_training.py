@@ -2,6 +2,7 @@
 torchrun, and :func:`start` for all others, which then need no seconds for imports. WORLD is what
 ``make_world`` wrote; SETTINGS is JSON."""
 
+import atexit
 import json
 import os
 import socket
@@ -68,6 +69,10 @@ def _run_with(environment: dict[str, str], *args: Any) -> None:
     with_plots.plot_log = lambda records, path: None
     torch.set_num_threads(1)
     run(*args)
+    atexit._run_exitfuncs()  # as at the end of an interpreter, which copies do not reach
+    names = [x.read_text().strip() for x in Path("/proc/self/task").glob("*/comm")]
+    left = sorted(x for x in names if "gloo" in x)
+    assert not left, f"threads that outlive the interpreter: {left}"
 
 
 if __name__ == "__main__":

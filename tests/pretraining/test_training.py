@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -126,13 +127,19 @@ def train_on_two(world: Path, encoder: Path, folder: Path, values: dict) -> None
 def train_by_torchrun(world: Path, encoder: Path, folder: Path, values: dict) -> None:
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    result = subprocess.run(
+    process = subprocess.Popen(
         [*launch, str(SCRIPT), str(world), str(encoder), str(folder), json.dumps(values)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
+        stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
-    assert result.returncode == 0, result.stderr[-3000:]
+    try:
+        _, told = process.communicate(timeout=300)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # also what it has launched
+        told = f"it hung: {process.communicate()[1]}"
+    assert process.returncode == 0, told[-3000:]
 
 
 @pytest.mark.parametrize(
