@@ -35,7 +35,7 @@ def make_checkpoints(folder: Path) -> None:
 
 
 def run_emulated(
-    command: list[str], root: Path = ROOT, timeout: float = 1800
+    command: list[str], root: Path = ROOT, timeout: float = 800
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python ...`` with the package and the tests of a clone's root."""
     return subprocess.run(
