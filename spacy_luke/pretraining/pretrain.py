@@ -2,7 +2,7 @@
 
 import hashlib
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,7 @@ def pretrain(
         {**inputs, **vars(model_settings)},
     )
     fixed = {**vars(model_settings), "evaluate_sequences": evaluate_sequences, **settings.fixed}
+    trainer.check_same({**fixed, **asdict(settings), **inputs})
     held_out = _held_out(shards, ids, settings, evaluate_sequences)
     if held_out is None and evaluate_sequences and shards.settings["held_out"] and trainer.is_main:
         LOGGER.warning(

@@ -73,13 +73,24 @@ def _record(folder: Path, record: Mapping[str, Any]) -> None:
 
 def check_same(path: Path, existing: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Raise ConfigError, with the first value that differs, if the records differ."""
-    before, now = _flat(existing), _flat(srsly.json_loads(srsly.json_dumps(new)))
-    for name in {**now, **before}:
-        if before.get(name) != now.get(name):
-            raise ConfigError(
-                f"{path} was started with {name} = {before.get(name)!r}, this run has "
-                f"{now.get(name)!r}. Choose another folder, or remove that one."
-            )
+    different = first_difference(existing, new)
+    if different:
+        name, before, now = different
+        raise ConfigError(
+            f"{path} was started with {name} = {before!r}, this run has {now!r}. "
+            "Choose another folder, or remove that one."
+        )
+
+
+def first_difference(
+    before: Mapping[str, Any], now: Mapping[str, Any]
+) -> tuple[str, Any, Any] | None:
+    """The name and both values of what differs first between two records, compared as JSON."""
+    old, new = (_flat(srsly.json_loads(srsly.json_dumps(x))) for x in (before, now))
+    for name in {**new, **old}:
+        if old.get(name) != new.get(name):
+            return name, old.get(name), new.get(name)
+    return None
 
 
 def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from accelerate import Accelerator
+from accelerate.utils import gather_object
 from tqdm import tqdm
 
 from ..checkpoint.names import Weights
@@ -35,6 +36,7 @@ from .optimizer import UncorrectedAdamW, linear_schedule, parameter_groups
 from .samples import Samples
 from .settings import Phase, TrainingSettings
 from .sharding import load_optimizer, shard, unreduced, whole_optimizer, whole_weights
+from .stage_lock import first_difference
 from .totals import Totals
 
 Record = dict[str, Any]
@@ -105,6 +107,22 @@ class Trainer:
     def first_step(self) -> int:
         """The step of the checkpoint from which training is resumed; 0 without one."""
         return self._resumed.step if self._resumed else 0
+
+    def check_same(self, record: dict[str, Any]) -> None:
+        """Raise ConfigError, in all processes, if their records or first steps differ: they would
+        train different models together, or wait for each other. record: what decides the training,
+        as JSON."""
+        mine = {**record, "first step": self.first_step}
+        main, *others = gather_object([mine])
+        for rank, other in enumerate(others, 1):
+            different = first_difference(main, other)
+            if different:
+                name, expected, found = different
+                raise ConfigError(
+                    f"Process {rank} has {name} = {found!r}, the main process {expected!r}. All "
+                    "processes of a training need the same command, the same files, and an output "
+                    "folder that they share."
+                )
 
     def everywhere(self, condition: bool) -> bool:
         """Whether a condition is true in all processes."""

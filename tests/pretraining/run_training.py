@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from spacy_luke.checkpoint.read import read_checkpoint
+from spacy_luke.errors import ConfigError
 from spacy_luke.model import precision
 from spacy_luke.pretraining import pretrain as with_plots
 from spacy_luke.pretraining.manifest import read_manifest
@@ -51,15 +52,15 @@ def start(*args: Any, environment: dict[str, str] | None = None) -> BaseProcess:
     return process
 
 
-def start_two(*args: Any) -> list[BaseProcess]:
-    """Two processes of one training, as torchrun starts them."""
+def start_two(*args: Any, second: tuple[Any, ...] | None = None) -> list[BaseProcess]:
+    """Two processes of one training, as torchrun starts them. second: other args of the second."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     return [
-        start(*args, environment={**shared, "RANK": rank, "LOCAL_RANK": rank})
-        for rank in ("0", "1")
+        start(*given, environment={**shared, "RANK": rank, "LOCAL_RANK": rank})
+        for rank, given in (("0", args), ("1", second or args))
     ]
 
 
@@ -68,7 +69,12 @@ def _run_with(environment: dict[str, str], *args: Any) -> None:
     precision.has_bf16 = lambda device: True  # a test of bf16 is one on any machine
     with_plots.plot_log = lambda records, path: None
     torch.set_num_threads(1)
-    run(*args)
+    try:
+        run(*args)
+    except ConfigError as error:
+        folder = args[2]
+        (folder.parent / f"error-{environment.get('RANK')}.txt").write_text(str(error))
+        raise
     atexit._run_exitfuncs()  # as at the end of an interpreter, which copies do not reach
     names = [x.read_text().strip() for x in Path("/proc/self/task").glob("*/comm")]
     left = sorted(x for x in names if "gloo" in x)

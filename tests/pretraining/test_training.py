@@ -115,13 +115,18 @@ def test_a_record_also_counts_the_steps_before_an_interruption(world, bert_dir, 
     assert [whole[x] for x in names] == [again[x] for x in names]
 
 
-def train_on_two(world: Path, encoder: Path, folder: Path, values: dict) -> None:
-    processes = start_two(world, encoder, folder, values)
+def exit_codes_of_two(*args, **more) -> list[int | None]:
+    processes = start_two(*args, **more)
     wait([x.sentinel for x in processes], timeout=300)  # if one fails, the other may wait for it
     for process in processes:
         process.join(timeout=60)
         process.kill()
-    assert [x.exitcode for x in processes] == [0, 0]
+        process.join()
+    return [x.exitcode for x in processes]
+
+
+def train_on_two(world: Path, encoder: Path, folder: Path, values: dict) -> None:
+    assert exit_codes_of_two(world, encoder, folder, values) == [0, 0]
 
 
 def train_by_torchrun(world: Path, encoder: Path, folder: Path, values: dict) -> None:
@@ -199,6 +204,35 @@ def test_a_sharded_training_goes_on_from_any_other(world, bert_dir, tmp_path):
     shutil.rmtree(parts)
     train_on_two(world, bert_dir, tmp_path / "mixed", {**values, "sharded": True})
     assert not parts.exists()  # what is finished is not done again by several, either
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"batch_size": 12}, "batch_size = 12, the main process 8"),
+        ({"phases": [[6, 1e-3, False]]}, "phases.0.steps = 6, the main process 4"),
+        ({"save_every": 1}, "save_every = 1, the main process 2"),
+    ],
+)
+def test_processes_with_other_settings_are_refused(world, bert_dir, tmp_path, changes, message):
+    out, values = tmp_path / "out", {"phases": [[4, 1e-3, False]]}
+    other = (world, bert_dir, out, values | changes)
+    assert exit_codes_of_two(world, bert_dir, out, values, second=other) == [1, 1]
+    for rank in (0, 1):
+        assert message in (tmp_path / f"error-{rank}.txt").read_text()
+    assert not out.exists()
+
+
+def test_processes_that_resume_from_other_steps_are_refused(world, bert_dir, tmp_path):
+    """As those that do not share the folder would."""
+    out, values = tmp_path / "out", {"phases": [[4, 1e-3, False]]}
+    with pytest.raises(Interrupted):
+        run(world, bert_dir, out, values, hooks=(stop_at(3),))
+    other = (world, bert_dir, tmp_path / "elsewhere", values)
+    assert exit_codes_of_two(world, bert_dir, out, values, second=other) == [1, 1]
+    message = (tmp_path / "error-0.txt").read_text()
+    assert "Process 1 has first step = 0, the main process 2. All processes" in message
+    assert not (out / "manifest.json").exists()
 
 
 def test_sharding_needs_processes(world, bert_dir, tmp_path):
