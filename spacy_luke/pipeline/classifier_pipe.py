@@ -239,7 +239,7 @@ class ClassifierPipe(HasTunedSettings, SavesEncoderApart, Generic[Query, Scores]
         """The scores of a query, with logits in NumPy."""
         try:
             scores: Any = self._scores(query)
-            logits = self.model.ops.to_numpy(scores.logits)  # once: decoding reads them, too
+            logits = self.model.ops.to_numpy(scores.logits)  # once, for all that reads them
             check_numbers(logits)
         except ModelError as err:
             raise ModelError(f"{self.name}: {err}") from err

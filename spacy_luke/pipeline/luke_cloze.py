@@ -110,7 +110,7 @@ class LukeCloze(Asked[ClozeQuery, ClassScores], EntityTask[ClozeQuery]):
         """Write ``Doc._.completions``. A candidate that was not scored is not among them, unless
         another mention of its entity was."""
         query, values = scores
-        logits = self.model.ops.to_numpy(values.logits)[:, 0].astype("float64")
+        logits = values.logits[:, 0].astype("float64")
         completions = complete(query, values.rows, logits, self._confidence)
         for doc in docs:
             set_completions(doc, [next(completions) for _ in query_texts(doc)])

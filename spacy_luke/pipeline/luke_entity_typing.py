@@ -160,7 +160,7 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
             set_types(span, {})
         chosen = confidence.accepts(of_label, of_types)
         if not self.multi_label:
-            best = likeliest(self.model.ops.to_numpy(values.logits))
+            best = likeliest(values.logits)
             chosen = of_label == best[:, None]
         for row, score, is_chosen in zip(values.rows.tolist(), of_types, chosen):
             types = {self.labels[i]: float(score[i]) for i in np.flatnonzero(is_chosen)}
@@ -171,7 +171,7 @@ class LukeEntityTyping(EntityTask[TypingQuery]):
         return with_implied(types, self.thresholds) if self.ancestors else types
 
     def _probabilities(self, values: ClassScores) -> Array:
-        logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
+        logits = values.logits.astype(np.float64)
         if self.multi_label:
             return sigmoid(logits)
         exp = np.exp(logits - logits.max(-1, keepdims=True, initial=-np.inf))

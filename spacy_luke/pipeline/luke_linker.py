@@ -340,7 +340,7 @@ class LukeLinker(WithoutLabels[LinkQuery, ClassScores], EntityTask[LinkQuery]):
         gets "NIL"."""
         query, values = scores
         scored = ranked(
-            self.model.ops.to_numpy(values.logits),
+            values.logits,
             query.rows[values.rows],
             query.kb.tables.ids,
             self._confidence,

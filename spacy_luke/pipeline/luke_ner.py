@@ -241,7 +241,7 @@ class LukeNER(ClassifierPipe[SpanQuery, SpanScores]):
     def _biased(self, query: SpanQuery, values: SpanScores) -> Array:
         """(n_rows, n_classes) the logits, those of labels raised for known spans, which so come
         before spans that overlap them, too."""
-        logits = self.model.ops.to_numpy(values.logits)
+        logits = values.logits
         if query.known is None or not self.known_bias:
             return logits
         logits = np.array(logits)

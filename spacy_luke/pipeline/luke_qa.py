@@ -173,7 +173,7 @@ class LukeQA(Asked[QuestionQuery, AnswerScores], HasEntitySource[QuestionQuery, 
     def _found(self, query: QuestionQuery, scores: AnswerScores) -> list[list[Placed]]:
         """The best answers to each question of a query."""
         choice = Choice(self.top_k, self.max_answer_length, self.overlap_threshold)
-        found = find_answers(scores._replace(logits=self.model.ops.to_numpy(scores.logits)), choice)
+        found = find_answers(scores, choice)
         return [[(query.docs[i], x) for x in answers] for i, answers in zip(query.of_doc, found)]
 
     def answers(self, examples: Iterable[Example]) -> ScoredAnswers:

@@ -251,7 +251,7 @@ class LukeRelation(EntityTask[RelationQuery]):
 
         allowed: (n_scored, n_classes) the classes that each row may have.
         """
-        logits = self.model.ops.to_numpy(values.logits).astype(np.float64)
+        logits = values.logits.astype(np.float64)
         confidence, of_label = self._confidence, self._relation_classes.of_label
         if self.multi_label:
             scores = confidence.scores(of_label, sigmoid(logits))

@@ -57,7 +57,7 @@ BUGS = [
     ),
     Bug(
         "np.asarray of CuPy's array",
-        "layers/span_network.py",
+        "layers/arrays.py",
         'return array.get() if hasattr(array, "get") else np.asarray(array)',
         "return np.asarray(array)",
         "spancat",
@@ -65,9 +65,9 @@ BUGS = [
     ),
     Bug(
         "decoding gets CuPy's array",
-        "pipeline/luke_ner.py",
-        "self.model.ops.to_numpy(values.logits)",
-        "values.logits",
+        "pipeline/classifier_pipe.py",
+        "self.model.ops.to_numpy(scores.logits)",
+        "scores.logits",
         "ner_two_stage",
         "",
     ),
