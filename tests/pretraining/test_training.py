@@ -223,6 +223,14 @@ def test_processes_with_other_settings_are_refused(world, bert_dir, tmp_path, ch
     assert not out.exists()
 
 
+def test_processes_with_other_shards_are_refused(world, bert_dir, tmp_path):
+    make_world(tmp_path / "other", bert_dir, n=60)
+    values = {"phases": [[4, 1e-3, False]]}
+    args = [(x, bert_dir, tmp_path / "out", values) for x in (world, tmp_path / "other")]
+    assert exit_codes_of_two(*args[0], second=args[1]) == [1, 1]
+    assert "Process 1 has shards = " in (tmp_path / "error-0.txt").read_text()
+
+
 def test_processes_that_resume_from_other_steps_are_refused(world, bert_dir, tmp_path):
     """As those that do not share the folder would."""
     out, values = tmp_path / "out", {"phases": [[4, 1e-3, False]]}
